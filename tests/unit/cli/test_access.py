@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from dkimctl.cli.commands.publish import access_status, report_access, write_access
@@ -32,17 +30,6 @@ def test_a_table_says_yes_no_or_unknown(capsys):
         ["other.test", "-", "0", "unknown", "unknown"],
         ["no", "name"],
     ]
-
-
-def test_json_has_true_false_or_null(capsys):
-    write_access(Reporter(), AccessReport([UNKNOWN, IDLE], []), PublicationFormat.JSON, None)
-    items = json.loads(capsys.readouterr().out)["items"]
-    assert items[0] == {
-        "target": "ns.test", "zone": "example.net", "names": 1, "readable": True, "writable": None,
-        "reason": "only a change tells",
-        "hint": "",
-    }  # fmt: skip
-    assert items[1]["readable"] is None
 
 
 @pytest.mark.parametrize(

@@ -70,16 +70,6 @@ def test_the_sandbox_and_another_profile_are_an_error(told, line):
     assert "--sandbox and --profile name two profiles" in err
 
 
-@pytest.mark.parametrize(
-    "line", ["-p nope ledger import x", "ledger -p nope import x", "ledger import x -p nope",
-             "-p b ledger -p nope import x", "-p b ledger import x -p nope"]
-)  # fmt: skip
-def test_they_may_stand_before_and_after_a_group(told, tmp_path, line):
-    (tmp_path / "x").write_text('{"items": []}', encoding="utf-8")
-    status, _, err = told(line)
-    assert (status, "unknown profile nope" in err) == (2, True)
-
-
 @pytest.mark.parametrize("line", ["-q {}", "{} -q", "-v {} -q"])
 def test_quiet_may_stand_before_the_command(told, tmp_path, line):
     (tmp_path / "one.yaml").write_text("[]", encoding="utf-8")
@@ -98,13 +88,6 @@ def test_a_command_without_a_profile_refuses_one(told, command, option):
         f"dkimctl: error: {name} has no effect on `dkimctl {command.removesuffix(' bash')}`\n"
         "hint: leave it out: no profile is used\n"
     )
-
-
-@pytest.mark.parametrize("line", ["-q completion bash", "completion -q bash", "-v completion bash"])
-def test_a_command_without_a_profile_takes_the_options_of_the_streams(told, line):
-    status, out, err = told(line)
-    assert (status, err) == (0, "")
-    assert "_dkimctl" in out
 
 
 @pytest.mark.parametrize("line", ["ledger", "service", "service client", "-q service"])
@@ -134,16 +117,6 @@ def test_help_shows_the_options_that_mean_something(told, command, own):
     assert shown >= COMMON | own
     assert "--batch-size" not in shown
     assert command == "token" or shown == COMMON | own
-
-
-def test_what_help_does_not_show_is_still_taken(told):
-    assert "--max-wait" not in told("show-dns --help")[1]
-    assert told("show-dns --sandbox --max-wait 3m --proxy http://localhost:1 --timeout 2")[0] != 2
-
-
-def test_common_options_stand_below_the_others(told):
-    panels = re.findall(r"╭─ ([A-Z][\w ]+?) ─", told("register --help")[1])
-    assert panels == ["Arguments", "Options", "Output", "Profile settings", "Common options"]
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])
@@ -190,7 +163,3 @@ def test_the_short_forms(told, tmp_path):
     assert told("status -p sandbox -fjson")[1].startswith("{")
     assert told("register --sandbox -nf json one.yaml -o out.json")[0] == 0
     assert (tmp_path / "out.json").exists()
-
-
-def test_errors_are_json_where_the_short_form_asks_for_it(told):
-    assert told("status -p nope -f json")[2].startswith('{"errors"')

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from configs import read_config
 from dkimctl.cli.commands.init import FirstConfig, first_config
 from dkimctl.settings.config import Config, DnsTarget
-from documents import ROOT
 
 ANSWERS = FirstConfig("agency", "https://auth.example.com", "https://api.example.com/v2", "id")
 
@@ -63,16 +62,3 @@ def test_without_its_comment_signs_it_is_valid(tmp_path):
         assert config.rotation == Config().rotation
         assert config.notify.command
         assert len(config.profiles["agency"]["defaults"]) == 4
-
-
-def test_it_has_every_line_of_the_example_but_for_answers():
-    example = (ROOT / "config.example.yaml").read_text(encoding="utf-8").split("default_profile")[1]
-    missing = _lines(example) - _lines(first_config(ANSWERS))
-    answers = ("default:", ": default", "agency:", "_url:", "client_id:", "A second profile")
-    assert {line for line in missing if not any(map(line.__contains__, answers))} == {
-        "- zones: [example.com, '*.example.net']", "provider: rfc2136", "server: 192.0.2.1",
-    }  # fmt: skip
-
-
-def _lines(text: str) -> set[str]:
-    return {line.strip(" #") for line in text.splitlines()}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import subprocess
-import sys
 import threading
 
 import pytest
@@ -86,44 +84,3 @@ def test_outside_the_main_thread_nothing_changes(handlers):
     thread.start()
     thread.join()
     assert seen == [handlers]
-
-
-# The main thread waits for a worker thread, as in a registration.
-_PROGRAM = """
-import threading, time
-from dkimctl.cli.terminal import stopping
-
-class Run:
-    stopped = False
-
-def work():
-    while not Run.stopped:
-        time.sleep(0.01)
-    print("in flight", flush=True)
-    done.wait()
-
-done = threading.Event()
-thread = threading.Thread(target=work, daemon=True)
-with stopping(lambda: setattr(Run, "stopped", True)):
-    thread.start()
-    print("running", flush=True)
-    try:
-        while thread.is_alive():
-            thread.join(0.5)
-    except KeyboardInterrupt:
-        print("interrupted", flush=True)
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
-@pytest.mark.parametrize("number", SIGNALS)
-def test_a_waiting_process_handles_signals_from_outside(number):
-    with subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM], stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout.readline() == "running\n"
-        process.send_signal(number)
-        assert process.stdout.readline() == "in flight\n"
-        process.send_signal(number)
-        assert process.stdout.readline() == "interrupted\n"
-        assert process.wait(10) == 0

@@ -121,17 +121,6 @@ def test_entries_from_the_ledger_do_not_count_in_the_rate(watch, clock):
                          "1 min 30 s left")  # fmt: skip
 
 
-def test_rate_is_that_of_the_last_half_minute(watch, clock):
-    def work(progress, reporter):
-        for second in range(120):
-            clock.now += 1
-            progress.settled(results(100 if second < 60 else 20))
-
-    lines = watch(work, 8000, verbose=True).splitlines()
-    assert "100 a second, 25 s left" in lines[10]
-    assert lines[-1].endswith("20 a second, 40 s left")
-
-
 @pytest.mark.parametrize("stream", [io.StringIO, Terminal])
 def test_waits_are_noted_once_in_five_seconds(watch, clock, stream):
     def work(progress, reporter):
@@ -264,15 +253,6 @@ def test_run_that_ends_early_says_what_it_waits_for(watch):
     assert "8 requests in flight, waiting up to 1 min 30 s" in second
 
 
-def test_pending_entries_are_neither_done_nor_need_attention(watch, clock):
-    def work(progress, reporter):
-        clock.now += 5
-        progress.settled(results(4, Outcome.PENDING))
-
-    (line,) = screen(watch(work, total=10, verbose=True))
-    assert line.startswith("dkimctl: 0 of 10 done, 0 need attention")
-
-
 PUBLISHED, MISSING, NO_ANSWER = Verdict.PUBLISHED, Verdict.MISSING, Verdict.NO_ANSWER
 
 
@@ -346,14 +326,6 @@ def test_each_change_is_a_line_without_a_terminal(look):
         "dkimctl: 1 of 3 published; checking the rest again",
         "dkimctl: s1.a.example: missing -> published (2 of 3 published)",
         "dkimctl: s1.c.example: no answer -> published (3 of 3 published)",
-    ]
-
-
-def test_missing_records_are_called_gone_if_expected(look):
-    text = look(rounds(checks_of(a=MISSING, b=PUBLISHED), checks_of(b=MISSING)), MISSING)
-    assert text.splitlines() == [
-        "dkimctl: 1 of 2 gone; checking the rest again",
-        "dkimctl: s1.b.example: published -> missing (2 of 2 gone)",
     ]
 
 

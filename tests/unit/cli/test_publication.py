@@ -15,7 +15,7 @@ from dkimctl.cli.publication import PublicationView, PublishOptions, publish_rec
 from dkimctl.errors import DnsRefused, Interrupted, NegativeAnswer, ServiceError, UsageError
 from dkimctl.publishing.changes import ConfiguredTarget, NameState
 from dkimctl.render.renderer import PublicationFormat
-from dns_targets import FakeTarget, published
+from dns_targets import FakeTarget
 
 JSON, MARKDOWN = PublicationFormat.JSON, PublicationFormat.MARKDOWN
 YES, DRY_RUN = {"yes": True}, {"dry_run": True}
@@ -44,19 +44,6 @@ def publish(capsys):
     return run
 
 
-def test_yes_makes_the_changes_and_names_the_next_step(publish, registrations):
-    target = FakeTarget("example.com")
-    code, out, err = publish(target, registrations, **YES)
-    assert code == 0
-    assert "create  s1._domainkey.a.example.com" in out
-    summary, then = err.splitlines()
-    assert summary == "dkimctl: created in DNS 2"
-    assert "`dkimctl check-dns example.com --wait 30m`" in then
-    assert target.names == published(*registrations)
-    code, out, err = publish(target, registrations, **YES)
-    assert (code, err) == (0, "dkimctl: already in DNS 2\n"), "the second run has nothing to do"
-
-
 @pytest.mark.parametrize(
     "options",
     [{"dry_run": True, "yes": True}, {"dry_run": True, "wait": "5m"}, {"fmt": JSON},
@@ -65,19 +52,6 @@ def test_yes_makes_the_changes_and_names_the_next_step(publish, registrations):
 def test_options_that_do_not_go_together(options):
     with pytest.raises(UsageError):
         PublishOptions(**options).require_sound(is_interactive=True)
-
-
-def test_what_is_blocked_is_left_as_it_is(publish, registrations):
-    names = {"s1._domainkey.a.example.com": SPF}
-    target = FakeTarget("example.com", names=names)
-    code, out, err = publish(target, registrations, **YES)
-    assert code == 1
-    assert "v=spf1 -all" in out
-    assert "warning: blocked by what is in DNS: 1 (a.example.com (selector s1))" in err
-    assert "--replace" in err
-    assert target.names["s1._domainkey.a.example.com"] == SPF
-    assert "s1._domainkey.b.example.com" in target.names, "the others are published"
-    assert publish(target, registrations, replace=True, **YES)[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -91,17 +65,6 @@ def test_what_no_option_replaces_has_other_advice(publish, registrations, state,
     target = FakeTarget("example.com", names={"s1._domainkey.a.example.com": state})
     code, _, err = publish(target, registrations, **YES)
     assert (code, advice in err, "--replace" in err) == (1, True, False)
-
-
-def test_what_no_target_covers_is_named_with_the_way_by_hand(publish, make_registration):
-    target = FakeTarget("example.com")
-    inside, outside = make_registration("example.com"), make_registration("example.org")
-    code, out, err = publish(target, [inside, outside], **YES)
-    assert code == 1
-    assert "uncovered  s1._domainkey.example.org" in out
-    assert "in no zone of a DNS target: 1 (example.org (selector s1))" in err
-    assert "`dkimctl show-dns example.org --format nsupdate" in err
-    assert target.applied == ["s1._domainkey.example.com"]
 
 
 @pytest.mark.parametrize(
@@ -133,15 +96,6 @@ def test_names_of_a_zone_that_fail_alike_are_told_together(publish, registration
     assert err.count("error:") == 1
     assert "2 records (s1._domainkey.a.example.com, s1._domainkey.b.example.com): ns.test" in err
     assert "dkimctl: failed in DNS 2" in err
-
-
-def test_many_zones_that_fail_are_counted(publish, make_registration):
-    zones = [f"z{number}.test" for number in range(30)]
-    registrations = list(map(make_registration, zones))
-    errors = {f"apply {zone}": ServiceError(f"{zone} fails") for zone in zones}
-    _, _, err = publish(FakeTarget(*zones, errors=errors), registrations, **YES)
-    assert err.count("error:") == 21
-    assert "and 10 more (--verbose lists all)" in err
 
 
 def test_what_another_run_has_changed_meanwhile_is_a_no(publish, registrations):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.cli.output.results import AttentionWarnings, Doing, summary
-from dkimctl.cli.output.streams import AlikeWarnings, Color, Reporter, problem_lines, shows_colour
+from dkimctl.cli.output.streams import Color, Reporter, problem_lines, shows_colour
 from dkimctl.errors import Problem
 from dkimctl.models.registration import Outcome, Registration, Result
 from fakes import Terminal
@@ -51,14 +51,6 @@ def _warn_of(count, reporter):
     reporter.close()
 
 
-def test_the_first_twenty_and_how_many_more(capsys):
-    _warn_of(1200, Reporter())
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 21
-    assert lines[19] == "dkimctl: warning: 19.example is not registered"
-    assert lines[20] == ("dkimctl: warning: … and 1,180 more: not registered (--verbose lists all)")
-
-
 def test_verbose_and_json_have_all(capsys):
     _warn_of(1200, Reporter(verbose=True))
     assert len(capsys.readouterr().err.splitlines()) == 1200
@@ -73,33 +65,11 @@ def _problems(count, *, first_line=1):
     ]
 
 
-def test_few_problems_have_a_hint_each():
-    lines = list(problem_lines(_problems(20), lists_all=False))
-    assert lines[0] == ('f.yaml:1:3: "bad 1.example" contains a space', "write the name")
-    assert len(lines) == 20
-    assert {hint for _, hint in lines} == {"write the name"}
-
-
-def test_many_that_are_alike_are_counted_and_have_one_hint():
-    lines = list(problem_lines(_problems(1000), lists_all=False))
-    assert len(lines) == 21
-    assert [text for text, _ in lines[:20]] == [str(problem) for problem in _problems(20)]
-    assert {hint for _, hint in lines[:20]} == {""}
-    rest = "f.yaml: … and 980 more like these (lines 21 to 1000; --verbose lists them)"
-    assert lines[20] == (rest, "write the name")
-
-
 def test_others_stay_where_they_are_with_their_hints():
     other = Problem("f.yaml", 500, 1, "an entry needs a sign_domain", "add the signing domain")
     lines = list(problem_lines([*_problems(499), other], lists_all=False))
     assert lines[-1] == (str(other), other.hint)
     assert len(lines) == 22
-
-
-def test_all_are_listed_where_it_is_asked_for():
-    problems = _problems(1000)
-    expected = [(str(problem), problem.hint) for problem in problems]
-    assert list(problem_lines(problems, lists_all=True)) == expected
 
 
 @given(st.lists(st.sampled_from(["a", "b", "c"]), max_size=200))
@@ -128,13 +98,6 @@ def warnings_of(capsys):
     return write
 
 
-def test_one_result_has_a_warning_of_its_own(warnings_of):
-    assert warnings_of((Outcome.TAKEN, "it is another's"), (Outcome.EXISTS, "")) == [
-        "dkimctl: warning: d0.example (selector s1): taken: it is another's",
-        "hint: choose another selector, or ask the service's operator who owns it",
-    ]
-
-
 def test_results_with_the_same_reason_share_one(warnings_of):
     results = [(Outcome.FAILED, "500"), (Outcome.TAKEN, "it is another's"), (Outcome.FAILED, "500")]
     first, hint, second, _ = warnings_of(*results)
@@ -143,12 +106,6 @@ def test_results_with_the_same_reason_share_one(warnings_of):
     )
     assert hint == "hint: run the same command again later"
     assert second == "dkimctl: warning: d1.example (selector s1): taken: it is another's"
-
-
-def test_twenty_names_are_listed_and_the_rest_counted(warnings_of):
-    first, _ = warnings_of(*[(Outcome.FAILED, "500")] * 20_000)
-    assert first.startswith("dkimctl: warning: failed: 500: 20,000 (d0.example (selector s1), ")
-    assert first.endswith(", d19.example (selector s1), … and 19,980 more)")
 
 
 def test_the_name_of_the_domain_makes_no_difference(warnings_of):
@@ -165,12 +122,6 @@ def test_of_many_reasons_twenty_are_given_and_one_hint(warnings_of):
     assert lines[-1] == (
         "dkimctl: warning: invalid: 30 more, for other reasons (--verbose lists all)"
     )
-
-
-def test_verbose_warns_of_each(warnings_of):
-    lines = warnings_of(*[(Outcome.FAILED, "500")] * 50, reporter=Reporter(verbose=True))
-    assert len(lines) == 50 + 1
-    assert lines[-1] == "dkimctl: warning: d49.example (selector s1): failed: 500"
 
 
 def test_has_a_word_for_every_outcome():
@@ -197,8 +148,3 @@ def test_records_are_counted_where_they_are_shown():
     assert summary(counts, Doing.SHOWING) == "3 records, taken 4, unusable 5"
     assert summary({Outcome.EXISTS: 1}, Doing.SHOWING) == "1 record"
     assert summary({Outcome.RETIRED: 1}, Doing.SHOWING) == "retired 1"
-
-
-def test_nothing_is_said_as_well():
-    assert summary({}) == summary({Outcome.CREATED: 0}) == "nothing to do"
-    assert summary({}, Doing.SHOWING) == "no records"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-
 import pytest
 
 from dkimctl.cli.output.next_steps import (
@@ -50,17 +48,6 @@ def test_commands_in_backticks_get_the_profile(text, completed):
 )  # fmt: skip
 def test_everything_else_stays_as_it_is(text):
     assert complete_commands(text, AGENCY) == text
-
-
-@pytest.mark.parametrize("name", ["c.yaml", "my config.yaml", "it's.yaml", "$HOME/c"])
-def test_the_config_file_is_quoted_for_a_shell(name):
-    options = given_options({"profile": "t", "sandbox": False, "config": name}, {})
-    completed = complete_commands("`dkimctl login --credential-store file`", options)
-    words = shlex.split(completed.strip("`"))
-    assert words == ["dkimctl", "login", "--profile", "t", "--config", name,
-                     "--credential-store", "file"]  # fmt: skip
-    assert "--profile" not in complete_commands("`dkimctl profile list`", options)
-    assert "--config" in complete_commands("`dkimctl profile list`", options)
 
 
 NOTHING = {"profile": None, "sandbox": False, "config": None}

@@ -82,11 +82,6 @@ def test_without_a_pager_all_is_printed(show, environ):
     assert show(**environ).lines == [*(f"line {n}" for n in range(FULL)), "the summary"]
 
 
-def test_the_pager_is_a_command_of_the_shell(show):
-    shown = show(PAGER="tail -n 1 | sed 's/line/the last is/'")
-    assert shown.lines == [f"the last is {FULL - 1}", "the summary"]
-
-
 @pytest.mark.parametrize("name", ["less", "more"])
 def test_without_a_choice_it_is_less_or_else_more(show, tmp_path, name):
     script(tmp_path / name, f'echo "this is {name}"; /bin/cat')
@@ -111,11 +106,6 @@ def test_ctrl_c_is_for_the_pager(show, tmp_path):
     assert "interrupted" in shown.text
     assert shown.lines[-1] == "the summary"
     assert "Traceback" not in shown.text
-
-
-def test_a_pager_that_ctrl_c_ends_is_not_an_error(show, tmp_path):
-    shown = show(PAGER="echo ready; exec sleep 60", keys="\x03")
-    assert (shown.status, shown.text) == (0, "ready\r\n^Cthe summary\r\n")
 
 
 @pytest.mark.parametrize(("less", "shown"), [("-i -Pname", "-R -i -Pname"), ("", "-R ")])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from dkimctl.cli.commands.rotate_run import show_report
@@ -61,33 +59,12 @@ def test_keys_of_one_cause_are_one_row(show, unanswered):
     assert shown.err == "dkimctl: publish: failed 501\n"
 
 
-def test_json_and_verbose_have_each_key(show, unanswered):
-    dead = [unanswered(number) for number in range(50)]
-    document = json.loads(show(*dead, fmt=TableOrJson.JSON).out)
-    assert document["count"] == len(document["items"]) == 50
-    rows = [line for line in show(*dead, verbose=True).out.splitlines() if line[0] == "d"]
-    assert len(rows) == 50
-
-
 def test_urgent_keys_and_others_are_not_one_row(show, unanswered):
     shown = show(unanswered(1), unanswered(2, urgency=Urgency.SOON), unanswered(3))
     rows = [line.split()[0] for line in shown.out.splitlines() if not line.startswith(" ")]
     assert rows == ["DOMAIN", "d2.example", "2"]
     assert "warning: signing starts soon, but DNS is not ready: 1 (d2.example" in shown.err
     assert "hint: publish the records: `dkimctl show-dns d2.example --format nsupdate" in shown.err
-
-
-def test_the_hint_of_urgent_keys_goes_by_the_config_file(show, unanswered):
-    urgent = [unanswered(number, urgency=Urgency.SIGNING) for number in range(9)]
-    assert "hint: publish the records: `dkimctl publish`, then `" in (
-        show(*urgent, has_targets=True).err
-    )
-
-
-def test_what_is_to_be_done_by_hand_has_a_row_and_record_each(show, unanswered):
-    tasks = [unanswered(number, state=State.BY_HAND, error=None) for number in range(3)]
-    out = show(*tasks).out
-    assert out.count("add the TXT record") == out.count("v=DKIM1") == 3
 
 
 def test_what_no_target_covers_is_told_also_with_quiet_if_there_are_targets(show, unanswered):
