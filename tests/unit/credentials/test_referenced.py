@@ -41,11 +41,6 @@ def test_a_variable_is_read_and_the_keyring_left_alone():
     assert secret.reveal() == "hunter2"
 
 
-def test_an_entry_of_the_keyring_is_read(keyring_backend):
-    keyring_backend.set_password(KEYRING_SERVICE, "route53", "hunter2")
-    assert secrets(backend=keyring_backend).read(ENTRY).reveal() == "hunter2"
-
-
 @pytest.mark.parametrize("environ", [{}, {"DNS_TOKEN": ""}])
 def test_a_missing_variable_is_named(environ):
     error = refusal(secrets(environ), VARIABLE)

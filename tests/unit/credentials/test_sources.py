@@ -26,15 +26,6 @@ def stored(account, keyring_backend):
     return store
 
 
-@pytest.mark.parametrize(
-    "environ",
-    [{}, {"DKIMCTL_CLIENT_SECRET": "", "DKIMCTL_ACCESS_TOKEN": ""}],
-    ids=["unset", "empty"],
-)
-def test_without_variables_the_store_is_used(environ, account, stored):
-    assert find_credentials(environ, account, stored) is stored
-
-
 def test_a_secret_in_the_environment_comes_first(account, stored):
     credentials = find_credentials({"DKIMCTL_CLIENT_SECRET": "given\n"}, account, stored)
     assert credentials.name == "environment"

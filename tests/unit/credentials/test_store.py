@@ -17,14 +17,6 @@ def a_token(seconds: float = 3600) -> Token:
     return Token(Secret("eyJ0.abc-_~+/="), now + seconds, now)
 
 
-def test_stores_secret_and_token(store, account):
-    token = a_token()
-    store.set_secret(account, SECRET)
-    assert store.set_token(account, token) is True
-    assert store.get_secret(account) == SECRET
-    assert store.get_token(account) == token
-
-
 @pytest.mark.interface("3.1", "expiry")
 def test_an_expired_token_is_none(store, account):
     store.set_token(account, a_token(seconds=-1))

@@ -36,13 +36,6 @@ def test_another_problem_of_the_same_subject_needs_a_second_look_as_well():
     assert first_seen_now(look(worse), [TOLD]) == {MISSING.subject}
 
 
-def test_only_what_both_looks_have_seen_remains():
-    first = look(MISSING, OTHER)
-    second = look(OTHER._replace(detail="of the second look"))
-    confirmed = after_second_look(first, second, {MISSING.subject, OTHER.subject})
-    assert list(confirmed.problems) == [OTHER._replace(detail="of the second look")]
-
-
 def test_what_is_known_needs_no_second_look_to_remain():
     confirmed = after_second_look(look(MISSING, OTHER), look(), {OTHER.subject})
     assert list(confirmed.problems) == [MISSING]
@@ -60,18 +53,6 @@ def test_what_the_second_look_could_not_look_at_remains():
     assert list(confirmed.problems) == [MISSING]
 
 
-def test_a_new_problem_is_told():
-    notice = find_changes(look(MISSING), [], NOON)
-    assert notice.new == [(MISSING, Alarm(*MISSING[:2], NOON, NOON))]
-    assert notice.has_news
-
-
-def test_a_problem_that_lasts_is_not_told_again():
-    notice = find_changes(look(MISSING), [TOLD], NOON)
-    assert notice.still == [(MISSING, TOLD._replace(looked_at=NOON))]
-    assert not notice.has_news
-
-
 def test_what_nobody_was_told_of_is_told_with_its_first_date():
     notice = find_changes(look(MISSING), [UNTOLD], NOON)
     assert notice.new == [(MISSING, UNTOLD._replace(looked_at=NOON))]
@@ -87,10 +68,6 @@ def test_the_end_of_what_nobody_was_told_of_is_not_told():
     notice = find_changes(look(), [UNTOLD], NOON)
     assert notice.stale == [UNTOLD]
     assert not notice.has_news
-
-
-def test_an_alarm_of_a_subject_that_was_not_looked_at_stays():
-    assert not find_changes(look(covers=False), [TOLD], NOON).over
 
 
 def test_without_an_answer_no_alarm_of_the_subject_is_over():

@@ -75,13 +75,6 @@ def test_a_document_has_what_is_new_over_and_still_there():
     }
 
 
-def test_the_most_urgent_comes_first():
-    document = read(Notice(new=pairs(CALM, SOON, SIGNING)))
-    subjects = [item["subject"] for item in document["new"]]
-    assert subjects == ["c.example s1", "b.example s1", "a.example s1"]
-    assert document["text"].startswith("dkimctl: 3 new problems: c.example s1 (signing now")
-
-
 def test_a_long_list_is_cut_and_counted():
     many = [
         CALM._replace(subject=f"{number:05}.example s1", detail=f"why {number % 1000}")
@@ -142,14 +135,3 @@ def test_text_of_others_is_printable_even_when_it_is_decoded(hostile):
 def test_a_long_text_is_cut():
     huge = Problem("a.example s1", "x" * 10**6, Urgency.NONE, "y" * 10**6)
     assert len(notice_document(Notice(new=pairs(huge)), profile="default", now=NOON)) < 10_000
-
-
-def test_commands_get_the_options_of_the_profile():
-    problem = CALM._replace(action="see `dkimctl check-dns`")
-    data = notice_document(
-        Notice(new=pairs(problem)),
-        profile="agency",
-        now=NOON,
-        complete=lambda text: text.replace("check-dns", "check-dns --profile agency"),
-    )
-    assert json.loads(data)["new"][0]["action"] == "see `dkimctl check-dns --profile agency`"

@@ -57,13 +57,6 @@ def test_the_document_is_posted_as_json(serve):
     assert body == DOCUMENT
 
 
-@pytest.mark.parametrize("status", [b"201 Created", b"202 Accepted", b"204 No Content"])
-def test_any_2xx_is_a_delivery(serve, status):
-    server, bundle = serve(lambda request: [b"HTTP/1.1 %s\r\nContent-Length: 0\r\n\r\n" % status])
-    post(server.url, bundle)
-    assert len(server.requests) == 1
-
-
 @pytest.mark.parametrize("status", [400, 401, 404, 410, 429, 500, 503])
 def test_an_error_status_is_named(serve, status):
     answer = b"HTTP/1.1 %d x\r\nContent-Length: 9\r\n\r\nt0psecret" % status
@@ -109,17 +102,6 @@ def test_a_certificate_of_another_host_or_time_is_refused(serve, host, days):
     server, bundle = serve(lambda request: [OK], host, days)
     assert "cannot trust" in failure(server.url, bundle).message
     assert server.requests == []
-
-
-def test_a_server_that_is_down(serve):
-    server, bundle = serve(lambda request: [OK])
-    server.close()
-    assert "the connection was refused" in failure(server.url, bundle).message
-
-
-def test_a_connection_that_is_cut_off(serve):
-    server, bundle = serve(lambda request: [])
-    assert "was cut off" in failure(server.url, bundle).message
 
 
 def test_the_log_has_no_secret_of_the_url(serve, caplog):

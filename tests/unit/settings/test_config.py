@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +9,6 @@ import pytest
 from configs import read_config
 from dkimctl.errors import InputError, UsageError
 from dkimctl.settings.config import Config, DnsTarget, NoticeSettings
-from dkimctl.settings.profile import Profile
 
 ROOT = Path(__file__).parents[3]
 
@@ -31,18 +28,6 @@ def test_a_directory_as_config_file_is_an_error(tmp_path):
 @pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "{}\n", "profiles: {}\n"])
 def test_a_config_file_may_be_empty(load, text):
     assert load(text) == Config()
-
-
-def test_without_a_config_file_yaml_is_not_imported(tmp_path):
-    program = (
-        "import sys, pathlib; from dkimctl.settings.config import load_config;"
-        "from dkimctl.settings.logins import read_logins;"
-        f"load_config(pathlib.Path({str(tmp_path / 'none')!r}), required=False);"
-        "read_logins(pathlib.Path('none'));"
-        "print(sorted({'yaml', 'json', 'difflib', 'platformdirs', 'idna'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-    assert done.stdout.strip() == b"[]"
 
 
 def test_all_problems_of_a_config_file_are_reported_at_once(problems):
@@ -86,19 +71,6 @@ def test_a_secret_in_the_config_file_is_refused_and_not_quoted(load, key, text):
     assert "secrets are not allowed in this file" in problem.message
     assert "dkimctl login" in problem.hint
     assert "hunter2" not in repr(caught.value.problems)
-
-
-def test_the_example_config_shows_every_key_with_its_default(resolve):
-    path = ROOT / "config.example.yaml"
-    config = read_config(path)
-    profile = resolve(config=config)
-    text = path.read_text(encoding="utf-8")
-    default = Profile("default")
-    without_default = {"auth_url", "base_url", "client_id", "defaults"}
-    for key in Profile.__slots__:
-        assert key == "name" or f"{key}:" in text
-        if key not in without_default:
-            assert getattr(profile, key) == getattr(default, key)
 
 
 def test_the_targets_and_notices_that_the_example_config_comments_out_are_valid(load, tmp_path):

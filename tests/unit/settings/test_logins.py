@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
 
@@ -12,7 +11,6 @@ from dkimctl.settings.logins import (
     login_of,
     logins_lock,
     read_logins,
-    read_unused_logins,
     stored_login,
     write_logins,
 )
@@ -48,25 +46,6 @@ def test_a_login_is_stored_until_the_next_of_its_profile(resolve, tmp_path):
     assert {path.suffix for path in directory.iterdir()} <= {".json", ".lock"}
 
 
-def test_unused_logins_are_stored_apart_from_those_of_profiles(tmp_path):
-    login, unused = login_of(PROD), login_of(PROD._replace(client_id="former"))
-    with logins_lock(tmp_path):
-        write_logins(tmp_path, {"prod": login}, [unused])
-    assert read_logins(tmp_path) == {"prod": login}
-    assert read_unused_logins(tmp_path) == [unused]
-    with logins_lock(tmp_path):
-        write_logins(tmp_path, {"prod": login})
-    assert read_unused_logins(tmp_path) == []
-
-
-def test_the_lock_removes_partial_files_of_killed_processes(tmp_path):
-    leftover, other = tmp_path / ".logins.json-0123abcd", tmp_path / ".logins.json-mine"
-    leftover.touch()
-    other.touch()
-    with logins_lock(tmp_path):
-        assert (leftover.exists(), other.exists()) == (False, True)
-
-
 def test_urls_that_an_older_version_stored_are_canonical_as_settings_alone(resolve, tmp_path):
     old = login_of(PROD) | {"base_url": "https://api.example:443"}
     with logins_lock(tmp_path):
@@ -86,12 +65,6 @@ def test_credentials_are_stored_with_the_urls_of_the_profiles_own_login_first():
     assert stored_login(PROD, {"a": old, "prod": older, "b": new}) == older
     assert stored_login(PROD, {"a": old, "b": new, "prod": other}) == new
     assert stored_login(PROD, {"b": other, "a": old}) == old
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX modes")
-def test_the_state_directory_is_private(tmp_path):
-    log_in(tmp_path / "state", PROD)
-    assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.parametrize("name", ["\x1b[31m", "two words", "\u202ea", ""])

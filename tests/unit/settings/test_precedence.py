@@ -60,10 +60,6 @@ def test_the_profile_is_named_by_flag_then_environment_then_config(
     assert resolve(flags=flags, environ=environ, config=config).name == expected
 
 
-def test_two_profiles_at_once_are_refused(refusal):
-    assert "two profiles" in refusal(flags={"sandbox": True, "profile": "a"}).message
-
-
 def test_an_unknown_profile_lists_the_known_ones_and_how_to_create_it(refusal):
     error = refusal(
         flags={"profile": "prdo", "batch_size": 5},
@@ -113,50 +109,6 @@ def test_the_fixed_keys_of_the_sandbox_are_refused(refusal, problems, key, value
     assert option in refusal(flags={"sandbox": True, key: value}).message
     (problem,) = problems(f"profiles:\n  sandbox:\n    {key}: {value}\n")
     assert problem == f"config.yaml:3:5: {key} of the sandbox is fixed"
-
-
-def test_each_value_comes_with_its_source(sources):
-    found = sources(
-        flags={"timeout": "5s"},
-        environ={"DKIMCTL_BASE_URL": HTTPS, "DKIMCTL_PROFILE": "t"},
-        config=Config(profiles={"t": {"client_id": "me", "base_url": HTTPS}}),
-        logins={"t": {"auth_url": HTTPS, "client_id": "another"}},
-    )
-    assert found == {
-        "profile": "environment variable DKIMCTL_PROFILE",
-        "auth_url": "login",
-        "base_url": "environment variable DKIMCTL_BASE_URL",
-        "client_id": "config file /c.yaml",
-        "batch_size": "default",
-        "concurrency": "default",
-        "timeout": "option --timeout",
-        "max_wait": "default",
-        "ca_bundle": "default",
-        "proxy": "default",
-        "credential_store": "default",
-        "defaults": "default",
-    }
-
-
-def test_the_source_of_the_profiles_name(sources):
-    logins = {name: {} for name in "abc"}
-    used = {"used": lambda: "a", "logins": logins}
-    config = {"config": Config(default_profile="b")}
-    environment = {"environ": {"DKIMCTL_PROFILE": "c"}}
-    assert sources()["profile"] == "default"
-    assert sources(**used)["profile"] == "profile use"
-    assert sources(**used, **config)["profile"] == "config file /c.yaml"
-    assert sources(**used, **config, **environment)["profile"].endswith("DKIMCTL_PROFILE")
-    flags = {"flags": {"sandbox": True}}
-    assert sources(**used, **config, **environment, **flags)["profile"] == "option --sandbox"
-
-
-def test_what_profile_use_chose_is_not_read_without_need(sources):
-    def used():
-        raise AssertionError
-
-    sources(flags={"profile": "sandbox"}, used=used)
-    sources(config=Config(default_profile="sandbox"), used=used)
 
 
 @pytest.mark.parametrize(

@@ -14,16 +14,6 @@ def state(tmp_path):
     return tmp_path
 
 
-def test_it_is_read_as_it_was_written(state):
-    assert read_used_profile(state / "absent") is None
-    assert read_used_profile(state) is None
-    write_used_profile(state, "agency")
-    assert read_used_profile(state) == "agency"
-    write_used_profile(state, None)
-    assert read_used_profile(state) is None
-    write_used_profile(state, None)
-
-
 @pytest.mark.parametrize("data", [b"", b"a b\n", b"\xff", b"a" * 5000])
 def test_a_damaged_file_is_refused(state, data):
     write_used_profile(state, "agency")
@@ -32,10 +22,3 @@ def test_a_damaged_file_is_refused(state, data):
         read_used_profile(state)
     assert caught.value.hint
     assert str(state / "profile") in caught.value.message
-
-
-def test_what_a_kill_left_is_deleted(state):
-    leftover = state / ".profile-0123abcd"
-    leftover.touch()
-    write_used_profile(state, "agency")
-    assert not leftover.exists()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.cli.output.results import AttentionWarnings, Doing, summary
-from dkimctl.cli.output.streams import Color, Reporter, problem_lines, shows_colour
+from dkimctl.cli.output.streams import AlikeWarnings, Color, Reporter, problem_lines, shows_colour
 from dkimctl.errors import Problem
 from dkimctl.models.registration import Outcome, Registration, Result
 from fakes import Terminal
