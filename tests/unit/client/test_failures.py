@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import socket
 import ssl
 
 import httpx
@@ -63,27 +62,6 @@ def test_the_text_of_a_response_that_is_not_http_is_not_told():
     assert "reset" in failures.cut_off(URL, httpx.ReadError("connection reset")).message
 
 
-@pytest.mark.parametrize(
-    ("url", "add"),
-    [("https://service.example/domain/dkim", "check --base-url, to which /domain/dkim is added"),
-     ("https://service.example/domain/dkim/domain/dkim", "write --base-url without /domain/dkim")],
-)  # fmt: skip
-def test_where_there_is_no_service_the_url_is_told(url, add):
-    error = failures.registration_error(url, 404, "", None)
-    assert error.message == f"{url} answered 404"
-    assert add in error.hint
-    issuer = url.replace("/domain/dkim", "/oauth2/token")
-    error = failures.token_error(issuer, 404, "no", None)
-    assert error.message == f"{issuer} answered 404: no"
-    assert add.replace("--base-url", "--auth-url").replace("/domain/dkim", "/oauth2/token") in (
-        error.hint
-    )
-
-
-def test_a_redirect_is_not_followed_and_the_hint_says_so():
-    assert "redirects are not followed" in failures.token_error(URL, 301, "", None).hint
-
-
 def test_a_tls_alert_in_answer_to_http_means_that_nothing_was_processed():
     line = bytearray(b"\x15\x03\x01\x00\x02\x02F")
     alert = httpx.RemoteProtocolError(f"illegal status line: {line}")
@@ -95,12 +73,6 @@ def test_a_tls_alert_in_answer_to_http_means_that_nothing_was_processed():
     reset = failures.cut_off("http://127.0.0.1:8443/x", httpx.ReadError("reset"))
     assert type(reset) is MaybeProcessed
     assert "does the server use TLS?" in reset.message
-
-
-def test_a_web_page_in_place_of_json_is_called_so():
-    page = failures.unusable(URL, ValueError("invalid character"), b"\n<html>")
-    assert page == f"the response from {URL} is not usable: it is a web page, not JSON"
-    assert "invalid character" in failures.unusable(URL, ValueError("invalid character"), b"nope")
 
 
 TOKEN_URL = "https://auth.example:8443/oauth2/token"
@@ -178,22 +150,6 @@ def test_a_server_that_does_not_answer_the_handshake_is_tried_again(error):
     here = unreachable("https://127.0.0.1:8025/oauth2/token", error)
     expected = "for this machine, write http://127.0.0.1:8025 in --auth-url, if it does not use TLS"
     assert here.hint == expected
-
-
-def test_other_failures_of_tls_are_tried_again():
-    assert type(unreachable(URL, wrapped(not_tls("TLSV1_ALERT_INTERNAL_ERROR")))) is NotProcessed
-
-
-def test_an_unknown_host():
-    unknown = unreachable(URL, wrapped(socket.gaierror(socket.EAI_NONAME, "not known")))
-    assert type(unknown) is NotProcessed
-    assert unknown.message == "cannot reach https://service.example: there is no such host"
-    assert "host name in --base-url" in unknown.hint
-
-
-def test_a_resolver_that_does_not_answer_says_nothing_about_the_host():
-    again = wrapped(socket.gaierror(socket.EAI_AGAIN, "x"), "Temporary failure in name resolution")
-    assert unreachable(URL, again).message.endswith(": Temporary failure in name resolution")
 
 
 @pytest.mark.parametrize(

@@ -132,15 +132,6 @@ def test_a_redirect_is_a_response_like_any_other(scripted_server, make_answer, l
     assert len(scripted_server.requests) == 1
 
 
-def test_the_last_request_closes_its_connection(scripted_server, make_answer):
-    scripted_server.answer = lambda request: make_answer(200)
-    with http.HttpClient.over_network(timeout=2) as client:
-        for is_last in (False, False, True, True):
-            request = http.HttpRequest("GET", scripted_server.url, Secret("x"), is_last=is_last)
-            client.send(request)
-    assert scripted_server.connections == 2
-
-
 NOW = 784111777.0  # Sun, 06 Nov 1994 08:49:37 GMT, the example of RFC 9110
 
 
@@ -179,10 +170,6 @@ def test_the_form_of_a_date_without_a_zone_is_utc_wherever_this_machine_is(monke
 def test_retry_after_is_compared_with_the_date_header_not_our_clock(drift):
     retry_at, date = "Sun, 06 Nov 1994 08:51:37 GMT", "Sun, 06 Nov 1994 08:49:37 GMT"
     assert http.parse_retry_after(retry_at, date, NOW + drift) == 120.0
-
-
-def test_a_retry_after_in_the_past_means_no_wait():
-    assert http.parse_retry_after("Sun, 06 Nov 1994 08:00:00 GMT", "", NOW) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -260,28 +247,6 @@ def test_other_threads_connections_stay_open(connect):
     assert silent.recv(1) == b""
     assert is_open(ours, peer)
     assert (late.stop(), other.stop()) == (True, False)
-
-
-def test_every_connection_of_the_thread_is_cut_off(connect):
-    deadline, first, _ = connect()
-    _, second, _ = connect()
-    deadline.add_connection(second)
-    start(deadline)
-    assert (first.recv(1), second.recv(1)) == (b"", b"")
-
-
-def test_a_closed_connection_does_no_harm(connect):
-    deadline, ours, _ = connect()
-    ours.close()
-    start(deadline)
-    time.sleep(2 * LIMIT)
-    assert deadline.stop() is True
-
-
-@pytest.mark.parametrize(("timeout", "connect"), [(30.0, 10.0), (2.0, 2.0)])
-def test_connecting_to_a_silent_address_times_out_early(timeout, connect):
-    with http.network_client_factory(timeout, None, None)() as client:
-        assert client.timeout == httpx.Timeout(timeout, connect=connect)
 
 
 def test_no_request_is_sent_without_a_thread_that_enforces_its_deadline():

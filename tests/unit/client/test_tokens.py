@@ -64,21 +64,6 @@ def test_a_client_that_is_disabled_gets_one_token_and_no_more():
     assert service.issued == 1
 
 
-def test_a_success_with_the_old_token_does_not_prove_the_new_one():
-    service = TokenService(NOW, rejected=("cached", "new1", "new2"))
-    provider = TokenProvider(issue=service.issue, cached=cached(3600), clock=lambda: NOW)
-
-    def outlast_a_renewal(token):
-        with pytest.raises(TokenRejected):
-            provider.call(service.request)
-        return "answer"
-
-    assert provider.call(outlast_a_renewal) == "answer"
-    with pytest.raises(TokenRejected):
-        provider.call(service.request)
-    assert service.issued == 1
-
-
 def test_a_refused_token_is_discarded_before_a_new_one_is_obtained():
     calls = []
 
@@ -184,20 +169,6 @@ class TestManyThreads:
         calls = self.call_concurrently(provider, lambda token: "answer")
         assert all(isinstance(call.exception(), NotProcessed) for call in calls)
         assert len(issued) == 1
-
-    def test_the_call_after_a_failed_renewal_tries_again(self):
-        answers = [NotProcessed("cannot reach it"), Token(Secret("new"), NOW + 3600)]
-
-        def issue():
-            answer = answers.pop(0)
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
-
-        provider = TokenProvider(issue=issue, clock=lambda: NOW)
-        with pytest.raises(NotProcessed):
-            provider.call(lambda token: "answer")
-        assert provider.call(lambda token: "answer") == "answer"
 
 
 @pytest.mark.parametrize("jump", [-3600, 3600])

@@ -7,7 +7,6 @@ import json
 import pytest
 
 from dkimctl.client.wire import DecodeError, decode_reply, decode_token
-from dkimctl.models.registration import DnsRecord
 
 
 def item(**fields) -> dict[str, object]:
@@ -51,17 +50,6 @@ class TestSaved:
 @pytest.mark.parametrize(("total", "faults"), [(2, 1), (1, 0), (0, 0), ("9", 0), (None, 0)])
 def test_more_results_than_were_returned_are_reported(total, faults):
     assert len(decode_reply(body(item(), total=total)).faults) == faults
-
-
-@pytest.mark.parametrize("domain", ["Example.COM", "example.com.", "EXAMPLE.com."])
-def test_a_domain_is_read_as_dns_compares_it(domain):
-    assert read(sign_domain=domain).sign_domain == "example.com"
-
-
-def test_the_final_dot_of_a_name_is_dropped():
-    values = {"fqdn": "s1._domainkey.example.com.", "type": "TXT", "value": "v"}
-    record = DnsRecord("s1._domainkey.example.com", "TXT", "v")
-    assert read(setting_values=values).record == record
 
 
 @pytest.mark.parametrize(
