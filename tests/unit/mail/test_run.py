@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from damaged_mail import CASES, DOMAIN, MAIL, key_pair, rsa_record, signed
 from dkimctl.dkim import record_name
 from dkimctl.dns.messages import NOERROR, Answer
-from dkimctl.dns.nameserver import NameServer, NoAnswer
+from dkimctl.dns.nameserver import NameServer
 from dkimctl.dns.zones import Zone
 from dkimctl.errors import UsageError
 from dkimctl.mail.message import read_message
@@ -123,12 +123,6 @@ def test_files_as_programs_save_them(change):
 def test_what_is_no_mail_is_an_error_that_names_the_file(data, said):
     with pytest.raises(UsageError, match=f"^mail.eml .*{said}"):
         read_message(data, "mail.eml")
-
-
-def test_no_answer_is_neither_a_pass_nor_a_fail():
-    for values, bogus in (({at("s1"): NoAnswer("it does not answer")}, ""), ({}, "not signed")):
-        report = verify(GOOD, FakeDns(values, bogus))
-        assert (report.verdict, report.signatures[0].verdict) == ("unknown", "unknown")
 
 
 def test_aliases_are_followed_to_the_key_but_not_for_ever():

@@ -50,12 +50,6 @@ def test_a_key_is_listed_with_what_the_service_and_dns_say_of_it(portfolio, keys
     assert key.fqdn == "s1._domainkey.example.com"
 
 
-def test_a_key_that_was_never_looked_at_is_unchecked(portfolio, keys):
-    portfolio.add("example.com", age=1)
-    [key] = keys()
-    assert (key.state, key.looked_at) == (NOT_CHECKED, None)
-
-
 def test_the_length_of_a_key_is_read_from_its_record_if_the_service_omits_it(portfolio, keys):
     portfolio.add("example.com", age=1, key_len=None)
     [key] = keys()
@@ -66,16 +60,6 @@ def test_a_key_of_another_account_has_no_state(portfolio, keys):
     portfolio.add("example.com", age=1, code="409", record=None)
     [key] = keys()
     assert (key.status.stage, key.state, key.age, key.enable) == (KeyStage.TAKEN, None, None, None)
-
-
-def test_keys_are_in_the_order_of_their_domains_and_starts(portfolio, keys):
-    portfolio.add("b.com", "new", age=1, starts=-9)
-    portfolio.add("b.com", "old", age=90)
-    portfolio.add("a.com", age=5)
-    assert [(one.sign_domain, one.selector) for one in keys()] == [
-        ("a.com", "s1"), ("b.com", "old"), ("b.com", "new")
-    ]  # fmt: skip
-    assert [one.sign_domain for one in keys("a.com")] == ["a.com"]
 
 
 def names(events):

@@ -144,30 +144,6 @@ def test_a_replaced_key_needs_its_record_until_its_grace_period_is_over(stages_o
     assert not after.urgency
 
 
-def test_what_is_due_first_comes_first(tmp_path, make_registration):
-    names = [("due.example", 200), ("late.example", 400), ("new.example", 1), ("gone.example", 400)]
-    made = [
-        make_registration(name, regist_date=ago(days).isoformat(), start_date=None)
-        for name, days in names
-    ]
-    with Ledger.open(tmp_path / "ledger.db", base_url="https://x.example", client_id="c",
-                     clock=NOW.timestamp) as ledger:  # fmt: skip
-        ledger.record(made)
-        ledger.note_looks({one.key: "published" for one in made[:2]})
-        ledger.retire({made[3]: "s2"})
-        selection = Selection([], read_specs=lambda _: [], to_domain=str)
-        statuses = read_stages(ledger, selection, SETTINGS, NOW)
-        assert [(one.sign_domain, one.stage, one.urgency) for one in statuses] == [
-            ("new.example", "signing", "signing"),
-            ("late.example", "signing", ""),
-            ("due.example", "signing", ""),
-            ("gone.example", "removed", ""),
-        ]
-        some = Selection(["gone.example"], read_specs=lambda _: [], to_domain=str)
-        assert len(read_stages(ledger, some, SETTINGS, NOW)) == 1
-        assert not some.unmatched()
-
-
 @pytest.fixture
 def stages_in_ledger(tmp_path, make_registration):
     """The statuses by selector, of a ledger with these keys of example.com, after `change`."""
@@ -204,12 +180,6 @@ def test_a_successor_whose_request_got_no_answer_is_shown(stages_in_ledger):
         assert what in one.note
         assert one.needs_attention
     assert stages["s1"].stage is KeyStage.SIGNING
-
-
-def test_a_registered_key_that_is_asked_for_again_is_shown_once(stages_in_ledger):
-    again = DomainSpec("example.com", "s1")
-    stages = stages_in_ledger(lambda ledger: ledger.commit(begun=[[again]]), s1=key(made=10))
-    assert [one.stage for one in stages.values()] == [KeyStage.SIGNING]
 
 
 def test_a_key_that_is_due_and_held_says_why(stages_in_ledger):

@@ -89,15 +89,6 @@ def test_key_is_retired_14_days_after_its_successor_took_over(status_of):
     assert "run `dkimctl rotate`" in statuses["new"].reason
 
 
-def test_a_key_that_starts_now_has_begun(status_of):
-    assert "run `dkimctl rotate`" in status_of(old=started(0))["old"].reason
-
-
-def test_a_look_is_recent_until_its_age_is_the_limit(status_of):
-    new = started(30, published=30, replaces="old", looked=1)
-    assert stages(status_of(old=started(200), new=new))[0] is RETIRED
-
-
 @pytest.mark.parametrize(
     ("new", "stage", "reason"),
     [

@@ -133,19 +133,6 @@ def test_a_successor_that_is_published_now_retires_the_old_key(review, dns, pair
     assert history(open_ledger).published_at == NOW - 20 * DAY
 
 
-def test_a_silent_server_lists_nothing_and_changes_nothing(review, dns, pair, open_ledger):
-    record = pair[1].record
-    dns.values[record.fqdn] = record.value
-    dns.down = True
-    with open_ledger() as ledger:
-        ledger.note_looks({NEW: "published"})
-        before = ledger.histories()[NEW]
-    status, unanswered = review()
-    assert (status.stage, unanswered) == (Stage.DUE, {pair[0]})
-    assert "DNS now: no answer (example.com: TXT new._domainkey" in status.reason
-    assert history(open_ledger) == before
-
-
 def test_a_look_of_the_same_moment_is_none_of_now(review, dns, open_ledger):
     """The clock may stand still, or jump back."""
     dns.down = True
@@ -181,15 +168,6 @@ def test_a_successor_with_an_unusable_record_is_never_published(review, dns, pai
         ledger.record([pair[1]._replace(key_len=1024)])
     status, unanswered = review()
     assert (status.stage, unanswered) == (Stage.DUE, frozenset())
-    assert dns.asked == []
-
-
-def test_dns_is_not_asked_before_the_end_of_the_grace_period(review, dns, open_ledger):
-    with open_ledger(5) as ledger:
-        ledger.note_looks({NEW: "missing"})
-        ledger.note_looks({NEW: "published"})
-    status, _ = review("example.com")
-    assert status.stage is Stage.WAITING
     assert dns.asked == []
 
 

@@ -139,12 +139,6 @@ def test_domain_without_any_date_is_undated_and_left_out(one, text):
     assert [spec.sign_domain for spec in rotation.successors] == ["example.net"]
 
 
-def test_each_domain_has_one_successor(one):
-    others = one("s1", "example.net"), one("s2", "EXAMPLE.net"), one("s1", "sub.example.net")
-    specs = due(one(), *others)
-    assert [spec.sign_domain for spec in specs] == [EXAMPLE, "example.net", "sub.example.net"]
-
-
 @pytest.mark.parametrize(
     ("used", "unanswered", "selector"),
     [
@@ -223,11 +217,6 @@ def test_domains_whose_names_get_too_long_are_an_error(one, domain, selector, us
         due(*registrations, policy=policy)
     assert "--selector" in caught.value.message
     assert "shorter template" in caught.value.hint
-
-
-def test_longest_names_are_accepted(one):
-    policy = POLICY._replace(selector_for=lambda domain: "s" * 8)
-    assert len(due(one("s1", LONG), policy=policy)) == 1
 
 
 @pytest.mark.parametrize(

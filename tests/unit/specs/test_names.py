@@ -149,20 +149,6 @@ def test_invalid_templates_are_refused_with_the_reason(template, what):
     assert caught.value.hint
 
 
-def test_errors_name_the_option():
-    with pytest.raises(UsageError, match="in --selector: the template is empty"):
-        SelectorTemplate("", NOW, option="--selector")
-    long = parse_domain(".".join(["a" * 60] * 3 + ["b" * 50]))
-    with pytest.raises(UsageError, match="in --selector: SELECTOR"):
-        SelectorTemplate("s%Y%m%d-01", NOW, option="--selector").check([DomainSpec(long)])
-
-
-def test_the_hash_differs_between_domains():
-    template = SelectorTemplate("s{domain}", NOW)
-    domains = [f"d{number}.example" for number in range(1000)]
-    assert len({template.assign(DomainSpec(domain)).selector for domain in domains}) == 1000
-
-
 def test_all_domains_with_too_long_names_are_listed():
     long = parse_domain(".".join(["a" * 60] * 3 + ["b" * 50]))
     specs = [DomainSpec(long), DomainSpec("example.com"), DomainSpec(long, "s1")]

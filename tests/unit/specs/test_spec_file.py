@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -190,12 +189,6 @@ def test_a_successor_needs_another_selector_than_the_old_key(entry, problem):
     assert problem in refusal
 
 
-def test_json_is_a_spec_file():
-    entry = {"sign_domain": "example.com", "selector": "s.1", "key_len": 2048}
-    text = json.dumps({"defaults": {"enable": True}, "domains": [entry]}, indent="\t")
-    assert load(text) == [DomainSpec("example.com", "s.1", 2048, enable=True)]
-
-
 def test_entries_override_file_defaults_which_override_the_profile():
     specs = load(
         "domains:\n- a.example\n- {sign_domain: b.example, enable: true, key_len: 1024}\n"
@@ -282,11 +275,6 @@ def test_all_entries_of_a_domain_are_compared(selectors, expected):
         assert words in problem
 
 
-def test_repeated_domain_is_found_in_spite_of_another_mistake():
-    problems = refusals("- {sign_domain: a.example, key_len: 1}\n- a.example\n")
-    assert [problem.split(":")[1] for problem in problems] == ["1", "2"]
-
-
 def test_omitted_selector_counts_as_one_octet_of_253():
     assert key_name_length("a.example", None) == len("s._domainkey.a.example")
     fits = ".".join(["a" * 58] * 4) + ".ab"
@@ -351,10 +339,6 @@ class TestSeveralFiles:
             DomainSpec("c.example", key_len=2048),
         ]
 
-    def test_the_defaults_of_a_file_are_for_its_own_entries(self, read):
-        specs = read("- a.example", "defaults: {key_len: 2048}\ndomains: [b.example]")
-        assert specs == [DomainSpec("a.example"), DomainSpec("b.example", key_len=2048)]
-
     @pytest.mark.slow
     def test_all_files_together_have_at_most_250_000_entries(self, read):
         rows = "".join(f"d{number}.a\n" for number in range(250_000))
@@ -362,13 +346,6 @@ class TestSeveralFiles:
         with pytest.raises(InputError) as caught:
             read("- a.example", f"sign_domain\n{rows}")
         assert str(caught.value) == "1.csv:250001:1: more than 250,000 entries"
-
-    def test_mistakes_of_all_files_are_reported(self, read):
-        with pytest.raises(InputError) as caught:
-            read("- a_b.example\n- c.example", "sign_domain\nb_c.example\n", "- c.example")
-        assert [str(problem)[:10] for problem in caught.value.problems] == [
-            "0.yaml:1:3", "1.csv:2:1:", "2.yaml:1:3",
-        ]  # fmt: skip
 
     @pytest.mark.parametrize(
         ("first", "second", "expected"),
@@ -413,12 +390,6 @@ class TestSeveralFiles:
     def test_a_file_is_named_once(self):
         with pytest.raises(UsageError, match="- is named twice"):
             read_specs("-", "a.yaml", "-")
-
-    def test_without_files_there_are_only_domains(self):
-        assert read_specs(domains=["a.example", "b.example"]) == [
-            DomainSpec("a.example"),
-            DomainSpec("b.example"),
-        ]
 
 
 @pytest.mark.parametrize(

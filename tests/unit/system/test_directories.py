@@ -31,14 +31,6 @@ def test_a_directory_is_created_with_its_parents_for_the_user_alone(tmp_path, um
 
 
 @posix_only
-def test_the_modes_of_directories_that_exist_stay(tmp_path):
-    (tmp_path / "a").mkdir(mode=0o755)
-    prepare_directory(tmp_path / "a" / "state")
-    prepare_directory(tmp_path / "a")
-    assert mode_of(tmp_path / "a") == 0o755
-
-
-@posix_only
 def test_nothing_is_created_in_an_unsafe_place(tmp_path):
     place = tmp_path / "place"
     place.mkdir()
@@ -52,13 +44,6 @@ def test_nothing_is_created_where_a_link_leads_to(tmp_path):
     (tmp_path / "state").symlink_to(tmp_path / "elsewhere")
     prepare_directory(tmp_path / "state")
     assert not (tmp_path / "elsewhere").exists()
-
-
-def test_a_file_in_its_place_is_an_error(tmp_path):
-    (tmp_path / "state").touch()
-    for directory in (tmp_path / "state", tmp_path / "state" / "deep"):
-        with pytest.raises(OSError, match=r"exists|Not a directory"):
-            prepare_directory(directory)
 
 
 def test_flag_then_environment_then_platform_directory():

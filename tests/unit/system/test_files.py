@@ -120,14 +120,6 @@ def test_what_is_locked_is_locked_for_others(tmp_path):
         assert try_lock(lock_file_of(path)) is None
 
 
-def test_an_error_in_the_block_releases_the_lock(tmp_path):
-    path = tmp_path / "logins.json"
-    with pytest.raises(ValueError, match="in the block"), locked(path):
-        raise ValueError("in the block")
-    with locked(path):
-        pass
-
-
 def test_waiting_ends_with_an_error_that_names_the_lock(tmp_path):
     path = tmp_path / "logins.lock"
     unlock = try_lock(path)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl.text.escaping import MAX_STRING, character_strings, printable, quoted
+from dkimctl.text.escaping import printable, quoted
 
 
 def test_ordinary_text_stays():
@@ -38,23 +37,3 @@ def test_the_result_is_one_line_without_controls(text):
 def test_quotes_are_short_and_harmless():
     assert quoted("a\x1b[2J\u202e\n") == r'"a\x1b[2J\u202e\x0a"'
     assert quoted("x" * 61) == f'"{"x" * 60}…"'
-
-
-@pytest.mark.parametrize(
-    ("value", "lengths"),
-    [
-        ("", [0]),
-        ("v", [1]),
-        ("v" * MAX_STRING, [255]),
-        ("v" * 256, [255, 1]),
-        ("é" * 256, [255, 255, 2]),
-    ],
-)
-def test_a_value_is_split_by_bytes(value, lengths):
-    strings = character_strings(value)
-    assert [len(one) for one in strings] == lengths
-    assert b"".join(strings).decode() == value
-
-
-def test_a_surrogate_has_bytes_too():
-    assert character_strings("\ud800") == [b"\xed\xa0\x80"]

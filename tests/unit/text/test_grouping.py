@@ -3,7 +3,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl.text.grouping import MAX_ALIKE, Grouping, and_more, without_names, without_values
+from dkimctl.text.grouping import Grouping, without_names, without_values
 
 
 @given(st.lists(st.sampled_from("abc")), st.integers(0, 5))
@@ -14,30 +14,11 @@ def test_nothing_is_lost(kinds, most):
     assert shown + Counter(dict(grouping.rest())) == Counter(kinds)
 
 
-@given(st.lists(st.sampled_from("abc")))
-def test_without_a_limit_all_are_shown(kinds):
-    grouping = Grouping[str](None)
-    assert all(map(grouping.shows, kinds))
-    assert not list(grouping.rest())
-
-
-def test_the_first_twenty_are_shown():
-    grouping = Grouping[str]()
-    shown = [number for number in range(30) if grouping.shows("a")]
-    assert shown == list(range(MAX_ALIKE)) == list(range(20))
-    assert list(grouping.rest()) == [("a", 10)]
-
-
 def test_the_rest_is_in_the_order_of_the_first():
     grouping = Grouping[str](0)
     for kind in "bab":
         grouping.shows(kind)
     assert list(grouping.rest()) == [("b", 2), ("a", 1)]
-
-
-def test_the_line_for_the_rest_counts_with_commas():
-    text = and_more(19980, "no answer")
-    assert text == "… and 19,980 more: no answer"
 
 
 def test_messages_of_a_kind_differ_in_quoted_words_and_numbers():

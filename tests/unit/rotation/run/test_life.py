@@ -53,14 +53,3 @@ def test_each_stage_of_a_life(world, stage):
     world.is_covered = True
     world.run()
     assert stage() == ("removed", "none", None)
-
-
-def test_a_successor_that_signs_and_was_never_published(world, stage):
-    world.register(A)
-    world.run()
-    world.pass_time(days=180)
-    world.is_covered = False
-    world.run()
-    world.pass_time(days=8)
-    world.run()
-    assert stage() == ("successor signing", "wait", None)

@@ -74,15 +74,6 @@ def test_a_dry_run_tells_what_is_due_and_does_nothing(old):
     assert old.records.keys() == {fqdn("s1"), fqdn("s20270630")}
 
 
-def test_the_successor_is_as_the_old_key_but_stronger(world):
-    world.register(A, default=1, key_len=1024)
-    world.pass_time(days=200)
-    world.run()
-    [sent] = [one for one in world.read("service").values() if one["regist_date"] > "2027-02"]
-    assert (sent["default"], sent["enable"]) == (1, True)
-    assert sent["start_date"] == "2027-07-26T10:00+00:00"
-
-
 @pytest.mark.parametrize("hours", [0, 1, 25, 48])
 def test_no_key_is_older_than_its_age_and_eight_days_although_a_run_is_late(old, hours):
     """Such as from a timer that runs once a day, with some delay at random."""
@@ -261,18 +252,6 @@ def test_a_zone_that_is_refused_fails_alone(world):
     assert ExitCode.AUTH in {*report.exit_codes()}
 
 
-def test_a_target_that_refuses_is_told_before_there_is_something_to_change(old):
-    old.pass_time(days=-90)
-    old.zone_errors[A] = DnsRefused("the key is refused")
-    report = old.run()
-    [task] = report.tasks
-    assert (task.state, task.reason) == (State.FAILED, "the key is refused")
-    assert not task.urgency
-    assert {*report.exit_codes()} == {ExitCode.AUTH}
-    old.zone_errors.clear()
-    assert old.run().tasks == []
-
-
 def test_the_lead_begins_when_other_commands_have_let_go_of_the_account(old):
     tools = old.tools()
 
@@ -288,14 +267,6 @@ def test_the_lead_begins_when_other_commands_have_let_go_of_the_account(old):
     RotationRun(selection, policy, tools._replace(lock_account=lock)).execute()
     [new] = [one for one in old.read("service").values() if one["regist_date"] > "2027-06"]
     assert datetime.fromisoformat(new["start_date"]) - begun >= timedelta(days=7, hours=6)
-
-
-def test_targets_that_cannot_be_used(old):
-    old.targets_error = DnsRefused("no key file")
-    report = old.run()
-    assert done(report) == [("register", "s20270630")]
-    assert [error.message for error in report.errors] == ["no key file"]
-    assert {task.state for task in report.tasks} == {State.DONE, State.FAILED}
 
 
 def test_dns_that_is_down_loses_nothing_and_removes_nothing(old):
