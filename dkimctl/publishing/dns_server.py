@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import dns.tsig
+from dns.rcode import Rcode
 
-from dkimctl.dns.messages import FORMERR, NOTIMP, REFUSED, SERVFAIL, QueryLog, Question, rcode_text
+from dkimctl.dns.messages import QueryLog, Question, rcode_text
 from dkimctl.dns.transport import (
     ConnectionLost,
     Pipeline,
@@ -25,8 +26,8 @@ from dkimctl.publishing.tsig_key import TsigKey
 from dkimctl.text.addresses import Address
 from dkimctl.text.escaping import printable
 
-NOTAUTH, NOTZONE = 9, 10
-_BADSIG, _BADKEY, _BADTIME = 16, 17, 18
+_REFUSED = (Rcode.REFUSED, Rcode.NOTAUTH)
+_BADSIG = 16  # as a TSIG error (RFC 8945 section 3); as an RCODE, it is BADVERS
 _HEADER = 12  # bytes
 _RESPONSE_TO_UPDATE, _KIND = 0xA8, 0xF8  # in the third byte: QR, and the opcode (RFC 2136)
 _MAX_AGE = 10.0  # seconds since a question was prefetched
@@ -163,23 +164,24 @@ class UpdateServer:
         zone, allow = printable(zone), _ALLOW.format(start=self._allow())
         set_primary = "set `server` to the primary server"
         frozen = f"{_SEE_LOG}: the zone may be frozen, or its files may not be writable"
-        kind, what, hint = {
-            REFUSED: (
+        reasons: dict[int, tuple[type[ServiceError | DnsRefused], str, str]] = {
+            Rcode.REFUSED: (
                 DnsRefused, f"refuses to update the zone {zone}",
                 f"{allow}; if it is a secondary server, {set_primary}",
             ),
-            NOTAUTH: (
+            Rcode.NOTAUTH: (
                 DnsRefused, f"is not the primary server of the zone {zone}, or does not allow this",
                 f"{set_primary} of the zone, and {allow}",
             ),
-            NOTIMP: (DnsRefused, "takes no updates", allow),
-            NOTZONE: (ServiceError, f"says that a name is not in the zone {zone}", _RUN_AGAIN),
-            FORMERR: (ServiceError, f"cannot read the update of the zone {zone}", _SEE_LOG),
-        }.get(rcode, (ServiceError, f"failed to update the zone {zone}", frozen))  # fmt: skip
-        error: DkimctlError = kind(
-            f"the DNS server {self._address} {what} ({rcode_text(rcode)})", hint=hint
-        )
-        return error
+            Rcode.NOTIMP: (DnsRefused, "takes no updates", allow),
+            Rcode.NOTZONE: (
+                ServiceError, f"says that a name is not in the zone {zone}", _RUN_AGAIN,
+            ),
+            Rcode.FORMERR: (ServiceError, f"cannot read the update of the zone {zone}", _SEE_LOG),
+        }  # fmt: skip
+        other = ServiceError, f"failed to update the zone {zone}", frozen
+        kind, what, hint = reasons.get(rcode, other)
+        return kind(f"the DNS server {self._address} {what} ({rcode_text(rcode)})", hint=hint)
 
     def not_made(self, zone: str, *, is_visible: bool) -> DkimctlError:
         """For a change that was accepted, and that the server does not have.
@@ -202,11 +204,11 @@ class UpdateServer:
     def refused_query(self, rcode: int, question: str) -> DkimctlError:
         """For a question that is answered with an RCODE other than NOERROR or NXDOMAIN."""
         message = f"the DNS server {self._address} answers {rcode_text(rcode)} to {question}"
-        if rcode in (REFUSED, NOTAUTH):
+        if rcode in _REFUSED:
             return DnsRefused(
                 message, hint=f"{self._allow()} to read the zone: allow-query in BIND"
             )
-        hint = "the zone may not be loaded, or may have expired" if rcode == SERVFAIL else ""
+        hint = "the zone may not be loaded, or may have expired" if rcode == Rcode.SERVFAIL else ""
         return ServiceError(message, hint=": ".join(filter(None, (_SEE_LOG, hint))))
 
     def not_authoritative(self, zone: str) -> DkimctlError:
@@ -228,7 +230,7 @@ class UpdateServer:
         if isinstance(wrong, SignatureRefused):
             what, hint = self._why_refused(wrong)
             return DnsRefused(f"the DNS server {self._address} {what}", hint=hint)
-        if isinstance(wrong, NotSigned) and wrong.rcode in (REFUSED, NOTAUTH):  # as PowerDNS does
+        if isinstance(wrong, NotSigned) and wrong.rcode in _REFUSED:  # as PowerDNS does
             return DnsRefused(
                 f"the DNS server {self._address} does not accept the TSIG key {self._key}, and "
                 "signs no answer",
@@ -247,14 +249,14 @@ class UpdateServer:
             seconds = refused.server_time - int(time.time())
             side = "ahead of" if seconds > 0 else "behind"
             difference = f"its clock is {abs(seconds):,} s {side} ours"
-        if refused.error == _BADKEY:
+        if refused.error == Rcode.BADKEY:
             what = f"does not know the TSIG key {key}, or does not allow it here (BADKEY)"
             start = "check the name and algorithm in `key_file`, and that the server allows the key"
             return what, f"{start} to read and update the zone"
         if refused.error == _BADSIG:
             what = f"has another secret for the TSIG key {key} (BADSIG)"
             return what, "check `key_file`: copy the key from the server again"
-        if refused.error == _BADTIME:
+        if refused.error == Rcode.BADTIME:
             hint = "set the clocks of this machine and of the server, such as with NTP"
             return f"refuses our time: {difference} (BADTIME)", hint
         return f"does not accept the TSIG key {key} (error {refused.error})", _SEE_LOG

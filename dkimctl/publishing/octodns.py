@@ -49,12 +49,10 @@ class OctodnsTarget:
         self.ttl = ttl
         self._zones = zones
         self._failures = Failures(class_name, settings)
-        cls = load_class(class_name)
-        self._make: Callable[[], Any] = lambda: self._failures.trying(
-            "start", lambda: _make_provider(cls, settings), is_opening=True
-        )
+        self._class = load_class(class_name)
+        self._settings = settings
         self._lock = threading.Lock()
-        self._provider: Any = None
+        self._made: Any = None
         self._read: set[str] = set()  # zones, by the provider
 
     def find_zones(self, names: Sequence[str]) -> Mapping[str, str | None]:
@@ -64,8 +62,8 @@ class OctodnsTarget:
 
     def read(self, zone: str, names: Sequence[str]) -> Mapping[str, NameState]:
         """See Target."""
-        with self._reading(zone) as provider:
-            return states_of(self._read_zone(provider, zone, names), zone, names)
+        with self._provider(zone) as provider:
+            return _states(self._read_zone(provider, zone, names), zone, names)
 
     def apply(self, zone: str, changes: Sequence[Change]) -> Iterator[Applied]:
         """See Target. The provider gets all changes at once.
@@ -74,10 +72,16 @@ class OctodnsTarget:
         """
         fitting: list[Change] = []
         for change in changes:
-            if error := unfit_value(change):
-                yield Applied(change, error)
-            else:
+            value = change.value or ""
+            if value.isascii() and value.isprintable() and not {'"', "\\"}.intersection(value):
                 fitting.append(change)
+                continue
+            # DKIM does not use what octoDNS cannot hold.
+            error = NegativeAnswer(
+                f"octoDNS has no form for the value at {printable(change.record.fqdn)}",
+                hint="publish it by hand: `dkimctl show-dns` has it",
+            )
+            yield Applied(change, error)
         if fitting:
             yield from self._apply(zone, fitting)
 
@@ -89,9 +93,9 @@ class OctodnsTarget:
     def _apply(self, zone: str, changes: Sequence[Change]) -> Iterator[Applied]:
         names = [change.record.fqdn for change in changes]
         try:
-            with self._reading(zone) as provider:
+            with self._provider(zone) as provider:
                 existing = self._read_zone(provider, zone, names)
-                states = states_of(existing, zone, names)
+                states = _states(existing, zone, names)
                 wanted = [one for one in changes if is_same(states[one.record.fqdn], one.before)]
                 failure = None
                 try:
@@ -123,8 +127,21 @@ class OctodnsTarget:
         self, zone: str, changes: Sequence[Change], error: DkimctlError | None
     ) -> Iterator[Applied]:
         """Find out which changes were made, after the provider has failed or removed nothing."""
+        names = [change.record.fqdn for change in changes]
         try:
-            states = self._read_again(zone, changes)
+            states = self.read(zone, names)
+            left = [
+                change
+                for change in changes
+                if _may_stay(change) and is_same(states[change.record.fqdn], change.before)
+            ]
+            # Another attempt to remove what the provider has not.
+            for make in (make_rewriting_plan, make_plan) if left else ():
+                with self._provider(zone) as provider:
+                    existing = self._read_zone(provider, zone, names)
+                    self._change(provider, existing, zone, left, make)
+            if left:
+                states = self.read(zone, names)
         except DkimctlError as unread:
             yield from (Applied(change, error or unread) for change in changes)
             return
@@ -136,25 +153,8 @@ class OctodnsTarget:
             )
             yield outcome_of(change, states[change.record.fqdn], error or ignored)
 
-    def _read_again(self, zone: str, changes: Sequence[Change]) -> Mapping[str, NameState]:
-        """What is there now, after another attempt to remove what the provider has not."""
-        names = [change.record.fqdn for change in changes]
-        states = self.read(zone, names)
-        left = [
-            change
-            for change in changes
-            if _may_stay(change) and is_same(states[change.record.fqdn], change.before)
-        ]
-        if not left:
-            return states
-        for make in (make_rewriting_plan, make_plan):
-            with self._reading(zone) as provider:
-                existing = self._read_zone(provider, zone, names)
-                self._change(provider, existing, zone, left, make)
-        return self.read(zone, names)
-
     def _list_zones(self, names: Sequence[str]) -> Sequence[str]:
-        with self._using() as provider:
+        with self._provider() as provider:
             if not hasattr(provider, "list_zones"):
                 if self._zones:
                     return self._zones
@@ -164,18 +164,28 @@ class OctodnsTarget:
                     "globs",
                 )
             try:
-                known: list[str] = self._failures.trying(
-                    "list its zones", lambda: list_zones(provider), [*self._zones, *names]
+                zones = self._failures.trying(
+                    "list its zones", lambda: list(provider.list_zones()), [*self._zones, *names]
                 )
             except DnsRefused:
                 if self._zones:  # credentials may be for these zones only
                     return self._zones
                 raise
-        return known
+        return [_in_dns(str(zone)) for zone in zones]
 
     def _read_zone(self, provider: Any, zone: str, names: Sequence[str]) -> Any:
+        """All records of the zone, as an octoDNS Zone."""
+
+        def populate() -> Any:
+            from octodns.zone import Zone
+
+            contents = Zone(f"{zone.lower()}.", [])
+            exists = provider.populate(contents, target=True, lenient=True)
+            # Some providers return nothing.
+            return contents if exists or (exists is None and contents.records) else None
+
         doing = f"read the zone {printable(zone)}"
-        existing = self._failures.trying(doing, lambda: read_zone(provider, zone), [zone, *names])
+        existing = self._failures.trying(doing, populate, [zone, *names])
         if existing is None:
             raise NegativeAnswer(
                 f"{self.label} has no zone {printable(zone)}, or does not tell what is in it",
@@ -185,27 +195,28 @@ class OctodnsTarget:
         return existing
 
     @contextmanager
-    def _using(self) -> Iterator[Any]:
-        """The provider, with what it keeps. Not within another `_using` or `_reading`.
+    def _provider(self, zone: str = "") -> Iterator[Any]:
+        """The provider; one that has not read this zone before: many keep what they have read.
 
         One thread uses it at a time: octoDNS itself has one provider that works on one zone at a
         time, providers have no locks, and services limit requests. Making one for each zone would
         cost requests, such as for the list of zones.
         """
-        with self._lock:
-            if self._provider is None:
-                self._provider = self._make()
-            yield self._provider
 
-    @contextmanager
-    def _reading(self, zone: str) -> Iterator[Any]:
-        """A provider that has not read this zone before: many keep what they have read."""
+        def make() -> Any:
+            """Secrets are revealed here, and in no local variable."""
+            with _making:
+                return self._class(
+                    _ID, **{key: _revealed(one) for key, one in self._settings.items()}
+                )
+
         with self._lock:
-            if self._provider is None or zone in self._read:
-                self._provider = self._make()
+            if self._made is None or zone in self._read:
+                self._made = self._failures.trying("start", make, is_opening=True)
                 self._read.clear()
-            self._read.add(zone)
-            yield self._provider
+            if zone:
+                self._read.add(zone)
+            yield self._made
 
 
 def _may_stay(change: Change) -> bool:
@@ -219,7 +230,12 @@ def _may_stay(change: Change) -> bool:
 
 def load_class(class_name: str) -> Any:
     """The class of this name. Raises UsageError, with the command that installs it."""
-    _silence_libraries()
+    # Keep what libraries warn of off standard error: with `warnings`, or by a logger. Without any
+    # handler, Python writes warnings of every logger there.
+    logging.captureWarnings(True)
+    root = logging.getLogger()
+    if not root.handlers:
+        root.addHandler(logging.NullHandler())
     name, hint = printable(class_name), "check `class` of `dns` in the config file"
     module_name, _, attribute = class_name.rpartition(".")
     package = class_name.partition(".")[0]
@@ -248,22 +264,7 @@ def load_class(class_name: str) -> Any:
     return found
 
 
-def _silence_libraries() -> None:
-    """Keep what libraries warn of off standard error: with `warnings`, or by a logger."""
-    logging.captureWarnings(True)
-    # Without any handler, Python writes warnings of every logger to standard error.
-    root = logging.getLogger()
-    if not root.handlers:
-        root.addHandler(logging.NullHandler())
-
-
-def _make_provider(cls: Any, settings: Mapping[str, object]) -> Any:
-    """Secrets are revealed here, and in no local variable."""
-    with _making:
-        return cls(_ID, **{key: _revealed(value) for key, value in settings.items()})
-
-
-def _revealed(value: object) -> object:
+def _revealed(value: Any) -> Any:
     if isinstance(value, Secret):
         return value.reveal()
     if isinstance(value, Mapping):
@@ -271,64 +272,31 @@ def _revealed(value: object) -> object:
     return [_revealed(item) for item in value] if isinstance(value, list) else value
 
 
-def list_zones(provider: Any) -> list[str]:
-    """The names of its zones, as DNS has them: some providers list them in other scripts."""
-    return [_in_dns(str(zone)).rstrip(".") for zone in provider.list_zones()]
-
-
 def _in_dns(name: str) -> str:
+    """A zone as DNS has it, without trailing dot: some providers list it in another script."""
     from octodns.idna import IdnaError, idna_encode
 
     try:
-        return str(idna_encode(name))
+        return str(idna_encode(name)).rstrip(".")
     except IdnaError:  # it has no form in IDNA 2008, as with emoji: no name of ours is in it
-        return name
+        return name.rstrip(".")
 
 
-def read_zone(provider: Any, zone: str) -> Any:
-    """All records of the zone, as an octoDNS Zone; None if the provider does not have it."""
-    from octodns.zone import Zone
-
-    contents = Zone(f"{zone.lower()}.", [])
-    exists = provider.populate(contents, target=True, lenient=True)
-    # Some providers return nothing.
-    return contents if exists or (exists is None and contents.records) else None
-
-
-def states_of(contents: Any, zone: str, names: Sequence[str]) -> dict[str, NameState]:
+def _states(contents: Any, zone: str, names: Sequence[str]) -> dict[str, NameState]:
     """What is at each of the names."""
-    records = {
-        (record.fqdn.rstrip(".").lower(), record._type): record for record in contents.records
-    }
-    return {name: _state(records, zone.lower(), name) for name in names}
+    records = {(_name(record), record._type): record for record in contents.records}
 
+    def state(name: str) -> NameState:
+        cuts = [parent for parent in parents(name) if (parent, "NS") in records]
+        below = [cut for cut in cuts if cut.endswith(f".{zone.lower()}")]
+        if below:
+            return NameState(delegated=below[-1])
+        if alias := records.get((name.lower(), "CNAME")):
+            return NameState(alias=str(alias.value).rstrip("."))
+        txt = records.get((name.lower(), "TXT"))
+        return NameState(_values(txt), txt.ttl if txt else None)
 
-def text_of(record: Any) -> tuple[str, ...]:
-    """The values of a TXT record; octoDNS escapes semicolons."""
-    return tuple(str(value).replace("\\;", ";") for value in record.values)
-
-
-def _state(records: Mapping[tuple[str, str], Any], zone: str, name: str) -> NameState:
-    cuts = [parent for parent in parents(name) if (parent, "NS") in records]
-    below = [cut for cut in cuts if cut != zone and cut.endswith(f".{zone}")]
-    if below:
-        return NameState(delegated=below[-1])
-    if alias := records.get((name.lower(), "CNAME")):
-        return NameState(alias=str(alias.value).rstrip("."))
-    if txt := records.get((name.lower(), "TXT")):
-        return NameState(text_of(txt), txt.ttl)
-    return NameState()
-
-
-def unfit_value(change: Change) -> DkimctlError | None:
-    """Why octoDNS cannot hold the value; it has no form for some, which DKIM does not use."""
-    value = change.value or ""
-    if value.isascii() and value.isprintable() and not {'"', "\\"}.intersection(value):
-        return None
-    return NegativeAnswer(
-        f"octoDNS has no form for the value at {printable(change.record.fqdn)}",
-        hint="publish it by hand: `dkimctl show-dns` has it",
-    )
+    return {name: state(name) for name in names}
 
 
 def make_plan(provider: Any, existing: Any, changes: Sequence[Change]) -> Any:
@@ -340,6 +308,7 @@ def make_plan(provider: Any, existing: Any, changes: Sequence[Change]) -> Any:
     """
     from octodns.processor.filter import NameAllowlistFilter, TypeAllowlistFilter
     from octodns.provider.plan import Plan
+    from octodns.record import Record
 
     if getattr(provider, "apply_disabled", False):
         raise NegativeAnswer(
@@ -347,7 +316,15 @@ def make_plan(provider: Any, existing: Any, changes: Sequence[Change]) -> Any:
             hint="remove it from `settings` of `dns` in the config file",
         )
     wanted = {change.record.fqdn.lower(): change for change in changes}
-    desired = _desired(existing, wanted)
+    desired = existing.copy()  # the zone after the changes
+    for record in existing.records:
+        if record._type == "TXT" and _name(record) in wanted:
+            desired.remove_record(record)
+    for name, change in wanted.items():
+        if change.value is not None:
+            data = {"type": "TXT", "ttl": change.ttl, "value": change.value.replace(";", "\\;")}
+            hostname = existing.hostname_from_fqdn(f"{name}.")
+            desired.add_record(Record.new(desired, hostname, data, lenient=True), lenient=True)
     names = [existing.hostname_from_fqdn(f"{name}.") for name in wanted]
     filters = [NameAllowlistFilter("names", names), TypeAllowlistFilter("types", ["TXT"])]
     ours = desired.copy()
@@ -367,22 +344,6 @@ def make_rewriting_plan(_provider: Any, existing: Any, changes: Sequence[Change]
     names = {change.record.fqdn.lower() for change in changes}
     records = [one for one in existing.records if one._type == "TXT" and _name(one) in names]
     return Plan(existing, existing, [Update(one, one) for one in records], exists=True)
-
-
-def _desired(existing: Any, wanted: Mapping[str, Change]) -> Any:
-    """The zone after the changes."""
-    from octodns.record import Record
-
-    desired = existing.copy()
-    for record in existing.records:
-        if record._type == "TXT" and _name(record) in wanted:
-            desired.remove_record(record)
-    for name, change in wanted.items():
-        if change.value is not None:
-            data = {"type": "TXT", "ttl": change.ttl, "value": change.value.replace(";", "\\;")}
-            hostname = existing.hostname_from_fqdn(f"{name}.")
-            desired.add_record(Record.new(desired, hostname, data, lenient=True), lenient=True)
-    return desired
 
 
 def _require_ours(planned: Sequence[Any], wanted: Mapping[str, Change]) -> None:
@@ -412,7 +373,8 @@ def _require_ours(planned: Sequence[Any], wanted: Mapping[str, Change]) -> None:
 
 
 def _values(record: Any) -> tuple[str, ...]:
-    return text_of(record) if record else ()
+    """The values of a TXT record, or none; octoDNS escapes semicolons."""
+    return tuple(str(value).replace("\\;", ";") for value in record.values) if record else ()
 
 
 def _name(record: Any) -> str:

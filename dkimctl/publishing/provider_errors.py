@@ -102,17 +102,11 @@ def _text_of(failure: Exception) -> str:
     status = http_status(failure)
     if status is not None and str(status) not in text:
         text = f"{text} (HTTP {status})"
-    if answer := _answer_in(failure):
-        text = f"{text}: {answer}"
-    return text[:_MAX_READ]
-
-
-def _answer_in(failure: Exception) -> str:
-    """The JSON that came with an error of requests, whose text has the status alone."""
+    # The JSON that came with an error of requests, whose text has the status alone.
     content = getattr(getattr(failure, "response", None), "content", None)
-    if not isinstance(content, bytes) or not content.startswith(b"{"):
-        return ""
-    return content[:_MAX_READ].decode("utf-8", "replace")
+    if isinstance(content, bytes) and content.startswith(b"{"):
+        text = f"{text}: {content[:_MAX_READ].decode('utf-8', 'replace')}"
+    return text[:_MAX_READ]
 
 
 def is_refusal(failure: Exception, text: str, names: Collection[str]) -> bool:

@@ -8,14 +8,10 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from dns.rcode import Rcode
+
 from dkimctl.dns.messages import (
     CNAME,
-    FORMERR,
-    NOERROR,
-    NOTIMP,
-    NXDOMAIN,
-    REFUSED,
-    SERVFAIL,
     SOA,
     TXT,
     USEFUL,
@@ -38,14 +34,14 @@ from dkimctl.publishing.changes import (
     is_done,
     outcome_of,
 )
-from dkimctl.publishing.dns_server import NOTAUTH, UnknownResult, UpdateServer, UpdateTimeouts
+from dkimctl.publishing.dns_server import UnknownResult, UpdateServer, UpdateTimeouts
 from dkimctl.publishing.tsig_key import TsigKey
 from dkimctl.text.addresses import Address
 from dkimctl.text.escaping import character_strings, printable
 
-_YXDOMAIN, _YXRRSET, _NXRRSET = 6, 7, 8
-_CHANGED = frozenset((NXDOMAIN, _YXDOMAIN, _YXRRSET, _NXRRSET))  # a prerequisite does not hold
-_REFUSED = frozenset((REFUSED, NOTAUTH))
+# A prerequisite does not hold.
+_CHANGED = frozenset((Rcode.NXDOMAIN, Rcode.YXDOMAIN, Rcode.YXRRSET, Rcode.NXRRSET))
+_REFUSED = frozenset((Rcode.REFUSED, Rcode.NOTAUTH))
 _PAUSE = 0.2  # seconds
 _MAX_MESSAGE = 0xFFFF  # bytes (RFC 1035 section 4.2.2)
 _HEADER, _FIXED = struct.Struct("!6H"), struct.Struct("!HHIH")
@@ -75,7 +71,7 @@ class Rfc2136Target:
     def find_zones(self, names: Sequence[str]) -> Mapping[str, str | None]:
         """See Target. A delegated name is in the zone that delegates it.
 
-        A zone that the server cannot load is found, too: it answers SERVFAIL below its apex.
+        A zone that the server cannot load is found, too: it answers Rcode.SERVFAIL below its apex.
         """
         asked = {make_txt_question(name): name.lower() for name in names}
         # A negative answer names the zone as well; and the same questions are asked to read.
@@ -131,7 +127,7 @@ class Rfc2136Target:
         probe = _record(plain_name(own[0]), TXT, _NONE, value)
         try:
             rcode = self._server.update(_make_update(zone, (), [probe]), zone)
-            if rcode != NOERROR:
+            if rcode != Rcode.NOERROR:
                 raise self._server.refused_update(rcode, zone)
         except DnsRefused as error:
             return Access(True, False, error.message, error.hint)
@@ -144,10 +140,10 @@ class Rfc2136Target:
     def _next(self, step: _Step, answer: Answer) -> _Step:
         """The step after an answer to the question for records of its candidate."""
         name = step.candidate
-        if answer.rcode == SERVFAIL and "." in name:
+        if answer.rcode == Rcode.SERVFAIL and "." in name:
             return _Step(name.partition(".")[2], name)
-        # SERVFAIL at the top: a resolver that knows nothing, rather than a zone.
-        if answer.rcode in (FORMERR, NOTIMP, SERVFAIL):
+        # Rcode.SERVFAIL at the top: a resolver that knows nothing, rather than a zone.
+        if answer.rcode in (Rcode.FORMERR, Rcode.NOTIMP, Rcode.SERVFAIL):
             raise self._server.refused_query(answer.rcode, f"SOA {name}")
         if step.zone or answer.rcode not in USEFUL:
             return _Step("", step.zone)
@@ -277,7 +273,7 @@ class _Updater:
 
     def _answered(self, parts: Sequence[_Part], rcode: int) -> Iterator[Applied]:
         changes = [part.change for part in parts]
-        if rcode == NOERROR:
+        if rcode == Rcode.NOERROR:
             self._is_accepted = True
             yield from self._confirm(changes)
         elif rcode in _CHANGED | _REFUSED and len(parts) > 1:
