@@ -1,10 +1,11 @@
 """Parse and check DKIM key records (RFC 6376 section 3.6.1)."""
 
 import binascii
+import contextlib
 import re
 from typing import NamedTuple
 
-from dkimctl.models.registration import DnsRecord, Registration
+from dkimctl.models.registration import Registration
 from dkimctl.models.secret import REDACTED
 
 # These patterns are text, which `re` compiles only if a record needs it.
@@ -25,29 +26,17 @@ _BIT_STRING = 0x03
 _RSA_ENCRYPTION = bytes.fromhex("06092a864886f70d010101")  # OID 1.2.840.113549.1.1.1
 
 
-class _KeyForm(NamedTuple):
-    """Keys of one length, in base64, whose exponent is 65537.
-
-    `start` ends where the modulus begins; `following` are the characters that can follow, since the
-    highest bit of the modulus is set.
-    """
-
-    key_len: int
-    start: str
-    following: str
-
-
 # The form of nearly all records, which is recognized ten times as fast as it is parsed: the text
-# before p=, and keys of the two lengths of interface 8, by their number of characters.
+# before p=, and keys of the two lengths of interface 8 whose exponent is 65537, by their number of
+# characters: the length in bits, the text before the modulus, and the characters that can follow,
+# since its highest bit is set.
 _USUAL_HEADS = frozenset(("v=DKIM1; g=*; k=rsa; ", "v=DKIM1; k=rsa; "))
 _USUAL_KEYS = {
-    216: _KeyForm(1024, "MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQ", "CD"),
-    392: _KeyForm(
-        2048,
-        "MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEA",
-        "ghijklmnopqrstuvwxyz0123456789+/",
+    216: (1024, "MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQ", "CD"),
+    392: (
+        2048, "MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEA", "ghijklmnopqrstuvwxyz0123456789+/",
     ),
-}
+}  # fmt: skip
 _USUAL_ENDS = ("QIDAQAB", "wIDAQAB")  # the last bit of an odd modulus, and the exponent
 _BASE64 = bytes(byte for byte in range(128) if chr(byte).isalnum()) + b"+/"
 
@@ -72,18 +61,6 @@ class PublicKey(NamedTuple):
         import hashlib
 
         return f"{self.key_len} bits, SHA-256 {hashlib.sha256(self.der).hexdigest()[:16]}"
-
-
-class KeyRecord(NamedTuple):
-    """A DKIM key record."""
-
-    tags: dict[str, str]
-    public_key: PublicKey
-
-    @property
-    def key_len(self) -> int:
-        """The length of the key in bits."""
-        return self.public_key.key_len
 
 
 def record_name(selector: str, sign_domain: str) -> str:
@@ -124,8 +101,8 @@ def parse_tag_list(text: str, *, tolerant: bool = False) -> dict[str, str]:
     return tags
 
 
-def parse_key_record(value: str) -> KeyRecord:
-    """Parse the TXT value of an RSA key record (RFC 6376 section 3.6.1).
+def parse_key_record(value: str) -> PublicKey:
+    """The key in the TXT value of an RSA key record (RFC 6376 section 3.6.1).
 
     Raises KeyRecordError, whose text completes "the TXT value is not a DKIM key record: …".
     """
@@ -140,7 +117,7 @@ def parse_key_record(value: str) -> KeyRecord:
         raise KeyRecordError("its key type k= is not rsa")
     if not tags.get("p"):
         raise KeyRecordError("it has no public key in p=")
-    return KeyRecord(tags, parse_public_key(tags["p"].replace(" ", "")))
+    return parse_public_key(tags["p"].replace(" ", ""))
 
 
 def parse_public_key(text: str) -> PublicKey:
@@ -150,7 +127,12 @@ def parse_public_key(text: str) -> PublicKey:
     appendix A.1.1), but its erratum 3017 and common practice SubjectPublicKeyInfo: both are
     accepted.
     """
-    der = _decode_base64(text)
+    der = b""
+    if text == padded(text):
+        with contextlib.suppress(binascii.Error):
+            der = binascii.a2b_base64(text, strict_mode=True)
+    if not der:
+        raise KeyRecordError("its p= is not base64")
     outer, rest = _read_element(der, _SEQUENCE)
     if rest:
         raise KeyRecordError("its p= has bytes after the key")
@@ -185,31 +167,13 @@ def record_fault(registration: Registration) -> str:
         return "the service gave no DNS record"
     if record.type.upper() != "TXT":
         return f"the record type is {record.type}, not TXT"
-    return _name_fault(record, registration) or _value_fault(record, registration)
-
-
-def with_key_len(registration: Registration) -> Registration:
-    """`registration` with the length of its key, if the service omitted it."""
-    if registration.key_len is not None or registration.record is None:
-        return registration
-    try:
-        return registration._replace(key_len=parse_key_record(registration.record.value).key_len)
-    except KeyRecordError:
-        return registration
-
-
-def _name_fault(record: DnsRecord, registration: Registration) -> str:
     if not registration.selector:
         return "the service gave no selector"
     expected = record_name(registration.selector, registration.sign_domain)
-    if record.fqdn != expected and record.fqdn.lower() != expected.lower():
+    if record.fqdn.lower() != expected.lower():
         return f"the FQDN is {record.fqdn}, not {expected}"
     if not is_name(record.fqdn):
         return f"{record.fqdn} is not a valid DNS name"
-    return ""
-
-
-def _value_fault(record: DnsRecord, registration: Registration) -> str:
     if REDACTED in record.value:  # a note in n= could hold it
         return f"the TXT value contains {REDACTED}, in place of a secret that the service quoted"
     try:
@@ -223,6 +187,16 @@ def _value_fault(record: DnsRecord, registration: Registration) -> str:
     return ""
 
 
+def with_key_len(registration: Registration) -> Registration:
+    """`registration` with the length of its key, if the service omitted it."""
+    if registration.key_len is not None or registration.record is None:
+        return registration
+    try:
+        return registration._replace(key_len=parse_key_record(registration.record.value).key_len)
+    except KeyRecordError:
+        return registration
+
+
 def _usual_key_len(value: str) -> int:
     """The key's length in bits, if the record has the usual form; else 0."""
     head, _, key = value.partition("p=")
@@ -232,15 +206,6 @@ def _usual_key_len(value: str) -> int:
     if not (key.startswith(start) and key[len(start)] in following and key.endswith(_USUAL_ENDS)):
         return 0
     return 0 if key.encode("utf-8", "surrogatepass").translate(None, _BASE64) else key_len
-
-
-def _decode_base64(text: str) -> bytes:
-    try:
-        if text == padded(text):
-            return binascii.a2b_base64(text, strict_mode=True)
-    except binascii.Error:
-        pass
-    raise KeyRecordError("its p= is not base64")
 
 
 def _read_element(der: bytes, tag: int) -> tuple[bytes, bytes]:

@@ -1,22 +1,25 @@
-"""A mail, split into header fields and body (RFC 5322 section 2); its sender and signatures."""
+"""A mail (RFC 5322 section 2), its sender and signatures, and what is said of them."""
 
 from __future__ import annotations
 
 import codecs
 import contextlib
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
 from dkimctl.dkim import KeyRecordError, is_name, parse_tag_list, record_name
+from dkimctl.dns.verdicts import Finding
 from dkimctl.errors import UsageError
+from dkimctl.models.registration import Registration
 from dkimctl.specs.names import parse_domain
 from dkimctl.text.escaping import printable, quoted
 
 _FIELD = rb"([!-9;-~]+)[ \t]*:"  # compiled when it is used
 _MBOX_LINE = b"From "
-_SIGNATURE = b"dkim-signature"
 _HINT = 'save the whole mail with its header, as "Show original" or "Save as .eml" does'
 _MAX_FROM = 4_096  # characters; reading longer ones takes long
 SHA1, RSA, ED25519 = "rsa-sha1", "rsa-sha256", "ed25519-sha256"
@@ -52,11 +55,6 @@ class Message:
         self.fields = fields
         self.body = body
 
-    @property
-    def signatures(self) -> list[Field]:
-        """The DKIM-Signature fields, from the top."""
-        return self.all(_SIGNATURE)
-
     def all(self, key: bytes) -> list[Field]:
         """The fields with this name, which is in lower case."""
         return [field for field in self.fields if field.key == key]
@@ -76,7 +74,10 @@ def read_message(data: bytes, file: str) -> Message:
 
     Raises UsageError, which names the file, if it is no mail.
     """
-    lines = _with_crlf(data.removeprefix(codecs.BOM_UTF8))
+    lines = data.removeprefix(codecs.BOM_UTF8)
+    if b"\n" not in lines:  # as old Macs ended lines; else a bare CR is part of the text
+        lines = lines.replace(b"\r", b"\n")
+    lines = lines.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
     header, _, body = lines.partition(b"\r\n\r\n")
     if lines.startswith(b"\r\n"):
         header, body = b"", lines[2:]
@@ -85,12 +86,6 @@ def read_message(data: bytes, file: str) -> Message:
         what = "is empty" if not data.strip() else "is not a mail: it begins with an empty line"
         raise UsageError(f"{printable(file)} {what}", hint=_HINT)
     return Message(fields, body)
-
-
-def _with_crlf(data: bytes) -> bytes:
-    if b"\n" not in data:  # as old Macs ended lines; else a bare CR is part of the text
-        data = data.replace(b"\r", b"\n")
-    return data.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
 
 
 def _fields(header: bytes, file: str) -> Iterator[Field]:
@@ -164,18 +159,13 @@ def read_signature(field: Field, now: float) -> Signature:
         tags = parse_tag_list(text)
     except KeyRecordError as error:
         return Signature(field, "", "", "", {}, f"malformed: {error}")
-    names = tags.get("d", ""), tags.get("s", "")
-    domain = _to_domain(names[0])
-    one = Signature(field, domain or names[0], names[1], tags.get("a", ""), tags, "")
+    written, selector = tags.get("d", ""), tags.get("s", "")
+    domain = ""  # if d= is no domain name
+    with contextlib.suppress(UsageError):
+        # A-labels (RFC 8616 section 5).
+        domain = written.lower() if is_name(written) else parse_domain(written)
+    one = Signature(field, domain or written, selector, tags.get("a", ""), tags, "")
     return one._replace(fault=next(_faults(one, domain, now), ""))
-
-
-def _to_domain(text: str) -> str:
-    """A name in A-labels and lower case; "" if it is none (RFC 8616 section 5)."""
-    try:
-        return text.lower() if is_name(text) else parse_domain(text)
-    except UsageError:
-        return ""
 
 
 def _faults(one: Signature, domain: str, now: float) -> Iterator[str]:
@@ -237,3 +227,98 @@ def _date(seconds: str) -> str:
         return f"{datetime.fromtimestamp(int(seconds), UTC):%Y-%m-%d %H:%M} UTC"
     except (OverflowError, ValueError, OSError):
         return f"second {seconds} since 1970"
+
+
+class MailVerdict(StrEnum):
+    """Whether a signature is valid."""
+
+    PASS = "pass"  # noqa: S105 - no password
+    FAIL = "fail"
+    UNKNOWN = "unknown"  # no answer of DNS, or nothing here can verify it
+
+
+class Alignment(StrEnum):
+    """How a signing domain relates to that of the From field (RFC 7489 section 3.1.1).
+
+    `RELAXED`: one is below the other. `POSSIBLE`: they are below the same name, which may be
+    their organizational domain, or a public suffix such as co.uk.
+    """
+
+    STRICT = "strict"
+    RELAXED = "relaxed"
+    POSSIBLE = "possible"
+    NONE = "none"
+
+
+ALIGNED = (Alignment.STRICT, Alignment.RELAXED)
+
+
+class KnownKey(NamedTuple):
+    """What the ledger has of a key. `registration` is None of one that was removed."""
+
+    stage: str
+    registration: Registration | None = None
+
+
+class CheckedSignature(NamedTuple):
+    """A signature, and what was found. `reason` explains a bad verdict; `notes` are remarks.
+
+    `key_len` is that of the key in DNS (None: not known). `is_ours`: its domain is registered.
+    `known` is None if the key is not in the ledger; else `in_dns` is what check-dns says of it, if
+    it has a record.
+    """
+
+    sign_domain: str
+    selector: str
+    algorithm: str
+    verdict: MailVerdict
+    reason: str = ""
+    key_len: int | None = None
+    notes: Sequence[str] = ()
+    alignment: Alignment = Alignment.NONE
+    is_ours: bool = False
+    known: KnownKey | None = None
+    in_dns: Finding | None = None
+
+
+class MailReport(NamedTuple):
+    """The signatures of a mail, those of registered domains first.
+
+    `from_domains` are those of its From field. `missing` are those of them that are registered,
+    although no signature is aligned with them. `unverified` is how many signatures were left out,
+    since there are so many; `of_ours`: some of them are of registered domains.
+    """
+
+    file: str
+    from_domains: Sequence[str]
+    signatures: Sequence[CheckedSignature]
+    missing: Sequence[str] = ()
+    unverified: int = 0
+    of_ours: bool = False
+
+    @property
+    def verdict(self) -> MailVerdict:
+        """PASS if all signatures of registered domains pass, and at least one of all."""
+        verdicts = {one.verdict for one in self.signatures}
+        registered = {one.verdict for one in self.signatures if one.is_ours}
+        if MailVerdict.FAIL in registered or self.of_ours:
+            return MailVerdict.FAIL
+        if MailVerdict.UNKNOWN in registered:
+            return MailVerdict.UNKNOWN
+        order = (MailVerdict.PASS, MailVerdict.UNKNOWN)
+        return next((verdict for verdict in order if verdict in verdicts), MailVerdict.FAIL)
+
+
+def alignment(sign_domain: str, from_domains: Sequence[str]) -> Alignment:
+    """How a signing domain is aligned with the From field."""
+    found = set()
+    for domain in from_domains:
+        labels = zip(reversed(sign_domain.split(".")), reversed(domain.split(".")), strict=False)
+        common = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], labels))
+        if sign_domain == domain:
+            found.add(Alignment.STRICT)
+        elif sign_domain.endswith(f".{domain}") or domain.endswith(f".{sign_domain}"):
+            found.add(Alignment.RELAXED)
+        elif common > 1:
+            found.add(Alignment.POSSIBLE)
+    return next((one for one in Alignment if one in found), Alignment.NONE)

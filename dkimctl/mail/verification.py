@@ -15,14 +15,18 @@ from dkimctl.dns.nameserver import NameServer, NoAnswer
 from dkimctl.dns.queries import Source, ask, gather, texts
 from dkimctl.dns.verdicts import Finding, Verdict
 from dkimctl.errors import UsageError
-from dkimctl.mail.message import ED25519, Message, Signature, from_domains, read_signature
-from dkimctl.mail.report import (
+from dkimctl.mail.message import (
     ALIGNED,
+    ED25519,
     CheckedSignature,
     KnownKey,
     MailReport,
     MailVerdict,
+    Message,
+    Signature,
     alignment,
+    from_domains,
+    read_signature,
 )
 from dkimctl.models.registration import Registration, RegistrationKey, key_of
 from dkimctl.text.escaping import quoted
@@ -38,18 +42,6 @@ _MAX_EXPONENT_BITS = 64
 _ED25519_BYTES = 32
 _MAX_VALUE = 8_192  # characters
 _BODY_DIFFERS = "body hash mismatch"  # what dkimpy's message begins with
-
-
-class KnownKeys(NamedTuple):
-    """What the ledger has of some domains: their keys."""
-
-    keys: Mapping[RegistrationKey, KnownKey]
-
-    @property
-    def domains(self) -> set[str]:
-        """The domains that are registered by this account."""
-        registered = (one.registration for one in self.keys.values())
-        return {one.key.sign_domain for one in registered if one and not one.is_taken}
 
 
 class Sources(NamedTuple):
@@ -74,64 +66,55 @@ def verify_mail(
     message: Message,
     file: str,
     sources: Sources,
-    read_known: Callable[[Collection[str]], KnownKeys],
+    read_known: Callable[[Collection[str]], Mapping[RegistrationKey, KnownKey]],
     now: float,
 ) -> MailReport:
     """Verify at most MAX_SIGNATURES signatures, those of registered domains first.
 
-    `read_known` gets domains; `now` is in seconds since 1970. Not for use within an event loop.
+    `read_known` gives what the ledger has of the keys of some domains; `now` is in seconds since
+    1970. Not for use within an event loop.
     """
-    fields, senders = message.signatures, from_domains(message)
+    fields, senders = message.all(b"dkim-signature"), from_domains(message)
     signatures = [read_signature(field, now) for field in fields[:_MAX_READ]]
     known = read_known({*senders, *(one.sign_domain for one in signatures)})
-    signatures.sort(key=lambda one: one.sign_domain not in known.domains)
+    ours = [one.registration for one in known.values() if one.registration]
+    domains = {one.key.sign_domain for one in ours if not one.is_taken}  # that this account has
+    signatures.sort(key=lambda one: one.sign_domain not in domains)
     chosen, rest = signatures[:MAX_SIGNATURES], signatures[MAX_SIGNATURES:]
     names = [one.record_name for one in chosen if not one.fault]
     lookups = asyncio.run(_look_up_keys(names, sources.receiver))
-    in_dns = _check(chosen, known, sources.check)
+    # What check-dns finds for the registered keys.
+    keys = [key_of(one.sign_domain, one.selector) for one in chosen]
+    registered = [known[key].registration for key in dict.fromkeys(keys) if key in known]
+    sound = [one for one in registered if one is not None and not record_fault(one)]
+    with Checker(sources.check) as checker:
+        in_dns = {check.key: check.finding for check in checker.check(sound)}
     checked = []
-    for one in chosen:
+    for one, key in zip(chosen, keys, strict=True):
         judged = _judge(message, one, lookups.get(one.record_name, Lookup()))
-        key = _key_of(one)
         notes = [*_notes(one, judged)]
-        registration = known.keys[key].registration if key in in_dns else None
+        registration = known[key].registration if key in in_dns else None
         if registration is not None:
             notes += _notes_on_registered(message, one, judged, registration, in_dns[key])
         checked.append(
             CheckedSignature(
                 one.sign_domain, one.selector, one.algorithm, judged.verdict, judged.reason,
                 judged.key.key_len if judged.key else None, notes,
-                alignment(one.sign_domain, senders), one.sign_domain in known.domains,
-                known.keys.get(key), in_dns.get(key),
+                alignment(one.sign_domain, senders), one.sign_domain in domains,
+                known.get(key), in_dns.get(key),
             )
         )  # fmt: skip
     # The registered domains of the From field that no signature is aligned with.
-    domains = {one.sign_domain for one in signatures}
+    signed = {one.sign_domain for one in signatures}
     missing = [
         sender
         for sender in senders
-        if sender in known.domains
-        and not any(alignment(domain, [sender]) in ALIGNED for domain in domains)
+        if sender in domains and not any(alignment(one, [sender]) in ALIGNED for one in signed)
     ]
     return MailReport(
         file, senders, checked, missing, unverified=len(fields) - len(chosen),
-        of_ours=any(one.sign_domain in known.domains for one in rest),
+        of_ours=any(one.sign_domain in domains for one in rest),
     )  # fmt: skip
-
-
-def _check(
-    signatures: Iterable[Signature], known: KnownKeys, source: Source
-) -> dict[RegistrationKey, Finding]:
-    """What check-dns finds for the registered keys of signatures."""
-    keys = dict.fromkeys(map(_key_of, signatures))
-    registered = [known.keys[key].registration for key in keys if key in known.keys]
-    sound = [one for one in registered if one is not None and not record_fault(one)]
-    with Checker(source) as checker:
-        return {check.key: check.finding for check in checker.check(sound)}
-
-
-def _key_of(signature: Signature) -> RegistrationKey:
-    return key_of(signature.sign_domain, signature.selector)
 
 
 class Lookup(NamedTuple):
@@ -255,7 +238,16 @@ def read_key(value: str, signature: Signature) -> Key:
         raise KeyRecordError(fault)
     key = re.sub(r"\s", "", tags["p"])
     kind = signature.algorithm.partition("-")[0]
-    key_len = _ed25519_bits(key) if signature.algorithm == ED25519 else _rsa_bits(key)
+    if signature.algorithm == ED25519:
+        key_len = 8 * _ED25519_BYTES
+        try:
+            is_sound = len(base64.b64decode(key, validate=True)) == _ED25519_BYTES
+        except ValueError:
+            is_sound = False
+        if not is_sound:
+            raise KeyRecordError("is malformed: its p= is not an Ed25519 key")
+    else:
+        key_len = _rsa_bits(key)
     return Key(f"v=DKIM1; k={kind}; p={key}".encode(), key_len, _items(tags.get("t", "")))
 
 
@@ -290,16 +282,6 @@ def _rsa_bits(text: str) -> int:
     if key.key_len > _MAX_BITS or key.exponent.bit_length() > _MAX_EXPONENT_BITS:
         raise KeyRecordError("has a key that is too long")
     return key.key_len
-
-
-def _ed25519_bits(text: str) -> int:
-    try:
-        key = base64.b64decode(text, validate=True)
-    except ValueError:
-        key = b""
-    if len(key) != _ED25519_BYTES:
-        raise KeyRecordError("is malformed: its p= is not an Ed25519 key")
-    return 8 * len(key)
 
 
 def _items(text: str) -> frozenset[str]:

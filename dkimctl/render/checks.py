@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from dkimctl.dns.verdicts import ACCEPTED, Check, Urgency, Verdict, is_good
-from dkimctl.mail.report import ALIGNED, CheckedSignature, MailReport, MailVerdict
+from dkimctl.mail.message import ALIGNED, CheckedSignature, MailReport, MailVerdict
 from dkimctl.render.data import CsvRenderer, JsonlRenderer, JsonRenderer
 from dkimctl.render.monitoring import NO_RUN, NagiosRenderer, PrometheusRenderer, Run
 from dkimctl.render.renderer import DEFAULT_LAYOUT, CheckFormat, Renderer, TableLayout

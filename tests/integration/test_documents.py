@@ -91,7 +91,7 @@ def test_login_register_show_dns_and_api(cli, shell, needs_tool, at_service):
     assert len(items) == 2
     [value] = (item["setting_values"]["value"] for item in items if item["selector"] != "s2026")
     fingerprint = shell(example("sha256sum"), at_service).stdout.strip()
-    assert str(parse_key_record(value).public_key) == f"2048 bits, SHA-256 {fingerprint}"
+    assert str(parse_key_record(value)) == f"2048 bits, SHA-256 {fingerprint}"
     shell(example("--provider cloudflare"), at_service)
     assert (cli.home / "elsewhere.zone").read_text().count(" IN TXT ") == 2
     assert at_service["DELIVERY_ID"] in shell(example("dkimctl api"), at_service).stdout

@@ -17,15 +17,15 @@ from dkimctl.cli.output.destination import require_writable, table_layout, write
 from dkimctl.cli.output.results import worst_check
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, LedgerError, UsageError
-from dkimctl.mail.report import MailReport, MailVerdict
+from dkimctl.mail.message import KnownKey, MailReport, MailVerdict, read_message
+from dkimctl.models.registration import RegistrationKey, key_of
 from dkimctl.render.checks import open_mails
 from dkimctl.render.renderer import render_all
 
 if TYPE_CHECKING:
     from dkimctl.cli.session import Session
     from dkimctl.ledger.ledger import Ledger
-    from dkimctl.mail.report import MailReport
-    from dkimctl.mail.verification import KnownKeys, Sources
+    from dkimctl.mail.verification import Sources
 
 app = App()
 _MAX_BYTES = 50 << 20
@@ -105,31 +105,24 @@ def _open_ledger(session: Session) -> Ledger | None:
 
 def _verify(session: Session, file: str, sources: Sources, ledger: Ledger | None) -> MailReport:
     from dkimctl.input_files import read_bytes
-    from dkimctl.mail.message import read_message
-    from dkimctl.mail.verification import KnownKeys, verify_mail
+    from dkimctl.mail.verification import verify_mail
 
     data = read_bytes(file, largest=_MAX_BYTES, hint_if_large="no receiver takes a mail that large")
     name = "<stdin>" if file == "-" else file
     message = read_message(data, name)
 
-    def read_known(domains: Collection[str]) -> KnownKeys:
-        return _read_known(session, ledger, domains) if ledger else KnownKeys({})
+    def read_known(domains: Collection[str]) -> dict[RegistrationKey, KnownKey]:
+        if ledger is None:
+            return {}
+        from dkimctl.rotation.life import read_domain_keys
+
+        now, settings = datetime.now(UTC), session.config.rotation
+        return {
+            key_of(status.sign_domain, status.selector): KnownKey(status.stage, registration)
+            for status, registration in read_domain_keys(ledger, domains, settings, now)
+        }
 
     return verify_mail(message, name, sources, read_known, time.time())
-
-
-def _read_known(session: Session, ledger: Ledger, domains: Collection[str]) -> KnownKeys:
-    from dkimctl.mail.report import KnownKey
-    from dkimctl.mail.verification import KnownKeys
-    from dkimctl.models.registration import key_of
-    from dkimctl.rotation.life import read_domain_keys
-
-    now, settings = datetime.now(UTC), session.config.rotation
-    keys = {
-        key_of(status.sign_domain, status.selector): KnownKey(status.stage, registration)
-        for status, registration in read_domain_keys(ledger, domains, settings, now)
-    }
-    return KnownKeys(keys)
 
 
 def show_reports(

@@ -20,13 +20,7 @@ def render_page(template: str, **values: object) -> str:
 
 def environment(package: str) -> Environment:
     """The templates of `package`; a page extends our base.html, which has the looks of all."""
-    from jinja2 import (
-        ChoiceLoader,
-        Environment,
-        PackageLoader,
-        StrictUndefined,
-        select_autoescape,
-    )
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
 
     templates = Environment(
         loader=ChoiceLoader([PackageLoader(package), PackageLoader(__package__)]),

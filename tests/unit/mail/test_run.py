@@ -14,9 +14,8 @@ from dkimctl.dns.messages import NOERROR, Answer
 from dkimctl.dns.nameserver import NameServer
 from dkimctl.dns.zones import Zone
 from dkimctl.errors import UsageError
-from dkimctl.mail.message import read_message
-from dkimctl.mail.report import KnownKey
-from dkimctl.mail.verification import MAX_SIGNATURES, KnownKeys, Sources, verify_mail
+from dkimctl.mail.message import KnownKey, read_message
+from dkimctl.mail.verification import MAX_SIGNATURES, Sources, verify_mail
 from dkimctl.models.registration import DnsRecord, Registration
 
 
@@ -61,7 +60,7 @@ def verify(data: bytes, dns: FakeDns, *registrations: Registration):
     keys = {one.key: KnownKey("signing", one) for one in registrations}
 
     def read_known(domains):
-        return KnownKeys({key: one for key, one in keys.items() if key.sign_domain in domains})
+        return {key: one for key, one in keys.items() if key.sign_domain in domains}
 
     message = read_message(data, "mail.eml")
     return verify_mail(message, "mail.eml", Sources(dns, dns), read_known, time.time())
