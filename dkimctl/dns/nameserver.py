@@ -239,11 +239,12 @@ class Server:
             with contextlib.suppress(NoAnswer):
                 return await self.ask_over_tcp(question, edns=edns)
         reply = await self._over_udp(question, edns=edns)
-        if reply is not None and reply.answer is not None:
-            return reply.answer
+        over_udp, to_edns = reply or (None, edns)
+        if over_udp is not None:
+            return over_udp
         try:
             # A truncated reply to the last try, which is without EDNS, shows that EDNS gets none.
-            answer = await self.ask_over_tcp(question, edns=reply.to_edns if reply else edns)
+            answer = await self.ask_over_tcp(question, edns=to_edns)
         except NoAnswer as error:
             if reply is None:
                 raise
@@ -252,27 +253,32 @@ class Server:
             raise NoAnswer(_ONLY_TCP)
         return answer
 
-    async def _over_udp(self, question: Question, *, edns: bool) -> _Reply | None:
-        """The reply to any of several tries; None if none comes. Raises NoAnswer."""
+    async def _over_udp(
+        self, question: Question, *, edns: bool
+    ) -> tuple[Answer | None, bool] | None:
+        """The reply to any of several tries, and whether it answers one with EDNS.
+
+        None if none comes; no answer in it if it was truncated. Raises NoAnswer.
+        """
         started = time.monotonic()
         try:
-            reply = await self._try_udp(question, edns=edns)
+            answer, to_edns = await self._try_udp(question, edns=edns)
         except OSError as error:
             self._log.failed("UDP", question, started, error)
             if isinstance(error, TimeoutError | ConnectionError):
                 return None
             raise _unreachable(error) from None
-        self._log.answered("UDP", question, reply.answer, started)
+        self._log.answered("UDP", question, answer, started)
         self._answers_udp = True
-        if reply.answer is not None:
+        if answer is not None:
             self._lost = 0
-            if reply.to_edns:
-                self._has_used_edns = self._has_used_edns or reply.answer.rcode in USEFUL
+            if to_edns:
+                self._has_used_edns = self._has_used_edns or answer.rcode in USEFUL
             elif edns and not self._has_used_edns:
                 self._edns = False
-        return reply
+        return answer, to_edns
 
-    async def _try_udp(self, question: Question, *, edns: bool) -> _Reply:
+    async def _try_udp(self, question: Question, *, edns: bool) -> tuple[Answer | None, bool]:
         """Send it several times, each followed by a wait. Raises OSError, such as TimeoutError.
 
         The last time is without EDNS, which some servers and firewalls drop (RFC 6891 section
@@ -304,21 +310,13 @@ class Server:
                     continue
                 except dns.message.Truncated as truncated:
                     reply = truncated.message()  # type: ignore[no-untyped-call]
-                    return _Reply(None, edns and (with_edns or reply.edns >= 0))
-                answer = read(message, question)
-                return _Reply(answer, edns and (with_edns or message.edns >= 0))
+                    return None, edns and (with_edns or reply.edns >= 0)
+                return read(message, question), edns and (with_edns or message.edns >= 0)
         raise TimeoutError
 
     async def _connect(self) -> Streams:
         async with asyncio.timeout(self._timeouts.tcp):
             return await asyncio.open_connection(self.address, self.port)
-
-
-class _Reply(NamedTuple):
-    """`answer` is None if it was truncated. `to_edns`: it answers a question with EDNS."""
-
-    answer: Answer | None
-    to_edns: bool
 
 
 def _unreachable(error: Exception) -> NoAnswer:

@@ -240,7 +240,12 @@ class Pipeline:
                         and unasked
                     ):
                         question = unasked.popleft()
-                        wire, mac = self._signed(asked & 0xFFFF, question)  # an ID may be guessed
+                        wire, mac = encode(
+                            asked & 0xFFFF,  # an ID may be guessed
+                            question, recursion=self._recursion, edns=self._edns,
+                        ), b""  # fmt: skip
+                        if self._signer:
+                            wire, mac = self._signer.sign(wire)
                         waiting[wire[:2]] = question, mac, time.monotonic()
                         messages.append(len(wire).to_bytes(2) + wire)
                         asked += 1
@@ -265,10 +270,6 @@ class Pipeline:
         finally:
             unasked.extendleft(question for question, _, _ in waiting.values())
             writer.transport.abort()  # does not wait for a server that reads nothing
-
-    def _signed(self, message_id: int, question: Question) -> tuple[bytes, bytes]:
-        wire = encode(message_id, question, recursion=self._recursion, edns=self._edns)
-        return self._signer.sign(wire) if self._signer else (wire, b"")
 
     def _take(
         self, received: bytearray, waiting: dict[bytes, tuple[Question, bytes, float]]

@@ -104,7 +104,15 @@ def combine_findings(
         return Finding(Verdict.NO_ANSWER, _reasons(failed))
     counts = Counter(one.finding.verdict for one in answered)
     if len(counts) > 1:
-        return Finding(Verdict.INCONSISTENT, _disagreement(counts, findings), _seen(findings))
+        # The most frequent verdict with its count, and each server that has another.
+        usual = max(sorted(counts), key=lambda verdict: (counts[verdict], verdict == "published"))
+        others = _listed(
+            f"{server}: {finding.verdict}"
+            for server, finding in findings
+            if finding.verdict is not usual
+        )
+        reason = f"{usual} at {counts[usual]} of {len(findings)} servers; {others}"
+        return Finding(Verdict.INCONSISTENT, reason, _seen(findings))
     finding = answered[0].finding
     if len({one.finding for one in answered}) > 1:
         finding = Finding(finding.verdict, _reasons(answered), _seen(answered))
@@ -139,17 +147,6 @@ def _seen(findings: Iterable[ServerFinding]) -> frozenset[Verdict]:
 
 def _reasons(findings: Iterable[ServerFinding]) -> str:
     return _listed(f"{server}: {finding.reason}" for server, finding in findings)
-
-
-def _disagreement(counts: Counter[Verdict], findings: Sequence[ServerFinding]) -> str:
-    """The most frequent verdict with its count, and each server that has another."""
-    usual = max(sorted(counts), key=lambda verdict: (counts[verdict], verdict == "published"))
-    others = _listed(
-        f"{server}: {finding.verdict}"
-        for server, finding in findings
-        if finding.verdict is not usual
-    )
-    return f"{usual} at {counts[usual]} of {len(findings)} servers; {others}"
 
 
 def _listed(texts: Iterable[str]) -> str:
@@ -277,30 +274,23 @@ def _compare_unfolded(expected: str, value: str) -> Finding:
     if not value.strip():
         return Finding(Verdict.MALFORMED, "the TXT record there is empty")
     try:
-        return _compare_tags(parse_tag_list(expected), _read_tags(value))
+        tags = parse_tag_list(value, tolerant=True)
+        if tags.get("v", "DKIM1") != "DKIM1":
+            raise KeyRecordError("it is not a DKIM key record")
+        if "p" not in tags:
+            raise KeyRecordError("it has no tag p=")
+        if not (value.isascii() and value.isprintable()):
+            raise KeyRecordError("the value holds characters other than printable ASCII")
+        return _compare_tags(parse_tag_list(expected), tags)
     except KeyRecordError as error:
-        reason = _stray_characters(value) or str(error)
-        return _truncation(expected, value) or Finding(Verdict.MALFORMED, reason)
-
-
-def _read_tags(value: str) -> dict[str, str]:
-    """The tags of a DKIM key record. Raises KeyRecordError."""
-    tags = parse_tag_list(value, tolerant=True)
-    if tags.get("v", "DKIM1") != "DKIM1":
-        raise KeyRecordError("it is not a DKIM key record")
-    if "p" not in tags:
-        raise KeyRecordError("it has no tag p=")
-    if not (value.isascii() and value.isprintable()):
-        raise KeyRecordError("the value holds characters other than printable ASCII")
-    return tags
-
-
-def _stray_characters(value: str) -> str:
-    """The fault that copying, or a DNS panel, has left in a value; or ""."""
-    for mark, name in (('"', "quotation marks"), ("\\", "backslashes")):
-        if mark in value:
-            return f"the value itself holds {name}"
-    return ""
+        whole, part = _without_spaces(expected), _without_spaces(value)
+        if len(part) < len(whole) and whole.startswith(part):
+            return _truncated(len(part), len(whole), "characters, without spaces,")
+        # What copying, or a DNS panel, has left in a value.
+        for mark, name in (('"', "quotation marks"), ("\\", "backslashes")):
+            if mark in value:
+                return Finding(Verdict.MALFORMED, f"the value itself holds {name}")
+        return Finding(Verdict.MALFORMED, str(error))
 
 
 def _compare_tags(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Finding:
@@ -366,13 +356,6 @@ def _compare_keys(registered: str, published: str) -> Finding:
             Verdict.MALFORMED, "its p= is our key in an encoding that some verifiers cannot read"
         )
     return Finding(Verdict.MISMATCH, f"another key: {key}; registered: {ours}")
-
-
-def _truncation(expected: str, value: str) -> Finding | None:
-    whole, part = _without_spaces(expected), _without_spaces(value)
-    if len(part) < len(whole) and whole.startswith(part):
-        return _truncated(len(part), len(whole), "characters, without spaces,")
-    return None
 
 
 def _truncated(length: int, whole: int, what: str) -> Finding:

@@ -34,8 +34,6 @@ _MAX_NAMED = 10
 _MAX_SILENT = 3  # servers of one zone; each takes seconds
 _TOP_LABELS = 2  # of a top-level domain: the root is a label, too
 _ALTERNATIVE = "name your zones with --zone"
-_ONLY_DELEGATED = ", only in the delegation"
-_ONLY_OWN = ", only in the zone's own NS records"
 
 
 def find_zones(names: Iterable[str], nameservers: Sequence[Address]) -> dict[str, str]:
@@ -137,13 +135,6 @@ _Addresses = Mapping[str, Sequence[str] | NoAnswer]  # by host
 _Delegation = Mapping[str, Sequence[str]]
 
 
-class _Parent(NamedTuple):
-    """A zone that delegates others, and its servers by label."""
-
-    apex: dns.name.Name
-    servers: Mapping[str, Server]
-
-
 class ZoneServers:
     """Finds the authoritative servers of zones, and caches what it found.
 
@@ -158,7 +149,9 @@ class ZoneServers:
         self._zones: dict[str, asyncio.Task[Zone]] = {}
         self._addresses: dict[str, asyncio.Task[Sequence[str] | NoAnswer]] = {}  # by host
         self._parent_apexes: dict[str, asyncio.Task[dns.name.Name]] = {}  # by a name in the zone
-        self._parents: dict[str, asyncio.Task[_Parent]] = {}  # by apex
+        self._parents: dict[
+            str, asyncio.Task[Mapping[str, Server]]
+        ] = {}  # by apex
 
     async def zone_with(self, name: str) -> Zone | None:
         """The zone that a name is in; None if DNS has none. Raises NoAnswer."""
@@ -191,22 +184,30 @@ class ZoneServers:
         addresses = await self._find_addresses([*hosts, *without_glue])
         own = {host: addresses[host] for host in hosts}
         delegated = {host: glue or addresses[host] for host, glue in delegation.items()}
-        servers = [*_unresolved(own, delegated), *self._at_addresses(own, delegated)]
+        servers = list(self._name_servers(own, delegated))
         if not servers:
             raise NoAnswer(f"DNS names no server with an address for the zone {name}")
         return Zone(name, servers, unknown, answer.is_validated, answer.bogus)
 
-    def _at_addresses(self, own: _Addresses, delegated: _Addresses) -> Iterator[NameServer]:
-        """The server at each address, under the names of all its hosts."""
-        hosts_at, delegated_at = _by_address(own), _by_address(delegated)
-        for address in hosts_at | delegated_at:
-            hosts = sorted(hosts_at.get(address, set()) | delegated_at.get(address, set()))
-            side = ""
-            if address not in hosts_at:
-                side = _ONLY_DELEGATED
-            elif delegated and delegated.keys().isdisjoint(hosts):
-                side = _ONLY_OWN
-            label = f"{', '.join(hosts)} ({address}){side}"
+    def _name_servers(self, own: _Addresses, delegated: _Addresses) -> Iterator[NameServer]:
+        """A server for each host whose addresses are not known; and the server at each address,
+        under the names of all its hosts."""
+
+        def side(hosts: Iterable[str], *, is_own: bool) -> str:
+            if not is_own:
+                return ", only in the delegation"
+            is_only_own = delegated and delegated.keys().isdisjoint(hosts)
+            return ", only in the zone's own NS records" if is_only_own else ""
+
+        for host, addresses in {**delegated, **own}.items():
+            if isinstance(addresses, NoAnswer):
+                reason = NoAnswer(f"its address is not known: {addresses}")
+                label = host + side([host], is_own=host in own)
+                yield NameServer(label, frozenset((host,)), reason)
+        own_hosts, delegated_hosts = _by_address(own), _by_address(delegated)
+        for address in own_hosts | delegated_hosts:
+            hosts = sorted(own_hosts.get(address, set()) | delegated_hosts.get(address, set()))
+            label = f"{', '.join(hosts)} ({address}){side(hosts, is_own=address in own_hosts)}"
             yield NameServer(label, frozenset(hosts), self._server(address))
 
     def _server(self, address: str) -> Server:
@@ -236,11 +237,15 @@ class ZoneServers:
         They have none if they serve the zone itself. Raises NoAnswer if none of them answers, or if
         they do not know of the zone: then only resolvers here do, perhaps from an old answer.
         """
-        apex = await once(self._parent_apexes, name_above(zone), self._find_parent_apex)
-        parent = await once(self._parents, to_text(apex), self._find_parent)
+        apex = await once(
+            self._parent_apexes,
+            name_above(zone),
+            lambda name: _find_apex(name, self._resolver, min_labels=0),
+        )
+        servers = await once(self._parents, to_text(apex), self._find_servers)
         question = make_question(zone, NS)
         silent, is_answered, failure = 0, False, ""
-        for label, server in parent.servers.items():
+        for label, server in servers.items():
             answer = await _ask_parent(server, question, zone)
             if isinstance(answer, NoAnswer):
                 failure = f"{label}: {question}: {answer}"
@@ -248,20 +253,16 @@ class ZoneServers:
                 if silent == _MAX_SILENT:
                     break
             elif answer.delegated == zone:
-                return _delegation(answer, zone, parent.apex)
+                return _delegation(answer, zone, apex)
             else:
                 is_answered = True
         if is_answered:
             return {}
         raise NoAnswer(failure)
 
-    async def _find_parent_apex(self, name: str) -> dns.name.Name:
-        return await _find_apex(name, self._resolver, min_labels=0)
-
-    async def _find_parent(self, name: str) -> _Parent:
-        import dns.name
-
-        answer = await look_up(self._resolver, make_question(name, NS))
+    async def _find_servers(self, zone: str) -> Mapping[str, Server]:
+        """The servers of a zone that delegates others, by label."""
+        answer = await look_up(self._resolver, make_question(zone, NS))
         hosts = sorted({to_text(data.target) for data in answer_data(answer, NS)})
         servers = {
             f"{host} ({address})": self._server(address)
@@ -270,8 +271,8 @@ class ZoneServers:
             for address in addresses
         }
         if not servers:
-            raise NoAnswer(f"DNS names no server with an address for the zone {name}")
-        return _Parent(dns.name.from_text(name), servers)
+            raise NoAnswer(f"DNS names no server with an address for the zone {zone}")
+        return servers
 
 
 async def _ask_parent(server: Server, question: Question, zone: str) -> Answer | NoAnswer:
@@ -331,17 +332,6 @@ def _by_address(addresses: _Addresses) -> dict[str, set[str]]:
         for address in () if isinstance(of_host, NoAnswer) else of_host:
             hosts.setdefault(address, set()).add(host)
     return hosts
-
-
-def _unresolved(own: _Addresses, delegated: _Addresses) -> Iterator[NameServer]:
-    """A server for each host whose addresses are not known."""
-    for host, addresses in {**delegated, **own}.items():
-        if isinstance(addresses, NoAnswer):
-            side = "" if host in own else _ONLY_DELEGATED
-            if delegated and host not in delegated:
-                side = _ONLY_OWN
-            reason = NoAnswer(f"its address is not known: {addresses}")
-            yield NameServer(f"{host}{side}", frozenset((host,)), reason)
 
 
 async def once(
