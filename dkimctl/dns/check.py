@@ -10,40 +10,18 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import NamedTuple, Protocol, Self, TypeAlias
 
+from dkimctl.dns import queries, verdicts
 from dkimctl.dns.messages import Question, make_txt_question
 from dkimctl.dns.nameserver import NameServer, NoAnswer, RecursiveResolver, Server
-from dkimctl.dns.queries import (
-    AliasTarget,
-    ServerResponse,
-    Source,
-    ask_zone,
-    direct_finding,
-    find_at_doubled_name,
-    follow_aliases,
-    gather,
-    is_followed,
-    is_from_wildcard,
-    located,
-    no_zone,
-)
-from dkimctl.dns.verdicts import (
-    ACCEPTED,
-    Check,
-    Finding,
-    Looks,
-    ServerFinding,
-    Verdict,
-    combine_findings,
-    is_good,
-    urgency_of,
-)
+from dkimctl.dns.queries import AliasTarget, ServerResponse, Source
+from dkimctl.dns.verdicts import Check, Finding, Looks, ServerFinding, Verdict
 from dkimctl.dns.zones import Zone
 from dkimctl.models.registration import DnsRecord, Registration, RegistrationKey
 
 _CONCURRENCY = 64  # registrations asked for one by one; each takes some sockets
 _CHUNK = 2048  # registrations whose checks are kept until all of them are done
 _MAX_BURSTS = 128  # servers that get their questions at the same time
-_NO_WILDCARD = ACCEPTED | {Verdict.MISSING, Verdict.NO_ANSWER}  # or it does not matter
+_NO_WILDCARD = verdicts.ACCEPTED | {Verdict.MISSING, Verdict.NO_ANSWER}  # or it does not matter
 
 # Seconds between rounds, and the ratio of one interval to the one before.
 _FIRST_INTERVAL, _GROWTH, _MAX_INTERVAL = 2.0, 1.5, 60.0
@@ -106,7 +84,7 @@ def check_publication(
         for check in checks:
             # A record that should be gone, or may be, is never urgent.
             may_be_gone = policy.expect_absent or check.key in retired
-            urgency = None if may_be_gone else urgency_of(check, now, policy.warn_within)
+            urgency = None if may_be_gone else verdicts.urgency_of(check, now, policy.warn_within)
             emit(check._replace(urgency=urgency) if urgency else check)
 
 
@@ -129,7 +107,7 @@ def repeat_checks(
         left = [
             number
             for number, latest in enumerate(checks)
-            if not is_good(latest.finding.verdict, policy.wanted)
+            if not verdicts.is_good(latest.finding.verdict, policy.wanted)
         ]
         remaining = until - time.monotonic()
         if not left or remaining <= 0:
@@ -212,7 +190,7 @@ class Checker:
         coroutines = [self._plan(registration) for registration in registrations]
         # Given servers need no lookups, so tasks would only cost time.
         given = self._source.is_given
-        plans = [await one for one in coroutines] if given else await gather(coroutines)
+        plans = [await one for one in coroutines] if given else await queries.gather(coroutines)
         questions: dict[Server | RecursiveResolver, list[Question]] = {}
         for question, zone in plans:
             for server in () if isinstance(zone, NoAnswer) else zone.servers:
@@ -249,20 +227,20 @@ class Checker:
         try:
             if isinstance(planned, NoAnswer):
                 raise planned
-            zone, responses = await ask_zone(self._source, planned, question)
+            zone, responses = await queries.ask_zone(self._source, planned, question)
         except NoAnswer as error:
             return check._replace(finding=Finding(Verdict.NO_ANSWER, str(error))), False
         targets: dict[NameServer, AliasTarget] = {}
         if not self._expect_absent:
-            targets = await follow_aliases(self._source, responses, record)
-        findings = await gather(
+            targets = await queries.follow_aliases(self._source, responses, record)
+        findings = await queries.gather(
             self._finding(response, record, zone.name, targets.get(response.server))
             for response in responses
         )
-        finding = no_zone(registration.sign_domain)
+        finding = queries.no_zone(registration.sign_domain)
         if findings:
             wanted = Verdict.MISSING if self._expect_absent else Verdict.PUBLISHED
-            finding = located(combine_findings(findings, wanted), zone, question)
+            finding = queries.located(verdicts.combine_findings(findings, wanted), zone, question)
         aliases = (one.answer.alias for one in responses if one.answer is not None)
         check = check._replace(
             finding=finding, servers=tuple(findings), alias=next(filter(None, aliases), "")
@@ -280,7 +258,7 @@ class Checker:
             check = check._replace(
                 finding=check.finding._replace(reason=reason), is_delegation_known=False
             )
-        if verdict not in ACCEPTED or self._expect_absent:
+        if verdict not in verdicts.ACCEPTED or self._expect_absent:
             return check, False
         if bogus := next(filter(None, (zone.bogus for zone in zones)), ""):
             return check._replace(finding=Finding(Verdict.BOGUS, bogus)), False
@@ -290,24 +268,27 @@ class Checker:
         self, response: ServerResponse, record: DnsRecord, zone: str, target: AliasTarget | None
     ) -> ServerFinding:
         server, answer, _ = response
-        finding = direct_finding(response, record).finding
+        finding = queries.direct_finding(response, record).finding
         if answer is None:
             return ServerFinding(server.label, finding)
         if target is not None:
             finding = target.finding
-        elif is_followed(self._source, answer):
+        elif queries.is_followed(self._source, answer):
             finding = Finding(Verdict.MISMATCH, "the name is an alias (CNAME)")
         if finding.verdict not in _NO_WILDCARD:
-            if await is_from_wildcard(self._source, server, record, answer):
+            if await queries.is_from_wildcard(self._source, server, record, answer):
                 finding = Finding(Verdict.MISSING, "a wildcard answers there")
                 # But an alias, which was not yet followed, may lead to the record.
                 followed = [response] if self._expect_absent else []
-                for found in (await follow_aliases(self._source, followed, record)).values():
-                    if found.finding.verdict in (*ACCEPTED, Verdict.NO_ANSWER):
+                targets = await queries.follow_aliases(self._source, followed, record)
+                for found in targets.values():
+                    if found.finding.verdict in (*verdicts.ACCEPTED, Verdict.NO_ANSWER):
                         finding = found.finding
         elif finding.verdict is Verdict.MISSING and not (answer.alias or self._expect_absent):
-            finding = await find_at_doubled_name(self._source, server, record, answer.zone or zone)
-        elif finding.verdict in ACCEPTED and answer.bogus:
+            finding = await queries.find_at_doubled_name(
+                self._source, server, record, answer.zone or zone
+            )
+        elif finding.verdict in verdicts.ACCEPTED and answer.bogus:
             finding = Finding(Verdict.BOGUS, answer.bogus)
         return ServerFinding(server.label, finding)
 

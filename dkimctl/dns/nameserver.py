@@ -10,36 +10,9 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from dkimctl.dns.messages import (
-    AUTHENTIC,
-    CHECKING_DISABLED,
-    CNAME,
-    DS,
-    EDNS_REFUSALS,
-    MAX_ALIASES,
-    SERVFAIL,
-    TXT,
-    USEFUL,
-    Answer,
-    QueryLog,
-    Question,
-    TruncatedAnswer,
-    decode,
-    encode,
-    make_question,
-    parsed,
-    random_id,
-    rcode_text,
-    read,
-)
-from dkimctl.dns.transport import (
-    Burst,
-    ConnectionLost,
-    Pipeline,
-    Streams,
-    UnreadableAnswer,
-    exchange,
-)
+from dkimctl.dns import messages, transport
+from dkimctl.dns.messages import USEFUL, Answer, QueryLog, Question, TruncatedAnswer, encode
+from dkimctl.dns.transport import Burst, ConnectionLost, Pipeline, Streams, UnreadableAnswer
 from dkimctl.errors import ServiceError, UsageError
 from dkimctl.text.addresses import Address, parse_address
 from dkimctl.text.escaping import printable
@@ -179,12 +152,12 @@ class Server:
 
     async def ask_over_tcp(self, question: Question, *, edns: bool = True) -> Answer:
         """Its answer over TCP. Raises NoAnswer."""
-        query = encode(random_id(), question, recursion=self._recursion, edns=edns)
+        query = encode(messages.random_id(), question, recursion=self._recursion, edns=edns)
         started = time.monotonic()
         try:
             async with asyncio.timeout(self._timeouts.tcp):
-                wire = await exchange(await self._connect(), query, self._timeouts.tcp)
-            answer = decode(wire, question)
+                wire = await transport.exchange(await self._connect(), query, self._timeouts.tcp)
+            answer = messages.decode(wire, question)
         except TruncatedAnswer:
             answer = None
         except (OSError, ConnectionLost) as error:
@@ -218,7 +191,7 @@ class Server:
     def _refusals(self) -> frozenset[int]:
         """The RCODEs after which to ask again without EDNS."""
         is_decisive = not self._edns or self._same_refusals >= _MAX_FAILURES
-        return frozenset() if is_decisive else EDNS_REFUSALS
+        return frozenset() if is_decisive else messages.EDNS_REFUSALS
 
     async def _ask(self, question: Question) -> Answer:
         refusals = self._refusals
@@ -289,7 +262,8 @@ class Server:
         import dns.exception
         import dns.message
 
-        message_id = random_id()  # one for all tries, so that a late reply to the first one counts
+        # One for all tries, so that a late reply to the first one counts.
+        message_id = messages.random_id()
         family = socket.AF_INET6 if ":" in self.address else socket.AF_INET
         # Connected, so that a closed port is noticed, and other addresses are not.
         opening = dns.asyncbackend.get_default_backend().make_socket(  # type: ignore[no-untyped-call]
@@ -302,7 +276,7 @@ class Server:
                 query = encode(message_id, question, recursion=self._recursion, edns=with_edns)
                 try:
                     message = await dns.asyncquery.udp(
-                        parsed(query), self.address, wait, self.port, sock=channel,
+                        messages.parsed(query), self.address, wait, self.port, sock=channel,
                         ignore_unexpected=True, ignore_errors=True, ignore_trailing=True,
                         raise_on_truncation=True,
                     )  # fmt: skip
@@ -311,7 +285,7 @@ class Server:
                 except dns.message.Truncated as truncated:
                     reply = truncated.message()  # type: ignore[no-untyped-call]
                     return None, edns and (with_edns or reply.edns >= 0)
-                return read(message, question), edns and (with_edns or message.edns >= 0)
+                return messages.read(message, question), edns and (with_edns or message.edns >= 0)
         raise TimeoutError
 
     async def _connect(self) -> Streams:
@@ -372,7 +346,8 @@ class RecursiveResolver:
                 continue
             if answer.rcode in USEFUL:
                 return answer
-            reason = f"the resolver {server.address}: it answers {rcode_text(answer.rcode)}"
+            rcode = messages.rcode_text(answer.rcode)
+            reason = f"the resolver {server.address}: it answers {rcode}"
         raise NoAnswer(reason)
 
     async def prefetch(self, questions: Sequence[Question]) -> None:
@@ -388,7 +363,7 @@ class RecursiveResolver:
 
 def validated(question: Question) -> Question:
     """The question that has the resolver say whether it has validated the answer."""
-    return question._replace(flags=AUTHENTIC)
+    return question._replace(flags=messages.AUTHENTIC)
 
 
 async def _ask_validated(server: Server, question: Question) -> Answer:
@@ -398,15 +373,15 @@ async def _ask_validated(server: Server, question: Question) -> Answer:
     forget it when validation is off (as BIND does, for a second).
     """
     answer = await server.ask(validated(question))
-    if answer.rcode != SERVFAIL:
+    if answer.rcode != messages.SERVFAIL:
         return answer
-    unchecked = await server.ask(question._replace(flags=CHECKING_DISABLED))
+    unchecked = await server.ask(question._replace(flags=messages.CHECKING_DISABLED))
     if unchecked.rcode not in USEFUL:
         return answer
     # The name that was asked for, and those that its aliases lead to.
     records = unchecked.message.answer if unchecked.message else ()
-    aliases = [rrset[0].target for rrset in records if rrset.rdtype == CNAME]
-    for name in [question.name, *aliases[:MAX_ALIASES]]:
+    aliases = [rrset[0].target for rrset in records if rrset.rdtype == messages.CNAME]
+    for name in [question.name, *aliases[: messages.MAX_ALIASES]]:
         if await _is_signed(server, name, question.rdtype):
             break
     else:
@@ -428,15 +403,15 @@ async def _is_signed(server: Server, name: dns.name.Name, rdtype: int) -> bool:
     """
     import dns.name
 
-    is_record = rdtype == TXT  # not the apex of a zone
+    is_record = rdtype == messages.TXT  # not the apex of a zone
     while name != dns.name.root:
         try:
-            answer = await server.ask(validated(make_question(name, DS)))
+            answer = await server.ask(validated(messages.make_question(name, messages.DS)))
         except NoAnswer:
             return False
-        if answer.rcode != SERVFAIL:
+        if answer.rcode != messages.SERVFAIL:
             records = answer.message.answer if answer.message else ()
-            has_ds = any(rrset.rdtype == DS for rrset in records)
+            has_ds = any(rrset.rdtype == messages.DS for rrset in records)
             return answer.is_validated and (is_record or has_ds)
         name, is_record = name.parent(), False
     return False

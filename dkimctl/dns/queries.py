@@ -8,21 +8,10 @@ from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from dkimctl.dkim import MAX_NAME
-from dkimctl.dns.messages import (
-    MAX_ALIASES,
-    NXDOMAIN,
-    REFUSED,
-    TXT,
-    USEFUL,
-    Answer,
-    Question,
-    make_question,
-    make_txt_question,
-    name_above,
-    rcode_text,
-)
+from dkimctl.dns import messages, verdicts
+from dkimctl.dns.messages import TXT, Answer, Question, make_question, make_txt_question
 from dkimctl.dns.nameserver import NameServer, NoAnswer, NoRoute, RecursiveResolver, Server
-from dkimctl.dns.verdicts import Finding, ServerFinding, Verdict, combine_findings, compare_values
+from dkimctl.dns.verdicts import Finding, ServerFinding, Verdict, combine_findings
 from dkimctl.dns.zones import Zone, ZoneServers
 from dkimctl.models.registration import DnsRecord
 from dkimctl.text.addresses import Address
@@ -160,7 +149,7 @@ def _checked(source: Source, responses: Iterable[ServerResponse]) -> list[Server
     answering: set[str] = set()
     for response in responses:
         server, answer, failure = response
-        if answer is not None and answer.rcode == NXDOMAIN and answer.values:
+        if answer is not None and answer.rcode == messages.NXDOMAIN and answer.values:
             failure = NoAnswer("it answers NXDOMAIN, but with a record of that name")
         elif answer is not None:
             if answer.is_authoritative or (source.is_given and answer.is_recursive):
@@ -188,9 +177,9 @@ async def _ask(server: NameServer, question: Question) -> ServerResponse:
         answer = await server.responder.ask(question)
     except NoAnswer as error:
         return ServerResponse(server, None, error)
-    if answer.rcode not in USEFUL:
-        kind = NotServed if answer.rcode == REFUSED else NoAnswer
-        return ServerResponse(server, None, kind(f"it answers {rcode_text(answer.rcode)}"))
+    if answer.rcode not in messages.USEFUL:
+        kind = NotServed if answer.rcode == messages.REFUSED else NoAnswer
+        return ServerResponse(server, None, kind(f"it answers {messages.rcode_text(answer.rcode)}"))
     return ServerResponse(server, answer)
 
 
@@ -203,7 +192,7 @@ def direct_finding(response: ServerResponse, record: DnsRecord) -> ServerFinding
     if response.answer is None:
         finding = Finding(Verdict.NO_ANSWER, str(response.failure))
     else:
-        finding = compare_values(record.value, texts(response.answer))
+        finding = verdicts.compare_values(record.value, texts(response.answer))
     return ServerFinding(response.server.label, finding)
 
 
@@ -287,7 +276,7 @@ async def _follow(
     names = [record.fqdn.lower()]
     zones: list[Zone] = []
     failed: list[ServerFinding] = []
-    while target not in names and len(names) <= MAX_ALIASES:
+    while target not in names and len(names) <= messages.MAX_ALIASES:
         names.append(target)
         question = make_question(target, TXT)
         try:
@@ -322,7 +311,8 @@ async def _follow(
             if one.finding.verdict is Verdict.NO_ANSWER
         ]
     # A chain that resolvers do not follow to its end.
-    reason = f"more than {MAX_ALIASES} aliases (CNAME) in a row, up to {printable(names[-1])}"
+    last = printable(names[-1])
+    reason = f"more than {messages.MAX_ALIASES} aliases (CNAME) in a row, up to {last}"
     if target in names:
         reason = f"its aliases (CNAME) are a loop, at {printable(target)}"
     return AliasTarget(Finding(Verdict.MALFORMED, reason), zones)
@@ -336,7 +326,7 @@ async def _ask_target(
         zone = await source.zone_of_alias(target, server)
     except NoAnswer:
         # Resolvers fail at a loop. But an alias is not the apex of a zone.
-        zone = await source.zone_of_alias(name_above(target), server)
+        zone = await source.zone_of_alias(messages.name_above(target), server)
         if not zone.servers:
             raise
     return await ask_zone(source, zone, question)

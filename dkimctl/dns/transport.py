@@ -11,15 +11,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Container, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from dkimctl.dns.messages import (
-    Answer,
-    QueryLog,
-    Question,
-    TruncatedAnswer,
-    decode,
-    encode,
-    random_id,
-)
+from dkimctl.dns import messages
+from dkimctl.dns.messages import Answer, QueryLog, Question, TruncatedAnswer, encode, random_id
 from dkimctl.text.addresses import Address
 
 if TYPE_CHECKING:
@@ -119,7 +112,7 @@ class Burst:
             return
         answer = None
         try:
-            answer = decode(data, question)
+            answer = messages.decode(data, question)
             if answer is None:  # forged or broken; the real answer may still come
                 return
         except TruncatedAnswer:
@@ -231,10 +224,10 @@ class Pipeline:
         try:
             async with asyncio.timeout(self._timeout) as wait:
                 while True:
-                    messages: list[bytes] = []
+                    batch: list[bytes] = []
                     # Half of what may be in flight at least, or all.
                     while (
-                        (messages or len(waiting) <= self._in_flight // 2)
+                        (batch or len(waiting) <= self._in_flight // 2)
                         and len(waiting) < self._in_flight
                         and asked < self._capacity
                         and unasked
@@ -247,9 +240,9 @@ class Pipeline:
                         if self._signer:
                             wire, mac = self._signer.sign(wire)
                         waiting[wire[:2]] = question, mac, time.monotonic()
-                        messages.append(len(wire).to_bytes(2) + wire)
+                        batch.append(len(wire).to_bytes(2) + wire)
                         asked += 1
-                    writer.write(b"".join(messages))
+                    writer.write(b"".join(batch))
                     if not waiting:
                         return
                     data = await reader.read(_MAX_READ)
@@ -289,7 +282,7 @@ class Pipeline:
             if self._signer:
                 wire = self._signer.verify(wire, mac, or_refusal=True)
             try:
-                answer = decode(wire, question)
+                answer = messages.decode(wire, question)
             except TruncatedAnswer:
                 why = "it is truncated, although sent over TCP"
                 raise UnreadableAnswer(why, question) from None

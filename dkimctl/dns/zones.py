@@ -6,19 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from dkimctl.dns.messages import (
-    AAAA,
-    NS,
-    SOA,
-    USEFUL,
-    A,
-    Answer,
-    Question,
-    make_question,
-    name_above,
-    rcode_text,
-    to_text,
-)
+from dkimctl.dns import messages
+from dkimctl.dns.messages import NS, SOA, Answer, Question, make_question, to_text
 from dkimctl.dns.nameserver import NameServer, NoAnswer, NoRoute, RecursiveResolver, Server
 from dkimctl.errors import ServiceError, UsageError
 from dkimctl.text.addresses import Address
@@ -149,9 +138,7 @@ class ZoneServers:
         self._zones: dict[str, asyncio.Task[Zone]] = {}
         self._addresses: dict[str, asyncio.Task[Sequence[str] | NoAnswer]] = {}  # by host
         self._parent_apexes: dict[str, asyncio.Task[dns.name.Name]] = {}  # by a name in the zone
-        self._parents: dict[
-            str, asyncio.Task[Mapping[str, Server]]
-        ] = {}  # by apex
+        self._parents: dict[str, asyncio.Task[Mapping[str, Server]]] = {}  # by apex
 
     async def zone_with(self, name: str) -> Zone | None:
         """The zone that a name is in; None if DNS has none. Raises NoAnswer."""
@@ -224,7 +211,7 @@ class ZoneServers:
     async def _find_addresses_of(self, host: str) -> Sequence[str] | NoAnswer:
         addresses: list[str] = []
         try:
-            for rdtype in (A, AAAA):
+            for rdtype in (messages.A, messages.AAAA):
                 answer = await look_up(self._resolver, make_question(host, rdtype))
                 addresses += [data.address for data in answer_data(answer, rdtype)]
         except NoAnswer as error:
@@ -239,7 +226,7 @@ class ZoneServers:
         """
         apex = await once(
             self._parent_apexes,
-            name_above(zone),
+            messages.name_above(zone),
             lambda name: _find_apex(name, self._resolver, min_labels=0),
         )
         servers = await once(self._parents, to_text(apex), self._find_servers)
@@ -281,8 +268,8 @@ async def _ask_parent(server: Server, question: Question, zone: str) -> Answer |
         answer = await server.ask(question)
     except NoAnswer as error:
         return error
-    if answer.rcode not in USEFUL:
-        return NoAnswer(f"it answers {rcode_text(answer.rcode)}")
+    if answer.rcode not in messages.USEFUL:
+        return NoAnswer(f"it answers {messages.rcode_text(answer.rcode)}")
     if answer.delegated == zone:
         return answer
     if not answer.is_authoritative:

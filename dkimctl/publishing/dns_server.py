@@ -11,15 +11,9 @@ from typing import NamedTuple
 import dns.tsig
 from dns.rcode import Rcode
 
+from dkimctl.dns import transport
 from dkimctl.dns.messages import QueryLog, Question, rcode_text
-from dkimctl.dns.transport import (
-    ConnectionLost,
-    Pipeline,
-    Response,
-    Streams,
-    UnreadableAnswer,
-    exchange,
-)
+from dkimctl.dns.transport import ConnectionLost, Pipeline, Response, Streams, UnreadableAnswer
 from dkimctl.dns.tsig import NotSigned, NotTrusted, SignatureRefused, Signer
 from dkimctl.errors import DkimctlError, DnsRefused, ServiceError
 from dkimctl.publishing.tsig_key import TsigKey
@@ -113,7 +107,7 @@ class UpdateServer:
         wire, mac = self.signer.sign(message) if self.signer else (message, b"")
 
         async def send() -> bytes:
-            return await exchange(await self._connect(), wire, self.timeouts.update)
+            return await transport.exchange(await self._connect(), wire, self.timeouts.update)
 
         what = f"the update of the zone {zone}"
         try:
