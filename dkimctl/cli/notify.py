@@ -60,10 +60,7 @@ def require_notify(session: Session, option: str = "--notify") -> None:
 
 
 def send_notices(
-    session: Session,
-    look: Look,
-    look_again: LookAgain,
-    sleep: Callable[[float], None] = time.sleep,
+    session: Session, look: Look, look_again: LookAgain, sleep: Callable[[float], None] = time.sleep
 ) -> ExitCode:
     """Tell what has become worse or better since the last run, if `notify` is configured.
 

@@ -102,8 +102,7 @@ def _shared(  # only read, by `_shared_options`
         ),
     ] = None,
     verbose: Annotated[
-        bool,
-        _common("--verbose", "-v", text="Log requests and DNS queries; show lists in full."),
+        bool, _common("--verbose", "-v", text="Log requests and DNS queries; show lists in full.")
     ] = False,
     quiet: Annotated[bool, _common("--quiet", "-q", text="Show only warnings and errors.")] = False,
 ) -> None: ...
@@ -302,8 +301,7 @@ SAVED_RESULT = (
 _OUTPUT = "Write the result to this file, atomically; `-` is stdout."
 
 TableOrJsonOption = Annotated[
-    TableOrJson,
-    typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(TableOrJson)}."),
+    TableOrJson, typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(TableOrJson)}.")
 ]
 KeyFormatOption = Annotated[
     KeyFormat | None,
@@ -312,8 +310,7 @@ KeyFormatOption = Annotated[
     ),
 ]
 OutputOption = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", metavar="FILE", parser=read_output, help=_OUTPUT),
+    Path | None, typer.Option("--output", "-o", metavar="FILE", parser=read_output, help=_OUTPUT)
 ]
 YesOption = Annotated[
     bool, typer.Option("--yes", "-y", help="Answer the question with yes, without asking.")

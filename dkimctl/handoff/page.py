@@ -226,10 +226,7 @@ def _values(record: SheetRecord, words: Words) -> list[Field]:
             Field(words.fill("value_enter"), whole),
             Field(words.fill("strings_other"), strings),
         ]
-    return [
-        Field(words.fill("strings_enter"), strings),
-        Field(words.fill("value_other"), whole),
-    ]
+    return [Field(words.fill("strings_enter"), strings), Field(words.fill("value_other"), whole)]
 
 
 def _deadline(record: SheetRecord, words: Words) -> str:

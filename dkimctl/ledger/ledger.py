@@ -46,13 +46,7 @@ from dkimctl.ledger.tables import (
     written,
 )
 from dkimctl.models.keys import Alarm, ClosedKey, KeyHistory
-from dkimctl.models.registration import (
-    DomainSpec,
-    Registration,
-    RegistrationKey,
-    key_of,
-    utc_time,
-)
+from dkimctl.models.registration import DomainSpec, Registration, RegistrationKey, key_of, utc_time
 from dkimctl.system.files import file_identity, peeking
 from dkimctl.system.ownership import refuse
 

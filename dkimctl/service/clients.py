@@ -67,8 +67,7 @@ _CLIENT_OR_FIRST = select(
     clients.c.previous_until,
 ).select_from(
     _first.join(
-        clients,
-        clients.c.client_id == func.coalesce(_exists.scalar_subquery(), _first.c.client_id),
+        clients, clients.c.client_id == func.coalesce(_exists.scalar_subquery(), _first.c.client_id)
     )
 )
 
@@ -310,8 +309,7 @@ def add_delivery(store: Store, client_id: str, delivery_id: str | None = None) -
         delivery_id = uuid.uuid4().hex
     if not _DELIVERY_ID.fullmatch(delivery_id):
         raise UsageError(
-            f"invalid delivery ID {delivery_id!r}",
-            hint="use 1 to 128 letters, digits and . _ ~ -",
+            f"invalid delivery ID {delivery_id!r}", hint="use 1 to 128 letters, digits and . _ ~ -"
         )
     try:
         with store.writing() as connection:
@@ -359,13 +357,11 @@ def _change_state(store: Store, client_id: str, state: ClientState) -> None:
 def _check_sendable(client_id: str, secret: str) -> None:
     if not _CLIENT_ID.fullmatch(client_id):
         raise UsageError(
-            "invalid client ID",
-            hint="use 1 to 128 visible ASCII characters, no space and no colon",
+            "invalid client ID", hint="use 1 to 128 visible ASCII characters, no space and no colon"
         )
     if not _SECRET.fullmatch(secret):
         raise UsageError(
-            "invalid client secret",
-            hint="use 1 to 256 visible ASCII characters, no space",
+            "invalid client secret", hint="use 1 to 256 visible ASCII characters, no space"
         )
 
 

@@ -241,7 +241,5 @@ _OLD_KEY = re.compile(
 
 def _to_pem(key: PrivateKeyTypes) -> bytes:
     return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )

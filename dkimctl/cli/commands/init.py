@@ -121,9 +121,7 @@ def init(
     key_file: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE",
-            help="File of the TSIG key that signs them.",
-            rich_help_panel=_DNS_PANEL,
+            metavar="FILE", help="File of the TSIG key that signs them.", rich_help_panel=_DNS_PANEL
         ),
     ] = None,
     class_name: Annotated[
@@ -195,11 +193,7 @@ def _is_default_place(session: Session) -> bool:
 
 
 def _write(
-    session: Session,
-    config: Path | None,
-    output: Path,
-    given: list[str] | None,
-    dns: _DnsAnswers,
+    session: Session, config: Path | None, output: Path, given: list[str] | None, dns: _DnsAnswers
 ) -> None:
     """Ask for what is missing, and write all files or none. Raises DkimctlError."""
     texts = {}

@@ -176,8 +176,7 @@ def _ask(session: Session, key: str, label: str, example: str) -> str:
         )
     except UsageError as error:
         raise UsageError(
-            f"{label}: {error.message}",
-            hint=f"give it as an option: {name} {example}",
+            f"{label}: {error.message}", hint=f"give it as an option: {name} {example}"
         ) from None
 
 

@@ -46,10 +46,7 @@ _LOGGED_IN = {True: "yes", False: "no", None: "unknown"}
 @app.command(
     "list", epilog=examples("dkimctl profile list", "dkimctl profile list --format json"), shows=()
 )
-def list_(
-    ctx: typer.Context,
-    fmt: TableOrJsonOption = TableOrJson.TABLE,
-) -> int:
+def list_(ctx: typer.Context, fmt: TableOrJsonOption = TableOrJson.TABLE) -> int:
     """List the profiles, with their accounts, and which one is used. Sends nothing."""
     session = open_session(ctx)
     profiles = _describe_profiles(session)

@@ -112,10 +112,7 @@ def register(
     ] = False,
     publish: Annotated[
         bool,
-        typer.Option(
-            "--publish",
-            help="Then publish the records, and check DNS, without asking.",
-        ),
+        typer.Option("--publish", help="Then publish the records, and check DNS, without asking."),
     ] = False,
     wait: Annotated[
         str | None,

@@ -36,10 +36,7 @@ _GAP = "  "
     epilog=examples("dkimctl status", "dkimctl status --profile agency --format json"),
     shows=(*ACCOUNT, *CONNECTION, *SENDING),
 )
-def status(
-    ctx: typer.Context,
-    fmt: TableOrJsonOption = TableOrJson.TABLE,
-) -> int:
+def status(ctx: typer.Context, fmt: TableOrJsonOption = TableOrJson.TABLE) -> int:
     """Show the profile, and where each of its settings comes from.
 
     Also shows where its secret and token are. Sends nothing. The exit code is 3 if there is neither
