@@ -22,7 +22,6 @@ _MIN_BITS = 1024  # RFC 8301 section 3.2: verifiers reject shorter keys
 
 _SEQUENCE = 0x30
 _INTEGER = 0x02
-_BIT_STRING = 0x03
 _RSA_ENCRYPTION = bytes.fromhex("06092a864886f70d010101")  # OID 1.2.840.113549.1.1.1
 
 
@@ -140,7 +139,7 @@ def parse_public_key(text: str) -> PublicKey:
         algorithm, rest = _read_element(outer, _SEQUENCE)
         if not algorithm.startswith(_RSA_ENCRYPTION):
             raise KeyRecordError("its p= is not an RSA key")
-        bits, _ = _read_element(rest, _BIT_STRING)
+        bits, _ = _read_element(rest, 0x03)
         outer, _ = _read_element(bits[1:], _SEQUENCE)
     modulus, rest = _read_element(outer, _INTEGER)
     exponent, _ = _read_element(rest, _INTEGER)

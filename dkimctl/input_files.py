@@ -26,7 +26,6 @@ _MAX_NAMES = 1_000  # of a directory: comparing them takes long
 _MAX_NAME = 100  # characters
 
 _MARK = codecs.BOM_UTF8
-_CHUNK = 1 << 16
 # Refused are control characters, and NEL, LS and PS: for YAML 1.1 these are line breaks, but
 # editors do not count them. The patterns are text, which `re` compiles only if there is a mistake.
 _REFUSED = "[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
@@ -127,7 +126,7 @@ class Text:
 
     def next_chunk(self) -> bytes:
         """Whole characters; b"" at the end. Raises InputError for what is not text."""
-        end = self.position + _CHUNK
+        end = self.position + (1 << 16)
         for _ in range(3):  # a chunk ends between two characters
             if self.data[end : end + 1] and self.data[end] in _CONTINUATION:
                 end -= 1
@@ -198,7 +197,6 @@ class FileKind(Enum):
         self.hint = hint
 
 
-_HEAD = 1 << 16  # bytes; all that is looked at
 _LINES = 100
 _LONG = 300  # characters, more than a line of these kinds needs
 _MAGIC = (
@@ -217,7 +215,7 @@ _SAVED = r'[{,]\s*"(?:items|outcome|setting_values)"\s*:'
 
 def guess_kind(data: bytes) -> FileKind | None:
     """What `data` seems to be, from its first 64 KiB; None if it is nothing of the kind."""
-    head = data[:_HEAD]
+    head = data[: (1 << 16)]  # bytes; all that is looked at
     if head.startswith(_MAGIC):
         return FileKind.BINARY
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):

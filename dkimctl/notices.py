@@ -38,7 +38,6 @@ _URGENCIES = tuple(Urgency)  # the most urgent first
 
 _Pair = tuple["Problem", Alarm]
 _Item = TypeVar("_Item")
-_SECONDS = 30.0
 # The program has no use for them.
 OUR_SECRETS = frozenset(
     (
@@ -281,7 +280,7 @@ def run_notice_program(
     environ: Mapping[str, str],
     *,
     withheld: Container[str] = OUR_SECRETS,
-    seconds: float = _SECONDS,
+    seconds: float = 30.0,
 ) -> None:
     """Run the program with a JSON document on standard input; after `seconds`, it is killed.
 

@@ -28,7 +28,6 @@ MAX_DEPTH = 8  # more than any of our schemas needs; libyaml before 0.2.6 has no
 MAX_VALUE = 1024  # characters; every value that is valid is shorter
 MAX_LISTED = 1_000  # problems
 _MAX_COUNTED = 5_000  # then reading ends: to check what is invalid takes long
-_MAX_SKIPPED = 500_000  # nodes inside what is not expected
 _MAX_VALUE_BYTES = 4 << 20  # the parser holds a value that it reads several times over
 _MAX_PYTHON_BYTES = 3 << 20  # which PyYAML reads in 10 s without libyaml
 
@@ -36,7 +35,6 @@ _NULLS = frozenset({"", "~", "null", "Null", "NULL"})  # YAML 1.2.2, 10.3.2
 _WRITE_PAIRS = "write lines of the form 'KEY: VALUE'"
 _WRITE_VALUE = "write the value itself here"
 _MAX_GUESS = 60  # characters; comparing takes quadratic time
-_MAX_SYNTAX_MESSAGE = 200  # characters; it may quote the file
 _TOO_DEEP = ("nested too deeply", "close the brackets above")
 _DIRECTIVE = rb"(?:\A(?:\xef\xbb\xbf)?|[\r\n])%"
 # Hints for syntax errors: the first whose fragment is in the parser's message applies.
@@ -305,8 +303,12 @@ class Document(Problems):
         if kind in self._end_events:
             self._depth -= 1
             return None
-        if kind is not self._yaml.AliasEvent and (event.anchor or event.tag):
-            self._refuse_properties(event)
+        if kind is not self._yaml.AliasEvent:
+            if event.anchor:
+                self.problem(event, "YAML anchors (&) are not supported", _WRITE_VALUE)
+            if event.tag:
+                hint = "remove it; the key decides the type"
+                self.problem(event, "YAML tags (!) are not supported", hint)
         if kind in self._start_events:
             self._depth += 1
             if self._depth > MAX_DEPTH:
@@ -332,7 +334,7 @@ class Document(Problems):
         while self._depth > depth:
             node = self._node(self._next_event())
             self._skipped += 1
-            if node and self._skipped > _MAX_SKIPPED:
+            if node and self._skipped > 500_000:  # nodes inside what is not expected
                 self.stop(node, "too many values that are not expected", "fix the problems above")
 
     def _is_scalar(self, node: Node) -> TypeGuard[Scalar]:
@@ -345,16 +347,9 @@ class Document(Problems):
             return "a single value"
         return "a mapping" if self.is_mapping(node) else "a list"
 
-    def _refuse_properties(self, event: Any) -> None:
-        if event.anchor:
-            self.problem(event, "YAML anchors (&) are not supported", _WRITE_VALUE)
-        if event.tag:
-            hint = "remove it; the key decides the type"
-            self.problem(event, "YAML tags (!) are not supported", hint)
-
     def _report_syntax(self, error: Any) -> None:
         """Report a `yaml.MarkedYAMLError`."""
-        text = printable(error.problem[:_MAX_SYNTAX_MESSAGE])
+        text = printable(error.problem[:200])  # characters; it may quote the file
         mark, context = error.problem_mark, error.context_mark
         if error.context == "while scanning a quoted scalar":
             self._refuse_cut(context)

@@ -33,17 +33,14 @@ from dkimctl.text.escaping import few
 from dkimctl.text.grouping import counted
 
 _OLDEST_PYTHON = (3, 11)
-_OF_USERS = ("service", "postgres", "octodns")  # extras
 _REQUIREMENT = r"([A-Za-z0-9._-]+)(?:\[[^\]]*\])?\s*([^;]*)(?:;\s*(.*))?"
 _BOUND = r"(<=|>=|<|>|==)\s*([0-9.]+)"
 _COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt, "==": operator.eq,
 }  # fmt: skip
-_CONNECT_SECONDS = 10.0
 # A start date is a matter of days; but a signed DNS update is refused if clocks differ by more
 # than five minutes (RFC 8945 section 10).
 _NOTE_SECONDS, _WRONG_SECONDS = 30, 300
-_ANSWERS = 1000  # for which there should be space on the disk
 
 
 class State(StrEnum):
@@ -126,7 +123,7 @@ def parse_requirement(line: str) -> Requirement | None:
         return None
     name, bounds, marker = match[1], match[2], match[3] or ""
     extra = re.search(r"extra\s*==\s*['\"]([^'\"]+)", marker)
-    if extra and extra[1] not in _OF_USERS:
+    if extra and extra[1] not in ("service", "postgres", "octodns"):  # extras
         return None
     if "sys_platform" in marker and ("== " in marker) is not (sys.platform == "win32"):
         return None
@@ -289,15 +286,9 @@ def clock_finding(sent_at: float | None, begun: float, ended: float) -> Finding:
 
 def _try_url(session: Session, check: str, url: str) -> tuple[Finding, float | None]:
     """Whether something answers there, and the time that it says it is."""
-    from dkimctl.client.http import HttpClient, HttpRequest
+    from dkimctl.client.http import HttpRequest
 
-    profile = session.profile
-    with HttpClient.over_network(
-        url,
-        timeout=min(profile.timeout, _CONNECT_SECONDS),
-        ca_bundle=profile.ca_bundle,
-        proxy=profile.proxy,
-    ) as http:
+    with session.open_http(url, longest=10.0) as http:
         response = http.send(HttpRequest("GET", url, None))
     base = url.removesuffix(TEST_PATH).removesuffix("/oauth2/token")
     if strange := strange_answer(response):
@@ -343,7 +334,7 @@ def check_ledger(session: Session) -> Iterator[Finding]:
             hint = "this one may know less: when it does not, move that file away"
             yield Finding(check, State.WARNING, text, hint)
         try:
-            ledger.require_disk_space(_ANSWERS)
+            ledger.require_disk_space(1000)  # for which there should be space on the disk
         except LedgerError as error:
             yield wrong(check, error)
 

@@ -32,16 +32,12 @@ if TYPE_CHECKING:
 
 _CHECK = "resolver"
 _TIMEOUTS = Timeouts(udp=(1.0, 2.0), tcp=3.0)
-_ROOT = "."  # what every resolver can look up
 _HINT = "check /etc/resolv.conf or the network settings of this machine"
-_MOST_TRIED = 20  # registrations whose zones are tried
-# A root server (F): connecting a UDP socket to it sends nothing, but needs a route.
-_IPV6_ADDRESS = "2001:500:2f::f"
 
 
 async def try_resolver(address: Address) -> tuple[str, list[Finding]]:
     """Ask it for the root's SOA record, over UDP and over TCP; why nothing useful came, or ""."""
-    question = validated(make_question(_ROOT, SOA))
+    question = validated(make_question(".", SOA))  # what every resolver can look up
     server = Server(address.host, address.port, recursion=True, timeouts=_TIMEOUTS)
     try:
         answer = await server.ask(question)
@@ -105,7 +101,8 @@ def resolver_findings(nameservers: Sequence[Address], domain: str | None) -> Ite
 def check_ipv6(_session: Session) -> Iterator[Finding]:
     try:
         with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sock:
-            sock.connect((_IPV6_ADDRESS, 53))
+            # A root server (F): connecting a UDP socket to it sends nothing, but needs a route.
+            sock.connect(("2001:500:2f::f", 53))
     except OSError:
         text = "there is no route: name servers that have only IPv6 addresses cannot be asked"
         yield Finding("IPv6", State.NOTE, text)
@@ -121,7 +118,7 @@ def check_targets(session: Session) -> Iterator[Finding]:
     from dkimctl.publishing.targets import check_access, open_targets
 
     targets = open_targets(session.config, session.profile.name, session.secrets)
-    registrations = _registered(session, _MOST_TRIED)
+    registrations = _registered(session, 20)  # registrations whose zones are tried
     report = check_access(registrations, targets, tries_named=True)
     yield from map(_of_zone, report.zones)
     if report.uncovered:

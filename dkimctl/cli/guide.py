@@ -34,14 +34,11 @@ class Step(NamedTuple):
 
 
 _GAP = "   "
-_LEAST_ROOM = 20  # columns
 _LAST = (
     Step("`dkimctl doctor`", "check the set-up"),
     Step("`dkimctl --help`", "list all commands"),
 )
-_SECRETS = ("DKIMCTL_CLIENT_SECRET", "DKIMCTL_ACCESS_TOKEN")
 _LOGIN = Step("`dkimctl login`", "verify and store the client secret")
-_MOST = 5_000  # domains whose keys are looked through in half a second
 _OVERVIEW = Step("`dkimctl overview`", "what matters today, this week and this month")
 _CHECK = Step("`dkimctl check-dns`", "ask DNS whether all records are there")
 
@@ -129,7 +126,7 @@ def _to_register(session: Session, lines: Sequence[str]) -> Guide:
 
 def _is_logged_in(session: Session) -> bool:
     """As far as is known: a secret in a keyring is not looked for, but its login is."""
-    if any(os.environ.get(name) for name in _SECRETS):
+    if any(os.environ.get(name) for name in ("DKIMCTL_CLIENT_SECRET", "DKIMCTL_ACCESS_TOKEN")):
         return True
     profile = session.profile
     if profile.credential_store == "file":
@@ -148,7 +145,7 @@ def guide_to_keys(session: Session) -> Guide | None:
 
     ledger = session.open_ledger(for_writing=False)
     domains = ledger.count_domains(*require_ledger_account(session.profile))
-    if domains > _MOST:
+    if domains > 5_000:  # domains whose keys are looked through in half a second
         return Guide([f"{domains:,} domains are registered."], [_OVERVIEW, _CHECK])
     now = datetime.now(UTC)
     statuses = read_stages(ledger, read_selection(session, None), session.config.rotation, now)

@@ -29,7 +29,7 @@ from dkimctl.notices import (
     problem_of,
     subject_of,
 )
-from dkimctl.rotation.due import Report, State, Step, Task
+from dkimctl.rotation.due import Report, State, Step
 from dkimctl.settings.config import webhook_url
 from dkimctl.settings.values import parse_reference
 from dkimctl.text.durations import format_duration
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 LookAgain = Callable[[Collection[str]], Look]
 _Channel = Callable[[Session, bytes], None]
 
-_LONGEST_REQUEST = 30.0  # seconds
 _RUN = "rotate run"
 _PROBLEMS = (State.FAILED, State.BLOCKED)
 _LEFT_TO_PEOPLE = (Step.REMOVE, State.BY_HAND)  # that a record is to be added is in `check`
@@ -119,17 +118,17 @@ def _deliver(session: Session, notice: Notice, now: datetime) -> list[bool]:
     """Which of the channels have worked."""
     complete = session.reporter.complete
     document = notice_document(notice, profile=session.profile.name, now=now, complete=complete)
-    return [_has_worked(session, channel, document) for channel in _channels(session)]
-
-
-def _has_worked(session: Session, channel: _Channel, document: bytes) -> bool:
-    try:
-        channel(session, document)
-    except DkimctlError as error:
-        message = f"a notice was not delivered: {error.message}"
-        session.reporter.warn(message, hint=error.hint, code="notice")
-        return False
-    return True
+    worked = []
+    for channel in _channels(session):
+        try:
+            channel(session, document)
+        except DkimctlError as error:
+            message = f"a notice was not delivered: {error.message}"
+            session.reporter.warn(message, hint=error.hint, code="notice")
+            worked.append(False)
+        else:
+            worked.append(True)
+    return worked
 
 
 def _channels(session: Session) -> Iterator[_Channel]:
@@ -148,28 +147,14 @@ def _by_command(session: Session, document: bytes) -> None:
 
 
 def _by_webhook(session: Session, document: bytes) -> None:
-    from dkimctl.client.http import HttpClient
     from dkimctl.notices import post_notice
 
-    profile, url = session.profile, _webhook(session)
-    with HttpClient.over_network(
-        url,
-        timeout=min(profile.timeout, _LONGEST_REQUEST),
-        ca_bundle=profile.ca_bundle,
-        proxy=profile.proxy,
-    ) as http:
+    url = session.config.notify.webhook
+    if (reference := parse_reference(url)) is not None:  # the URL is a secret from elsewhere
+        with naming(url):
+            url = webhook_url(session.secrets.read(reference).reveal())
+    with session.open_http(url, longest=30.0) as http:
         post_notice(http, url, document)
-
-
-def _webhook(session: Session) -> str:
-    """The URL, which may be a secret from elsewhere."""
-    text = session.config.notify.webhook
-    reference = parse_reference(text)
-    if reference is None:
-        return text
-    url = session.secrets.read(reference).reveal()
-    with naming(text):
-        return webhook_url(url)
 
 
 def require_checks_to_notify(session: Session, saved: str | None, *, expect_absent: bool) -> None:
@@ -331,30 +316,24 @@ def _problems(report: Report) -> Iterator[Problem]:
         if task.state is State.DONE:
             continue
         if check is not None and not is_good(check.finding.verdict, Verdict.PUBLISHED):
-            problem = problem_of(check._replace(urgency=task.urgency), _action_to_publish(task))
+            words = (task.registration.sign_domain,)
+            if task.error is not None and task.error.hint:
+                action = task.error.hint
+            elif task.state is State.BY_HAND:
+                action = f"publish the record: {next_steps.publish(words)}"
+            else:
+                action = f"look at the record: {next_steps.check(words)}"
+            problem = problem_of(check._replace(urgency=task.urgency), action)
             yield problem._replace(detail=task.reason) if task.state in _PROBLEMS else problem
         elif task.state in _PROBLEMS or (task.step, task.state) == _LEFT_TO_PEOPLE:
             subject, what = _subject(key.sign_domain), f"{task.step}: {task.state}"
-            yield Problem(subject, what, task.urgency, task.reason, _other_action(task), key=key)
+            action = task.error.hint if task.error else ""
+            if task.state is State.BY_HAND:
+                retired = next_steps.rotate_retired((task.registration.sign_domain,))
+                action = f"remove the record of {task.registration.selector}: `{retired}`"
+            yield Problem(subject, what, task.urgency, task.reason, action, key=key)
     for error in report.errors:
         yield Problem(_RUN, error.code, detail=error.message, action=error.hint)
-
-
-def _other_action(task: Task) -> str:
-    """What to do next, where no record is to be published."""
-    if task.state is State.BY_HAND:
-        retired = next_steps.rotate_retired((task.registration.sign_domain,))
-        return f"remove the record of {task.registration.selector}: `{retired}`"
-    return task.error.hint if task.error else ""
-
-
-def _action_to_publish(task: Task) -> str:
-    if task.error is not None and task.error.hint:
-        return task.error.hint
-    words = (task.registration.sign_domain,)
-    if task.state is State.BY_HAND:
-        return f"publish the record: {next_steps.publish(words)}"
-    return f"look at the record: {next_steps.check(words)}"
 
 
 def _subjects(registrations: Iterable[Registration]) -> set[str]:

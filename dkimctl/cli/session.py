@@ -31,6 +31,7 @@ from dkimctl.system.directories import config_path, state_dir
 if TYPE_CHECKING:
     from dkimctl.cli.embedded_service import Sandbox
     from dkimctl.client.client import Client
+    from dkimctl.client.http import HttpClient
     from dkimctl.client.tokens import TokenProvider
     from dkimctl.credentials.sources import ReferencedSecrets, StoreKind
     from dkimctl.credentials.store import Account, CredentialStore
@@ -175,23 +176,25 @@ class Session:
         from dkimctl.client.http import HttpClient
         from dkimctl.models.secret import Secret
 
-        profile, account = self.profile, self.account
-        http = (
-            HttpClient.in_process(self._sandbox.app)
-            if profile.is_sandbox
-            else HttpClient.over_network(
-                account.auth_url,
-                account.base_url,
-                timeout=profile.timeout,
-                ca_bundle=profile.ca_bundle,
-                proxy=profile.proxy,
-            )
-        )
+        account = self.account
+        if self.profile.is_sandbox:
+            http = HttpClient.in_process(self._sandbox.app)
+        else:
+            http = self.open_http(account.auth_url, account.base_url)
         client = Client(auth_url=account.auth_url, base_url=account.base_url, http=http)
         if secret := os.environ.get("DKIMCTL_CLIENT_SECRET"):
             # Even if it is not sent, since a token is there.
             client.redact_credentials(account.client_id, Secret(secret))
         return self._resources.enter_context(client)
+
+    def open_http(self, *urls: str, longest: float = math.inf) -> HttpClient:
+        """HTTP as the profile sets it; each step of a request takes `longest` seconds at most."""
+        from dkimctl.client.http import HttpClient
+
+        profile, timeout = self.profile, min(self.profile.timeout, longest)
+        return HttpClient.over_network(
+            *urls, timeout=timeout, ca_bundle=profile.ca_bundle, proxy=profile.proxy
+        )
 
     @cached_property
     def token_provider(self) -> TokenProvider:

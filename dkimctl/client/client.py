@@ -28,7 +28,6 @@ from dkimctl.errors import MaybeProcessed, NotProcessed, RequestRefused, Service
 from dkimctl.models.registration import DomainSpec
 from dkimctl.models.secret import TOKEN_LIFETIME, Secret, Token
 
-_MAX_TOKEN_BODY = 1024 * 1024  # bytes
 # Bytes of a registration's response: a base and a share for each entry, which has about 700.
 # Decoding crafted JSON can take 50 times as much memory.
 _MAX_REPLY_BASE, _MAX_REPLY_ITEM = 64 * 1024, 16 * 1024
@@ -77,7 +76,7 @@ class Client:
         requested_at = self._clock()
         basic = Secret(f"Basic {credentials.reveal()}")
         body, form = b"grant_type=client_credentials", "application/x-www-form-urlencoded"
-        request = HttpRequest("POST", url, basic, form, body, max_body=_MAX_TOKEN_BODY)
+        request = HttpRequest("POST", url, basic, form, body, max_body=1 << 20)
         try:
             response = self._http.send(request)
         except MaybeProcessed as error:

@@ -41,11 +41,7 @@ _CERTIFICATE_FAULTS = {
 }
 # What OpenSSL makes of an answer that is not TLS.
 _NOT_TLS = "WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|UNKNOWN_PROTOCOL|PACKET_LENGTH|HTTP_REQUEST"
-_NO_HANDSHAKE = "handshake operation timed out"
 _SPEAKS_TLS = rb"(?i)plain HTTP|HTTP request to an HTTPS"  # nginx and Apache; Go
-# Nothing at that address can have registered anything. Other 4xx may come from a gateway that
-# gave up waiting for a request that is still being processed.
-_NO_SUCH_SERVICE = (404, 405, 406, 407, 410, 411, 415)
 _TLS_ALERT = r"b'\x15\x03"  # in place of an HTTP status line, as the HTTP library quotes it
 
 
@@ -60,7 +56,7 @@ def unreachable(url: str, error: Exception) -> NotProcessed:
             return explained
         cause = cause.__cause__ or cause.__context__
     text = str(error)
-    if _NO_HANDSHAKE in text:
+    if "handshake operation timed out" in text:
         return _no_handshake(url)
     import httpx
 
@@ -220,7 +216,9 @@ def _no_service_hint(url: str, option: str, path: str, status: int) -> str:
 
     "" if the status does not say so.
     """
-    if not (status in _NO_SUCH_SERVICE or 300 <= status < 400):
+    # Nothing at that address can have registered anything. Other 4xx may come from a gateway that
+    # gave up waiting for a request that is still being processed.
+    if not (status in (404, 405, 406, 407, 410, 411, 415) or 300 <= status < 400):
         return ""
     if url.count(path) > 1:
         return f"write {option} without {path}, which is added to it"

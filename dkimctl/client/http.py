@@ -58,10 +58,6 @@ _NOT_SENT = (
     httpx.InvalidURL,
     UnicodeError,  # a host name that cannot be looked up
 )
-# Events of httpx's `trace` extension: those that yield a new connection, and those that begin
-# reads of which httpx limits each but not their sum.
-_CONNECTED = (".connect_tcp.complete", ".start_tls.complete")
-_READ_STARTED = (".start_tls.started", ".receive_response_headers.started")
 _HEADERS = {
     "User-Agent": f"dkimctl/{__version__}",
     "Accept": "application/json",
@@ -234,8 +230,12 @@ class HttpClient:
     def _trace(
         self, request: HttpRequest, deadline: ResponseDeadline, event: str, info: dict[str, Any]
     ) -> None:
-        """Called by httpx at each step of a request."""
-        if event.endswith(_CONNECTED):
+        """Called by httpx at each step of a request.
+
+        Some yield a new connection; others begin reads of which httpx limits each, but not their
+        sum.
+        """
+        if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
             stream = info["return_value"]
             connection = stream.get_extra_info("socket")
             if request.url.startswith("http:") and (address := remote_address(connection)):
@@ -245,7 +245,7 @@ class HttpClient:
             if isinstance(connection, ssl.SSLSocket):
                 connection.suppress_ragged_eofs = False  # type: ignore[attr-defined]
             deadline.add_connection(connection)
-        elif event.endswith(_READ_STARTED):
+        elif event.endswith((".start_tls.started", ".receive_response_headers.started")):
             deadline.start(time.monotonic() + self._timeout)
 
 

@@ -30,7 +30,6 @@ from dkimctl.render.table import code, fenced
 from dkimctl.text.dns_names import readable
 from dkimctl.text.escaping import character_strings, printable
 
-_MOST_DOMAINS = 4  # named in the first sentence
 _TROUBLES = {Trouble.NO_ANSWER: "zone_no_answer", Trouble.NO_ZONE: "zone_no_zone"}
 
 
@@ -133,7 +132,7 @@ def make_page(sheet: Sheet, words: Words) -> Page:
 
 def _lead(sheet: Sheet, words: Words, kind: str) -> Iterator[str]:
     domains = list(dict.fromkeys(readable(record.sign_domain) for record in sheet.records))
-    if len(domains) > _MOST_DOMAINS:
+    if len(domains) > 4:  # named in the first sentence
         named = words.fill("many_domains", count=len(domains))
     else:
         named = words.names(domains)

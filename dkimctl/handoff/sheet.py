@@ -118,26 +118,16 @@ def make_sheet(
     for registration, record in registrations:
         name = places[record.fqdn].zone or registration.sign_domain
         by_zone.setdefault(name, []).append((registration, record))
-    zones = [
-        _make_zone(name, of_zone, places[of_zone[0][1].fqdn], options.provider, now)
-        for name, of_zone in by_zone.items()
-    ]
+    zones = []
+    for name, of_zone in by_zone.items():
+        place = places[of_zone[0][1].fqdn]
+        provider = options.provider or provider_of(place.name_servers)
+        records = [
+            _make_record(registration, record, place.zone, provider, now)
+            for registration, record in of_zone
+        ]
+        zones.append(SheetZone(name, place, provider, records))
     return Sheet(zones, options.ttl, options.contact, now, options.is_removal)
-
-
-def _make_zone(
-    name: str,
-    of_zone: Sequence[tuple[Registration, DnsRecord]],
-    place: Place,
-    given: Provider | None,
-    now: datetime,
-) -> SheetZone:
-    provider = given or provider_of(place.name_servers)
-    records = [
-        _make_record(registration, record, place.zone, provider, now)
-        for registration, record in of_zone
-    ]
-    return SheetZone(name, place, provider, records)
 
 
 def _make_record(

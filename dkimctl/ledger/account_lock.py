@@ -22,10 +22,7 @@ from dkimctl.system.directories import prepare_directory
 from dkimctl.system.files import open_without_following, try_lock, wait_for_lock
 from dkimctl.system.ownership import fault_of, refuse
 
-_POLL_SECONDS = 0.1
-_HOLDER_READS = 3
 _HOLDER = rb"([1-9]\d{0,9}) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d)\n"  # process ID, since
-_MAX_HOLDER_BYTES = 64
 
 
 class Holder(NamedTuple):
@@ -114,9 +111,9 @@ def _find_holder(holder_file: Path) -> Holder:
     fifth of a second. A wrong process can be named only if it has the ID of the killed one (on
     Windows: also the killed one itself), or if containers share the directory.
     """
-    for attempt in range(_HOLDER_READS):
+    for attempt in range(3):
         if attempt:
-            time.sleep(_POLL_SECONDS)
+            time.sleep(0.1)
         holder = _read_holder(holder_file)
         if holder.pid is not None and _may_hold(holder.pid):
             return holder
@@ -150,7 +147,7 @@ def _write_holder(holder_file: Path, content: bytes) -> None:
 def _read_holder(holder_file: Path) -> Holder:
     try:
         with open(holder_file, "rb", opener=open_without_following) as file:
-            match = re.fullmatch(_HOLDER, file.read(_MAX_HOLDER_BYTES))
+            match = re.fullmatch(_HOLDER, file.read(64))
     except OSError:
         return _UNKNOWN
     return Holder(int(match[1]), match[2].decode()) if match else _UNKNOWN

@@ -130,7 +130,6 @@ _MATCHING = f"""
 SELECT DISTINCT sign_domain FROM registration JOIN account ON account.id = account_id
 WHERE base_url = ?1 AND client_id = ?2 AND sign_domain >= ?3 AND sign_domain < ?4 AND {IS_OURS}
 ORDER BY sign_domain"""  # noqa: S608 - a constant
-_AFTER_ALL = "\U0010ffff"
 _THIS = "WHERE account_id = ? AND sign_domain = ? AND selector = ?"
 
 
@@ -490,7 +489,7 @@ def domains_with_prefix(
     nothing waited for. Raises LedgerError, OSError and sqlite3.Error.
     """
     refuse(ledger_fault(path), LedgerError)
-    values = (base_url, client_id, prefix, prefix + _AFTER_ALL)
+    values = (base_url, client_id, prefix, prefix + "\U0010ffff")
     with peeking(path) as connection:
         first = connection.execute(f"{_MATCHING} LIMIT {limit}", values).fetchall()
         last = connection.execute(f"{_MATCHING} DESC LIMIT 1", values).fetchall()

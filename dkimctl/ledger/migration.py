@@ -17,7 +17,6 @@ from dkimctl.ledger.tables import STEPS
 from dkimctl.text.urls import parse_url
 
 _VERSION = len(STEPS)
-_CANONICAL_URLS = 5  # since this version
 
 
 # ?1 and ?2 are the account that goes and the one that stays.
@@ -73,7 +72,7 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
         for step in STEPS[version:]:
             for statement in step.split(";"):
                 connection.execute(statement)
-        if version < _CANONICAL_URLS:
+        if version < 5:  # since this version
             _merge_equivalent_accounts(connection)
         connection.execute(f"PRAGMA user_version = {_VERSION}")
 

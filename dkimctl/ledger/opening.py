@@ -29,14 +29,10 @@ from dkimctl.system.files import (
 )
 from dkimctl.system.ownership import Fault, fault_of, refuse
 
-_BUSY_SECONDS = 10
-_WAL_SECONDS = 1
-_NO_ACCOUNT = -1
 # What SQLite reports where it cannot create its side files (-wal, -shm).
 _NO_SIDE_FILES = frozenset(
     (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL)
 )
-_DAMAGED = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
 _UNREACHABLE = frozenset((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM))
 _BUSY = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL))
 _NO_SPACE = frozenset((errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)))
@@ -123,7 +119,7 @@ def _connect(path: Path, parameters: str) -> sqlite3.Connection:
     return sqlite3.connect(
         f"{sqlite_uri(path.as_uri())}?{parameters}",
         uri=True,
-        timeout=_BUSY_SECONDS,
+        timeout=10,
         isolation_level=None,
     )
 
@@ -210,7 +206,7 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
     SQLite changes the mode only while no other process uses the file, and does not wait for that.
     Without the log the data is as safe, and the next process to open the file tries again.
     """
-    deadline = time.monotonic() + _WAL_SECONDS
+    deadline = time.monotonic() + 1
     while not _has_write_ahead_log(connection) and time.monotonic() < deadline:
         time.sleep(0.01)
 
@@ -229,7 +225,7 @@ def _find_account(connection: sqlite3.Connection, base_url: str, client_id: str)
     """The account's ID, or one that no row has if the account is not in the ledger."""
     query = "SELECT id FROM account WHERE base_url = ? AND client_id = ?"
     row = connection.execute(query, (base_url, client_id)).fetchone()
-    return _NO_ACCOUNT if row is None else require_row_id(row[0])
+    return -1 if row is None else require_row_id(row[0])
 
 
 def require_in_place(path: Path, identity: FileIdentity | None) -> None:
@@ -351,7 +347,7 @@ def translate_errors(path: Path) -> Iterator[None]:
 
 def is_damage(error: Exception) -> bool:
     """Whether SQLite reports that the file is damaged or not a database."""
-    return primary_code(error) in _DAMAGED
+    return primary_code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def primary_code(error: Exception) -> int:

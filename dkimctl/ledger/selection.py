@@ -11,8 +11,6 @@ from typing import Protocol, TypeVar
 from dkimctl.models.registration import DomainSpec, RegistrationKey, key_of
 from dkimctl.text.dns_names import is_glob
 
-_FILE_SUFFIXES = (".yaml", ".yml", ".json", ".csv")
-
 
 class _Selectable(Protocol):
     """A registration, or a closed key."""
@@ -31,7 +29,7 @@ def is_file(word: str) -> bool:
     separators = os.sep + (os.altsep or "")
     return "://" not in word and (
         word == "-"
-        or word.lower().endswith(_FILE_SUFFIXES)
+        or word.lower().endswith((".yaml", ".yml", ".json", ".csv"))
         or any(separator in word for separator in separators)
     )
 

@@ -42,7 +42,6 @@ class NextAction(StrEnum):
 
 # Of keys that are in no use, or are not known to be.
 NOT_IN_USE = (KeyStage.REMOVED, KeyStage.TAKEN, KeyStage.UNANSWERED)
-_FOR_PEOPLE = (NextAction.REGISTER_AGAIN, NextAction.DECIDE)
 _BY_RUN = (NextAction.REGISTER, NextAction.REMOVE)
 
 
@@ -73,7 +72,7 @@ class KeyStatus(NamedTuple):
     @property
     def needs_attention(self) -> bool:
         """Whether it is urgent, or needs a decision of the user."""
-        return bool(self.urgency) or self.action in _FOR_PEOPLE
+        return bool(self.urgency) or self.action in (NextAction.REGISTER_AGAIN, NextAction.DECIDE)
 
     def is_overdue(self, since: datetime) -> bool:
         """Whether `rotate run` should have done the next action before this time."""

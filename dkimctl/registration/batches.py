@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from dkimctl.client.wire import Reply  # a run that sends nothing does without msgspec
 
 _MAX_WARNINGS = 3  # of one kind, for one answer
-# The service may or may not have registered the entry; asked again, it may tell.
-_UNSETTLED = frozenset((Outcome.UNKNOWN, Outcome.FAILED))
 
 
 class Entry:
@@ -195,7 +193,8 @@ class Batch:
     def _set_result(self, position: int, result: Result) -> None:
         self._results[position] = result
         self._attempts[position] += 1
-        is_settled = result.outcome not in _UNSETTLED
+        # Else the service may or may not have registered the entry; asked again, it may tell.
+        is_settled = result.outcome not in (Outcome.UNKNOWN, Outcome.FAILED)
         (self._unsettled.discard if is_settled else self._unsettled.add)(position)
         # Only with a selector can it be asked for again: that is answered with the data (409).
         if is_settled or self.specs[position].selector is None:

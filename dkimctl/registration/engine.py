@@ -39,8 +39,6 @@ _TICK = 0.5  # seconds; the longest time between two calls of `observer.tick`
 _GATHERING = 0.02  # seconds that an answer may wait for others, while there is enough to send
 _MIN_WINDOW = 5_000  # entries that may wait for the first one without a result
 _MAX_UNCHECKED = 2_000  # entries that are sent between two looks at the disk
-# There is a registration, but its answer never replaces a record that the ledger has.
-_WITHOUT_USABLE_RECORD = frozenset((Outcome.UNUSABLE, Outcome.TAKEN))
 
 
 class RegistrationEngine:
@@ -303,8 +301,9 @@ def persist(
 
 
 def _is_persisted(ledger: Ledger, result: Result) -> bool:
-    if result.outcome not in _WITHOUT_USABLE_RECORD:
+    if result.outcome not in (Outcome.UNUSABLE, Outcome.TAKEN):
         return result.outcome in USABLE
+    # There is a registration, but its answer never replaces a record that the ledger has.
     key = result.registration.key
     known = ledger.of_domain(key.sign_domain)
     return not any(one.record for one in known if not key.selector or one.key == key)

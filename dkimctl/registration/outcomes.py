@@ -12,7 +12,6 @@ from dkimctl.models.registration import DomainSpec, Outcome, Registration, Resul
 
 _ATTRIBUTES = ("key_len", "start_date", "default", "enable")  # what an entry asks of its key
 _LASTING = ("default", "enable")  # what each key of a domain has, however often it is rotated
-_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 def of_answer(spec: DomainSpec, registration: Registration) -> Result:
@@ -87,7 +86,7 @@ def registration_for(
         def order(registration: Registration) -> tuple[bool, datetime]:
             start = registration.starts_at
             is_current = registration.signs and (start is None or start <= now)
-            return is_current, registration.created_at or _LONG_AGO
+            return is_current, registration.created_at or datetime.min.replace(tzinfo=UTC)
 
         ours = sorted(same or ours, key=order)
     return ours[-1] if ours else None

@@ -22,8 +22,6 @@ from dkimctl.specs.names import parse_domain
 if TYPE_CHECKING:
     from dkimctl.ledger.ledger import Ledger
 
-_MAX_SIZE = 1 << 29  # bytes; 100,000 registrations are 85 MB
-
 
 class SavedResults(NamedTuple):
     """The content of a file; `faults` are sentences about items that cannot be read.
@@ -43,7 +41,7 @@ def read_saved_results(path: str) -> SavedResults:
     """
     from dkimctl.client.wire import DecodeError, decode_reply
 
-    data = read_bytes(path, largest=_MAX_SIZE)
+    data = read_bytes(path, largest=1 << 29)  # bytes; 100,000 registrations are 85 MB
     try:
         reply = decode_reply(data, is_saved=True)
     except DecodeError as error:

@@ -28,8 +28,6 @@ from dkimctl.service.schema import clients, deliveries, tokens
 _logger = logging.getLogger(__name__)
 
 _ID_ALPHABET = string.ascii_lowercase + string.digits
-_ID_LENGTH = 26
-_SECRET_BYTES = 36  # 48 characters
 _CLIENT_ID = re.compile(r"[!-9;-~]{1,128}")  # visible ASCII but the colon (RFC 7617, section 2)
 _SECRET = re.compile(r"[!-~]{1,256}")
 _DELIVERY_ID = re.compile(r"[A-Za-z0-9._~-]{1,128}")  # no escapes in a path (RFC 3986, 2.3)
@@ -38,7 +36,6 @@ TOKEN_LIFETIME = 3600
 """Seconds from issue to expiry (interface 8)."""
 
 _TOKEN_BYTES = 675  # 900 characters: as long as the signed tokens of public services
-_PURGE_EVERY = 60.0  # seconds, in each process
 _PURGED_AT_ONCE = 1000  # tokens; if there are more, the next issue goes on with them
 
 # When expired tokens were last deleted, in seconds since the epoch.
@@ -113,7 +110,7 @@ def create_client(
     generated one. Raises UsageError if the ID exists or either cannot be sent.
     """
     if client_id is None:
-        client_id = "".join(secrets.choice(_ID_ALPHABET) for _ in range(_ID_LENGTH))
+        client_id = "".join(secrets.choice(_ID_ALPHABET) for _ in range(26))
     if secret is None:
         secret = new_secret()
     _check_sendable(client_id, secret)
@@ -135,7 +132,7 @@ def create_client(
 
 def new_secret() -> str:
     """A secret that cannot be guessed."""
-    return secrets.token_urlsafe(_SECRET_BYTES)
+    return secrets.token_urlsafe(36)  # 48 characters
 
 
 def list_clients(store: Store) -> list[ClientSummary]:
@@ -263,7 +260,7 @@ def issue_token(store: Store, client_id: str, now: float) -> str:
     row = {"token_hash": _hash(token), "client_id": client_id, "expires_at": now + TOKEN_LIFETIME}
     with store.writing(durable=False) as connection:
         connection.execute(_INSERT_TOKEN, row)
-    if not 0 <= now - _purged_at.get(store, 0) < _PURGE_EVERY:
+    if not 0 <= now - _purged_at.get(store, 0) < 60.0:  # seconds, in each process
         # Those that another process is deleting are left to it. A CTE is run once: as a
         # plain subquery, PostgreSQL may run it again and delete more.
         expired = (

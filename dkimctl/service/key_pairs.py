@@ -31,8 +31,6 @@ KEY_LENGTHS = (1024, 2048)
 PLAIN_HEADER = b"-----BEGIN PRIVATE KEY-----"
 """Begins a private key that is stored without encryption."""
 
-_SOON = 1.0  # seconds for which any number of requests may wait
-_WEIGHT = 0.1  # of a new measurement
 _SALT = 16  # octets
 
 
@@ -138,7 +136,7 @@ class KeyQueue:
     def _require_room(self, client_id: str, seconds: float) -> None:
         """Raise KeysNotInTime, unless nobody waits, or all are answered soon anyway."""
         total = (sum(request.seconds for request in self._waiting) + seconds) / self._threads
-        if not self._waiting or total < _SOON:
+        if not self._waiting or total < 1.0:  # seconds for which any number of requests may wait
             return
         mine = [request.seconds for request in self._waiting if request.client_id == client_id]
         is_greedy = mine and (
@@ -163,7 +161,7 @@ class KeyQueue:
             future.set_result(error)
             return
         taken = time.monotonic() - started
-        self._seconds[key_len] += _WEIGHT * (taken - self._seconds[key_len])
+        self._seconds[key_len] += 0.1 * (taken - self._seconds[key_len])  # of a new measurement
         future.set_result(key)
 
 

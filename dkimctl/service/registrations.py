@@ -19,7 +19,6 @@ from dkimctl.service.validation import Entry, Rejection, validate_entry
 
 _logger = logging.getLogger(__name__)
 
-_SELECTOR_TRIES = 3
 
 Item = dict[str, Any]
 """An item of a registration response (interface 2.4)."""
@@ -130,7 +129,7 @@ class Registrar:
         An entry without a selector gets another one if even a random one is taken.
         """
         created: dict[int, Registration] = {}
-        for _ in range(_SELECTOR_TRIES):
+        for _ in range(3):
             candidates: dict[RegistrationName, tuple[int, Registration]] = {}
             for position, (entry, pair) in waiting.items():
                 now = datetime.fromtimestamp(self._clock(), UTC)

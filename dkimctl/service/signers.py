@@ -40,9 +40,7 @@ from dkimctl.system.ownership import directory_fault, file_fault, refuse
 KEPT = timedelta(hours=1)
 """How long a file stays that is no longer in use."""
 
-_KEYS = "keys"
 _STATE = ".dkimctl-export.json"
-_LOCK_SECONDS = 30
 # What our files are called: see `SigningKey.fqdn` and `opendkim_files`. Others are not ours.
 _KEY_FILE = re.compile(r"[a-z0-9.-]+\._domainkey\.[a-z0-9.-]+")
 _TABLE = re.compile(r"(?:KeyTable|SigningTable)\.[0-9a-f]{16}")
@@ -293,7 +291,7 @@ class ExportDirectory:
 
     def __init__(self, path: Path, kind: str, gid: int | None) -> None:
         self.path = path
-        self.keys = path / _KEYS
+        self.keys = path / "keys"
         self._kind = kind
         self._gid = gid
         self._mode = 0o600 if gid is None else 0o640
@@ -441,7 +439,7 @@ def open_directory(path: Path, kind: str, group: str | None = None) -> Iterator[
         refuse(directory_fault(path, in_own_group=True), UsageError, hint=_OTHER)
         lock = lock_file_of(path / _STATE)
         try:
-            unlock = wait_for_lock(lock, seconds=_LOCK_SECONDS)
+            unlock = wait_for_lock(lock, seconds=30)
         except TimeoutError:
             raise OutputError(
                 f"another export to {path} is running", hint="try again when it has ended"

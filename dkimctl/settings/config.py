@@ -35,10 +35,8 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 DEFAULT_TTL = 3600  # seconds
-_MAX_TTL = 2**31 - 1  # RFC 2181, section 8
 _MAX_LIMIT = 1_000_000  # successors a day; more than anyone has domains
 _MIN_GRACE = timedelta(days=5)  # for which mail servers try to deliver (RFC 5321 section 4.5.4.1)
-_MAX_ZONE = 253  # characters
 _MAX_KEY = 100  # characters of a key of a provider's settings, more than any has
 
 # Patterns, compiled when they are used: few commands need them.
@@ -240,7 +238,7 @@ class _Reader:
                 "server": _server,
                 "key_file": lambda text: str(self._directory / _key_file(text)),
                 "class": check_class,
-                "ttl": integer(1, _MAX_TTL),
+                "ttl": integer(1, 2**31 - 1),  # RFC 2181, section 8
             }
         ) | {
             "zones": lambda names: self._list(names, "zones", _zone, if_no_zone),
@@ -377,7 +375,7 @@ def _zone(text: str) -> str:
 
         return parse_zone(text)
     glob = text.lower().removesuffix(".")
-    if len(glob) > _MAX_ZONE or not re.fullmatch(_GLOB, glob):
+    if len(glob) > 253 or not re.fullmatch(_GLOB, glob):  # characters
         hint = "write it as in '*.example.com'; internationalized labels as A-labels (xn--...)"
         raise UsageError(f"{quoted(text)} is not a glob of zone names", hint=hint)
     return glob

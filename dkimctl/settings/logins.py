@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 LOGIN_KEYS = ("auth_url", "base_url", "client_id", "credential_store")
 _UNUSED = "(unused)"  # not the name of a profile
-_MAX_SIZE = 16 * 1024 * 1024  # bytes; a login has about 200
-_MAX_PROFILE_SIZE = 4096  # bytes
 
 
 def read_logins(state_dir: Path) -> dict[str, dict[str, str]]:
@@ -107,7 +105,7 @@ def read_used_profile(state_dir: Path) -> str | None:
     Raises UsageError if the file cannot be read or is damaged, or if other users can change it.
     """
     path = state_dir / "profile"
-    data = _read_file(path, _MAX_PROFILE_SIZE)
+    data = _read_file(path, 4096)  # bytes
     if data is None:
         return None
     name = data.decode("ascii", "replace").strip()
@@ -135,7 +133,7 @@ def _path(state_dir: Path) -> Path:
 
 def _read(state_dir: Path) -> tuple[dict[str, dict[str, str]], list[dict[str, str]]]:
     path = _path(state_dir)
-    data = _read_file(path, _MAX_SIZE)
+    data = _read_file(path, 16 << 20)  # bytes; a login has about 200
     if data is None:
         return {}, []
     import json

@@ -26,7 +26,6 @@ from dkimctl.text.grouping import listed
 
 DEFAULT_PROFILE = "default"  # used if no source names another
 SANDBOX_CLIENT_ID = SANDBOX_FIXED["client_id"]
-_IN_ENVIRONMENT = ("auth_url", "base_url", "client_id")
 
 
 class Profile(NamedTuple):
@@ -145,7 +144,7 @@ def resolve_settings(
         take(from_flags, option)
         take(SANDBOX_FIXED, lambda _: DEFAULT)
     else:
-        exported = ((key, variable(key).name) for key in _IN_ENVIRONMENT)
+        exported = ((key, variable(key).name) for key in ("auth_url", "base_url", "client_id"))
         from_environment = {
             key: parse_value(key, environ[exported_as], exported_as)
             for key, exported_as in exported

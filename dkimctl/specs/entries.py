@@ -32,7 +32,6 @@ _START_DATE = (
 )
 _DATE_AND_PERHAPS_TIME = r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[Tt ]([0-9]{2}:[0-9]{2}))?"
 _LONG_NAME = 254  # characters, more than any domain has
-_LONG = 64  # characters, more than any date has
 
 # The entries of a file have few different values, except for their domains.
 _cached = lru_cache(maxsize=64)
@@ -120,7 +119,7 @@ def parse_start_date(text: str) -> str:
     written = re.match(_DATE_AND_PERHAPS_TIME, text)
     day, hour = (written[1], written[2] or "00:00") if written else ("2026-12-01", "00:00")
     hint = f"write {day}T{hour}+09:00, with the offset of your time zone"
-    match = re.fullmatch(_START_DATE, text[:_LONG])
+    match = re.fullmatch(_START_DATE, text[:64])  # characters, more than any date has
     if not match:
         raise UsageError(f"{quoted(text)} is not a date and time with an offset", hint=hint)
     if match["seconds"] not in {None, "00"}:

@@ -47,7 +47,6 @@ _URL = r"([a-z][a-z0-9+.-]*://)(?:[^/?#]*@)?([^/?#@:]*)"
 _KEY_NAME = r"(?:.*\.)?_domainkey\.(.+)"
 _DIRECTIVES = "YymdHMSjGV"  # of strftime: those that give only digits, on every platform
 _PLACEHOLDER = "{domain}"
-_HASH_LENGTH = 8  # hexadecimal digits
 _TEMPLATE_HINT = (
     f"write a template such as s%Y%m; it may contain %{' %'.join(_DIRECTIVES)} for the date, and "
     f"{_PLACEHOLDER}"
@@ -145,7 +144,7 @@ class SelectorTemplate:
         import hashlib  # few commands need it, and it loads OpenSSL
 
         digest = hashlib.sha256(sign_domain.encode("utf-8", "surrogatepass")).hexdigest()
-        return self._text.replace(_PLACEHOLDER, digest[:_HASH_LENGTH])
+        return self._text.replace(_PLACEHOLDER, digest[:8])  # hexadecimal digits
 
 
 def is_ordinary(name: str) -> bool:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from dkimctl.errors import InputError, Problem, UsageError, naming
@@ -82,7 +81,10 @@ def add_entries(
     """
     entries.begin(name)
     of_file: Mapping[str, object] = {}
-    with _no_garbage_collection():
+    # A load creates many objects and no garbage; looking for some takes a tenth of the time.
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
         if name.lower().endswith(".csv"):
             from dkimctl.specs.table import read_table
 
@@ -90,6 +92,9 @@ def add_entries(
         else:
             of_file = _read_yaml(data, name, entries)
         entries.end({**(defaults or {}), **of_file})
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _read_yaml(data: bytes, name: str, entries: Entries) -> Mapping[str, Any]:
@@ -136,18 +141,6 @@ def _read_yaml(data: bytes, name: str, entries: Entries) -> Mapping[str, Any]:
 
 def _repeated(words: Iterable[str]) -> str | None:
     return next((word for word, count in Counter(words).items() if count > 1), None)
-
-
-@contextlib.contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """A load creates many objects and no garbage; looking for some takes a tenth of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 class _Words(Problems):

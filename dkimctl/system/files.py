@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import sqlite3
 
 _HELD = (errno.EAGAIN, errno.EACCES)  # by another process; file systems differ
-_POLL_SECONDS = 0.05
 
 
 def read_regular(path: Path, max_size: int, *, check: Callable[[os.stat_result], None]) -> bytes:
@@ -207,7 +206,7 @@ def wait_for_lock(path: Path, *, seconds: float = math.inf) -> Callable[[], None
     while (unlock := try_lock(path)) is None:
         if time.monotonic() > deadline:
             raise TimeoutError(errno.ETIMEDOUT, f"another process holds the lock {path}")
-        time.sleep(_POLL_SECONDS)
+        time.sleep(0.05)
     return unlock
 
 

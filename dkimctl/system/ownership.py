@@ -29,7 +29,6 @@ from dkimctl.system.files import read_regular
 
 _OWN_STATE_DIR = "name a directory of your own in DKIMCTL_STATE_DIR"
 _GROUP_OR_OTHERS = stat.S_IWGRP | stat.S_IWOTH  # may write
-_MAX_LINKS = 40  # as Linux follows
 
 
 class Fault(NamedTuple):
@@ -148,7 +147,7 @@ def _components(path: str) -> Iterator[tuple[str, os.stat_result]]:
             return
         yield next_place, status
         if stat.S_ISLNK(status.st_mode):
-            if (links := links + 1) > _MAX_LINKS:
+            if (links := links + 1) > 40:  # as Linux follows
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
             target = os.readlink(next_place)  # noqa: PTH115
             names += reversed(target.split("/"))

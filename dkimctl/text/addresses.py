@@ -14,7 +14,6 @@ PORT = 53
 _WITH_PORT = r"\[([^\]]*)\](?::([0-9]{1,5}))?|([^:]*):([0-9]{1,5})"
 _LABEL = r"(?!-)[a-z0-9_-]{1,63}(?<!-)"
 _HOST_NAME = rf"{_LABEL}(?:\.{_LABEL})*\.?"
-_MAX_NAME = 253  # octets
 
 
 class Address(NamedTuple):
@@ -66,7 +65,7 @@ def _named_host(text: str) -> Address | None:
     host, port = _split(text.lower())
     name = host.removesuffix(".")
     is_number = name.rpartition(".")[2].isdigit()  # the end of a mistyped IPv4 address
-    if len(name) > _MAX_NAME or is_number or not re.fullmatch(_HOST_NAME, host):
+    if len(name) > 253 or is_number or not re.fullmatch(_HOST_NAME, host):  # octets
         return None
     return Address(name, port) if 0 < port < 1 << 16 else None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-_GLOB_CHARACTERS = frozenset("*?[")
 _RIGHT_TO_LEFT = ("R", "AL")  # bidirectional classes, of Hebrew and Arabic letters
 
 
@@ -37,7 +36,7 @@ def parents(fqdn: str) -> Iterator[str]:
 
 def is_glob(name: str) -> bool:
     """Whether it is a pattern for names, as fnmatch has them."""
-    return not _GLOB_CHARACTERS.isdisjoint(name)
+    return not frozenset("*?[").isdisjoint(name)
 
 
 def readable(name: str, encoding: str = "utf-8") -> str:

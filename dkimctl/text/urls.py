@@ -12,7 +12,6 @@ from typing import NamedTuple, NoReturn
 from dkimctl.errors import UsageError
 
 _MAX_NAME = 253  # octets of a host name
-_MAX_PORT = 65_535
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 _LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
@@ -66,7 +65,7 @@ def parse_url(text: str, suggested_scheme: str = "https") -> Url:
     parts = re.fullmatch(_AUTHORITY, authority)
     host, zeros, digits = parts.groups("") if parts else ("", "", "")
     port = digits or zeros[:1]  # without leading zeros; "" if there is none
-    if parts is None or int(port or 0) > _MAX_PORT:
+    if parts is None or int(port or 0) > 65_535:
         _refuse("has an invalid host or port", "correct it")
     return Url(scheme, _host(host), "" if port == _DEFAULT_PORTS[scheme] else port, _path(path))
 

@@ -51,7 +51,6 @@ _BY_SUFFIX = {
     ".txt": SheetFormat.TEXT,
 }
 _MAX_CONTACT = 200  # characters
-_MANY = 100  # names, whose lookups may take longer than a second
 
 
 def _read_contact(text: str) -> str:
@@ -177,7 +176,7 @@ def _find_places(
         return places, ExitCode.OK
     from dkimctl.dns.nameserver import system_nameservers
 
-    if len(names) >= _MANY:
+    if len(names) >= 100:  # names, whose lookups may take longer than a second
         session.reporter.note(f"dkimctl: looking up the zones of {len(names)} names in DNS")
     places = find_places(names, system_nameservers)
     troubles = {place.trouble for place in places.values()}

@@ -42,8 +42,6 @@ _ACCOUNT = {
     "client_id": "Client ID (such as 0a1b2c3d)",
 }
 _NO_FILE = "none"
-# Until signing starts: longer than the time in which a key without a record counts as urgent.
-_LEAD = timedelta(days=7)
 
 
 class DnsMethod(StrEnum):
@@ -384,8 +382,9 @@ def first_config(config: FirstConfig) -> str:
 
 def first_specs(domains: Sequence[str], today: date) -> str:
     """The text of a spec file for these domains; signing starts at midnight in a week."""
-    # With the offset that the local zone has then.
-    start = datetime.combine(today + _LEAD, time()).astimezone()
+    # A week: longer than the time in which a key without a record counts as urgent. With the offset
+    # that the local zone has then.
+    start = datetime.combine(today + timedelta(days=7), time()).astimezone()
     return _filled("domains.yaml", domains=domains, start_date=start.isoformat(timespec="minutes"))
 
 

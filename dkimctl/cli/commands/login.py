@@ -42,7 +42,6 @@ _QUESTIONS = {
 # A GET changes nothing (RFC 9110 section 9.2.1). Of this path only POST is specified (interface
 # 4.2), so any answer will do that does not say that there is nothing.
 TEST_PATH = "/domain/dkim"
-_ABSENT = (404, 410)
 _HTML = (b"<!doctype", b"<html", b"<head", b"<body")
 
 
@@ -215,7 +214,7 @@ def strange_answer(response: HttpResponse) -> str:
     is_page = response.body.lstrip().lower().startswith(_HTML)
     if is_page and status != 405:  # what the service says to this method, whatever its body
         return f"{status} with a web page"
-    return str(status) if 300 <= status < 400 or status in _ABSENT else ""
+    return str(status) if 300 <= status < 400 or status in (404, 410) else ""
 
 
 def _naming_url(name: str, error: ServiceError) -> ServiceError:

@@ -40,7 +40,6 @@ NameArgument = Annotated[
     str,
     typer.Argument(metavar="NAME", help="Name of the profile.", autocompletion=complete_profiles),
 ]
-_LOGGED_IN = {True: "yes", False: "no", None: "unknown"}
 
 
 @app.command(
@@ -197,7 +196,7 @@ def _profile_rows(reporter: Reporter, profiles: Sequence[dict[str, Any]]) -> Ite
         if chosen_by := profile["chosen_by"]:
             source = f"in use, by {Source(SourceKind(chosen_by['kind']), chosen_by['name'] or '')}"
         mark = Style.BOLD if profile["in_use"] else ""
-        logged_in = _LOGGED_IN[profile["logged_in"]]
+        logged_in = {True: "yes", False: "no", None: "unknown"}[profile["logged_in"]]
         cells = (
             "*" if profile["in_use"] else " ",
             profile["name"],

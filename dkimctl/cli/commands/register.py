@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from dkimctl.publishing.changes import ConfiguredTarget
 
 app = App()
-_PUBLISH_WAIT = "2m"
 _UNFINISHED = (Outcome.PENDING, Outcome.UNKNOWN, Outcome.FAILED)
 
 
@@ -171,7 +170,7 @@ def register(
         )
     if to_publish is None:
         return status
-    options = PublishOptions(yes=True, wait=wait or _PUBLISH_WAIT)
+    options = PublishOptions(yes=True, wait=wait or "2m")
     # The plan and the checks are shown only if the results were a table on stdout.
     is_shown = output_options.fmt is Format.TABLE and output_options.output is None
     view = PublicationView(session.reporter, options, selection, is_shown=is_shown)

@@ -10,7 +10,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
@@ -220,15 +220,32 @@ def _hand_over(
 
     With `output`, the secret is written to that new file, and the ID printed alone. `change` takes
     the secret, and returns the ID and what undoes it: a new client exists, or a new secret is
-    valid, if, and only if, the secret has arrived. Raises NegativeAnswer, UsageError and
-    OutputError.
+    valid, if, and only if, the secret has arrived. Raises NegativeAnswer; UsageError for a file
+    that exists, or a directory in which other users could replace it; OutputError.
     """
     from dkimctl.service.clients import new_secret
 
     secret = new_secret()
     if output is not None:
-        with _new_secret_file(output, secret, undone=undone):
+        try:
+            fault = directory_fault(output.parent, in_own_group=True)
+            refuse(fault, UsageError, hint="name a file in a directory of your own")
+            create_private(output, f"{secret}\n")
+        except FileExistsError:
+            raise UsageError(
+                f"{output} exists, and is not overwritten: it may hold another secret",
+                hint="name a new file with --output, or move this one away",
+            ) from None
+        except OSError as error:
+            raise OutputError(
+                f"cannot write {output}: {error.strerror or error}",
+                hint=f"check that its directory exists and has space; {undone}",
+            ) from None
+        try:
             client_id, _ = change(secret)
+        except BaseException:
+            output.unlink(missing_ok=True)
+            raise
         write([client_id + "\n"], hint=f"{done} is in {output}")
         return client_id
     client_id, undo = change(secret)
@@ -239,34 +256,6 @@ def _hand_over(
         undo()
         raise
     return client_id
-
-
-@contextmanager
-def _new_secret_file(path: Path, secret: str, *, undone: str) -> Iterator[None]:
-    """Write `secret`, as one line, into a new file; delete it if the block fails.
-
-    Raises UsageError for a file that exists, also as a link, or a directory in which other users
-    could replace it; OutputError if it cannot be written.
-    """
-    try:
-        fault = directory_fault(path.parent, in_own_group=True)
-        refuse(fault, UsageError, hint="name a file in a directory of your own")
-        create_private(path, f"{secret}\n")
-    except FileExistsError:
-        raise UsageError(
-            f"{path} exists, and is not overwritten: it may hold another secret",
-            hint="name a new file with --output, or move this one away",
-        ) from None
-    except OSError as error:
-        raise OutputError(
-            f"cannot write {path}: {error.strerror or error}",
-            hint=f"check that its directory exists and has space; {undone}",
-        ) from None
-    try:
-        yield
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
 
 
 def _announce_login(reporter: Reporter, client_id: str, secret_file: Path | None) -> None:
