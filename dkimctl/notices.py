@@ -363,15 +363,9 @@ def run_program(
     except subprocess.TimeoutExpired:
         return None
     finally:
-        _kill(process)
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a program that is still running, and its process group, which has its process ID."""
-    if process.poll() is not None:  # the ID may be that of another process now
-        return
-    if sys.platform == "win32":
-        process.kill()
-    else:
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+        if process.poll() is None:  # else the ID may be that of another process now
+            if sys.platform == "win32":
+                process.kill()
+            else:
+                os.killpg(process.pid, signal.SIGKILL)  # its process group, which has its ID
+            process.wait()

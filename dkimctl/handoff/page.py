@@ -5,9 +5,9 @@ The sentences stand in `texts`, the layout in `templates`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 from dkimctl.handoff.providers import Trait, ValueForm
 from dkimctl.handoff.sheet import Sheet, SheetRecord, SheetZone, Timing, Trouble
@@ -56,190 +56,129 @@ def render_sheet(sheet: Sheet, fmt: SheetFormat, language: Language) -> str:
     return templates.get_template(name).render(page=make_page(sheet, words), language=language)
 
 
-class RecordPart(NamedTuple):
-    """A record; of the two `values`, the first is to be entered. `fields` has the rest."""
-
-    title: str
-    fqdn: str
-    deadline: str
-    is_urgent: bool
-    fields: Sequence[Field]
-    values: Sequence[Field]
-    warning: str
-    timing: str
-
-
-class ZonePart(NamedTuple):
-    """The records of a zone, or of a domain whose zone is not known (`label` says which)."""
-
-    label: str
-    name: str
-    readable: str
-    facts: Sequence[Field]
-    notices: Sequence[str]
-    panel: str
-    steps: Sequence[str]
-    records: Sequence[RecordPart]
-
-
-class Page(NamedTuple):
-    """The whole sheet, from top to bottom."""
-
-    language: str
-    title: str
-    lead: Sequence[str]
-    zones: Sequence[ZonePart]
-    never: str
-    nevers: Sequence[str]
-    check: str
-    check_lead: str
-    commands: Sequence[Field]
-    made: str
-
-
-def make_page(sheet: Sheet, words: Words) -> Page:
+def make_page(sheet: Sheet, words: Words) -> dict[str, object]:
+    """What the templates show, from top to bottom."""
     # The texts that differ between records to add and to delete.
     if sheet.is_removal:
         kind, check, nevers = "delete_", ["delete_check"], ["delete_other", "delete_changed"]
     else:
         kind, check = "", ["check_us"]
         nevers = ["never_break", "never_others", "never_second", "never_cname"]
-    if len(sheet.records) > 1:
+    count, first = len(sheet.records), sheet.records[0].fqdn
+    if count > 1:
         check.append("check_first")
-    parts: list[ZonePart] = []
-    number = 0
-    for zone in sheet.zones:
-        parts.append(_zone_part(zone, words, sheet, number))
-        number += len(zone.records)
-    first = sheet.records[0].fqdn
-    return Page(
-        words.language,
-        words.fill(f"{kind}title"),
-        list(_lead(sheet, words, kind)),
-        parts,
-        words.fill("never"),
-        [words.fill(key) for key in nevers],
-        words.fill("check"),
-        words.paragraph(*check),
-        [
+    domains = list(dict.fromkeys(readable(record.sign_domain) for record in sheet.records))
+    if len(domains) > 4:  # to be named in the first sentence
+        named = words.fill("many_domains", count=len(domains))
+    else:
+        named = words.names(domains)
+    about = f"{kind}about_one" if count == 1 else f"{kind}about_many"
+    if sheet.contact:
+        contact = words.say("contact", contact=sheet.contact)
+    else:
+        contact = words.fill("contact_none")
+    numbers = itertools.count(1)
+    return {
+        "title": words.fill(f"{kind}title"),
+        "lead": [
+            words.fill(about, count=count, domains=named),
+            words.fill(f"{kind}harmless"),
+            contact,
+        ],
+        "zones": [_zone_part(zone, words, sheet, numbers) for zone in sheet.zones],
+        "never": words.fill("never"),
+        "nevers": [words.fill(key) for key in nevers],
+        "check": words.fill("check"),
+        "check_lead": words.paragraph(*check),
+        "commands": [
             Field(words.fill("unix"), f"dig +short TXT {first}"),
             Field(words.fill("windows"), f"nslookup -type=TXT {first}"),
             Field("PowerShell", f"Resolve-DnsName -Type TXT {first}"),
         ],
-        words.fill("made", date=words.date(sheet.made_at)),
-    )
+        "made": words.fill("made", date=words.date(sheet.made_at)),
+    }
 
 
-def _lead(sheet: Sheet, words: Words, kind: str) -> Iterator[str]:
-    domains = list(dict.fromkeys(readable(record.sign_domain) for record in sheet.records))
-    if len(domains) > 4:  # named in the first sentence
-        named = words.fill("many_domains", count=len(domains))
-    else:
-        named = words.names(domains)
-    count = len(sheet.records)
-    about = f"{kind}about_one" if count == 1 else f"{kind}about_many"
-    yield words.fill(about, count=count, domains=named)
-    yield words.fill(f"{kind}harmless")
-    if sheet.contact:
-        yield words.say("contact", contact=sheet.contact)
-    else:
-        yield words.fill("contact_none")
-
-
-def _zone_part(zone: SheetZone, words: Words, sheet: Sheet, before: int) -> ZonePart:
-    provider = zone.provider
-    name = readable(zone.name)
-    return ZonePart(
-        words.fill("zone" if zone.place.zone else "domain"),
-        zone.name,
-        name if name != zone.name else "",
-        list(_facts(zone, words)),
-        list(_notices(zone, words)),
-        words.fill("panel_of", provider=provider.name) if provider else words.fill("panel"),
-        [] if sheet.is_removal else list(_panel_steps(zone, words)),
-        [
-            _record_to_delete(record, words, number)
-            if sheet.is_removal
-            else _record_part(record, zone, words, sheet.ttl, number)
-            for number, record in enumerate(zone.records, start=before + 1)
-        ],
-    )
-
-
-def _facts(zone: SheetZone, words: Words) -> Iterator[Field]:
-    if zone.provider:
-        yield Field(words.fill("provider"), zone.provider.name)
-    if zone.place.name_servers:
-        yield Field(words.fill("servers"), words.listed(zone.place.name_servers))
-    if zone.provider:
-        yield Field(words.fill("instructions"), zone.provider.source, is_link=True)
-
-
-def _notices(zone: SheetZone, words: Words) -> Iterator[str]:
-    if not zone.place.zone and zone.place.trouble:
-        yield words.fill(_TROUBLES[zone.place.trouble])
-    elif zone.place.trouble and not zone.provider:
-        yield words.fill("servers_no_answer")
+def _zone_part(
+    zone: SheetZone, words: Words, sheet: Sheet, numbers: Iterator[int]
+) -> dict[str, object]:
+    """The records of a zone, or of a domain whose zone is not known (`label` says which)."""
+    provider, place, name = zone.provider, zone.place, readable(zone.name)
+    facts = []
+    if provider:
+        facts.append(Field(words.fill("provider"), provider.name))
+    if place.name_servers:
+        facts.append(Field(words.fill("servers"), words.listed(place.name_servers)))
+    if provider:
+        facts.append(Field(words.fill("instructions"), provider.source, is_link=True))
+    notices = []
+    if not place.zone and place.trouble:
+        notices.append(words.fill(_TROUBLES[place.trouble]))
+    elif place.trouble and not provider:
+        notices.append(words.fill("servers_no_answer"))
     names = [zone.name, *(record.sign_domain for record in zone.records)]
-    if name := next((name for name in names if readable(name) != name), ""):
-        yield words.say("idn", ascii=name, readable=readable(name))
+    if other := next((name for name in names if readable(name) != name), ""):
+        notices.append(words.say("idn", ascii=other, readable=readable(other)))
+    return {
+        "label": words.fill("zone" if place.zone else "domain"),
+        "name": zone.name,
+        "readable": name if name != zone.name else "",
+        "facts": facts,
+        "notices": notices,
+        "panel": words.fill("panel_of", provider=provider.name)
+        if provider
+        else words.fill("panel"),
+        "steps": [] if sheet.is_removal else list(_panel_steps(zone, words)),
+        "records": [
+            _record_part(record, zone, words, sheet, next(numbers)) for record in zone.records
+        ],
+    }
 
 
 def _record_part(
-    record: SheetRecord, zone: SheetZone, words: Words, ttl: int, number: int
-) -> RecordPart:
-    limit = zone.provider.limit if zone.provider else None
-    length = len(record.value)
-    return RecordPart(
-        words.fill("record", number=number),
-        record.fqdn,
-        _deadline(record, words),
-        record.timing is Timing.NOW or (record.timing is Timing.LATER and record.due is None),
-        [*_names(record, words), Field(words.fill("ttl"), words.duration(ttl))],
-        _values(record, words),
-        words.fill("too_long", length=length, limit=limit) if record.is_too_long else "",
-        _timing(record, words),
-    )
-
-
-def _record_to_delete(record: SheetRecord, words: Words, number: int) -> RecordPart:
-    title = words.fill("record", number=number)
-    values = [Field(words.fill("delete_value"), record.value)]
-    fields = list(_names(record, words))
-    return RecordPart(title, record.fqdn, "", False, fields, values, "", "")
-
-
-def _names(record: SheetRecord, words: Words) -> Iterator[Field]:
-    yield Field(words.fill("type"), "TXT")
-    yield Field(words.fill("host"), record.host)
+    record: SheetRecord, zone: SheetZone, words: Words, sheet: Sheet, number: int
+) -> dict[str, object]:
+    """A record; of its two `texts`, the first is to be entered. `fields` has the rest."""
+    fields = [Field(words.fill("type"), "TXT"), Field(words.fill("host"), record.host)]
     if record.host != record.fqdn:
-        yield Field(words.fill("fqdn"), record.fqdn)
+        fields.append(Field(words.fill("fqdn"), record.fqdn))
     if (name := readable(record.fqdn)) != record.fqdn:
-        yield Field(words.fill("readable"), name)
-
-
-def _values(record: SheetRecord, words: Words) -> list[Field]:
-    whole, strings = record.value, txt_data(record.value)
-    if record.form is ValueForm.WHOLE:
-        return [
-            Field(words.fill("value_enter"), whole),
-            Field(words.fill("strings_other"), strings),
-        ]
-    return [Field(words.fill("strings_enter"), strings), Field(words.fill("value_other"), whole)]
-
-
-def _deadline(record: SheetRecord, words: Words) -> str:
-    if record.timing is Timing.DISABLED:
-        return ""
-    if record.due is None:
-        return words.fill("at_once")
-    return words.fill("by", due=words.date(record.due))
-
-
-def _timing(record: SheetRecord, words: Words) -> str:
-    if record.timing is not Timing.LATER or record.starts_at is None:
-        return words.fill(record.timing)
-    return words.paragraph("later", "late", start=words.time(record.starts_at))
+        fields.append(Field(words.fill("readable"), name))
+    deadline = warning = timing = ""
+    is_urgent = False
+    if sheet.is_removal:
+        texts = [Field(words.fill("delete_value"), record.value)]
+    else:
+        fields.append(Field(words.fill("ttl"), words.duration(sheet.ttl)))
+        whole, strings = record.value, txt_data(record.value)
+        if record.form is ValueForm.WHOLE:
+            shown = ("value_enter", whole), ("strings_other", strings)
+        else:
+            shown = ("strings_enter", strings), ("value_other", whole)
+        texts = [Field(words.fill(label), text) for label, text in shown]
+        if record.due is not None:
+            deadline = words.fill("by", due=words.date(record.due))
+        elif record.timing is not Timing.DISABLED:
+            deadline = words.fill("at_once")
+        is_later = record.timing is Timing.LATER
+        is_urgent = record.timing is Timing.NOW or (is_later and record.due is None)
+        if record.is_too_long:
+            limit = zone.provider.limit if zone.provider else None
+            warning = words.fill("too_long", length=len(whole), limit=limit)
+        if is_later and record.starts_at is not None:
+            timing = words.paragraph("later", "late", start=words.time(record.starts_at))
+        else:
+            timing = words.fill(record.timing)
+    return {
+        "title": words.fill("record", number=number),
+        "fqdn": record.fqdn,
+        "deadline": deadline,
+        "is_urgent": is_urgent,
+        "fields": fields,
+        "texts": texts,
+        "warning": warning,
+        "timing": timing,
+    }
 
 
 def _panel_steps(zone: SheetZone, words: Words) -> Iterator[str]:

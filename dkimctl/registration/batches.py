@@ -31,7 +31,7 @@ class Entry:
         self, spec: DomainSpec, result: Result | None = None, *, is_in_doubt: bool = False
     ) -> None:
         self.spec = spec
-        self.result = result
+        self.result = result  # None until it is known and in the ledger
         self.is_in_doubt = is_in_doubt
 
 

@@ -247,9 +247,9 @@ def find_all(
 
 def read_name(sign_domain: str, selector: str) -> RegistrationName:
     """The name, in lower case. Raises UsageError for what cannot be registered."""
-    entry = validate_entry({"sign_domain": sign_domain, "selector": selector})
-    if isinstance(entry, Entry) and entry.selector is not None:
-        return RegistrationName(entry.sign_domain, entry.selector)
+    name = _name(validate_entry({"sign_domain": sign_domain, "selector": selector}))
+    if name is not None:
+        return name
     raise UsageError(
         "invalid domain or selector",
         hint="write a domain such as example.com, with xn-- for other letters than those of ASCII, "

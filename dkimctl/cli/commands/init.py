@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Sequence
@@ -35,7 +36,7 @@ from dkimctl.text.grouping import listed
 
 app = App()
 
-_DNS_PANEL = "How DNS is changed"
+_dns_option = functools.partial(typer.Option, rich_help_panel="How DNS is changed")
 _ACCOUNT = {
     "auth_url": "Auth URL (such as https://auth.example.com)",
     "base_url": "Base URL (such as https://api.example.com)",
@@ -102,34 +103,18 @@ def init(
     ] = False,
     dns: Annotated[
         DnsMethod | None,
-        typer.Option(
-            metavar="METHOD",
-            help=f"{', '.join(DnsMethod)} (default: hand).",
-            rich_help_panel=_DNS_PANEL,
-        ),
+        _dns_option(metavar="METHOD", help=f"{', '.join(DnsMethod)} (default: hand)."),
     ] = None,
     server: Annotated[
         str | None,
-        typer.Option(
-            metavar="HOST[:PORT]",
-            help="The primary server, for dynamic updates.",
-            rich_help_panel=_DNS_PANEL,
-        ),
+        _dns_option(metavar="HOST[:PORT]", help="The primary server, for dynamic updates."),
     ] = None,
     key_file: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="File of the TSIG key that signs them.", rich_help_panel=_DNS_PANEL
-        ),
+        str | None, _dns_option(metavar="FILE", help="File of the TSIG key that signs them.")
     ] = None,
     class_name: Annotated[
         str | None,
-        typer.Option(
-            "--class",
-            metavar="CLASS",
-            help="Class of the octoDNS provider.",
-            rich_help_panel=_DNS_PANEL,
-        ),
+        _dns_option("--class", metavar="CLASS", help="Class of the octoDNS provider."),
     ] = None,
 ) -> int:
     """Write a first config file and a first spec file.
@@ -262,7 +247,7 @@ def _read_target(session: Session, dns: _DnsAnswers) -> DnsTarget | None:
             raise UsageError(f"{name} has no effect with --dns {method}", hint=f"remove {name}")
     if method is DnsMethod.RFC2136:
         label = "Primary server (such as 192.0.2.1)"
-        server = _answer(session, label, "--server", _parse_server, dns.server)
+        server = _answer(session, label, "--server", lambda it: str(parse_server(it)), dns.server)
         key_file = dns.key_file
         if not key_file and not terminal.is_interactive():
             key_file = _NO_FILE
@@ -322,10 +307,6 @@ def _parse_method(text: str) -> DnsMethod:
         if text.lower() == method:
             return method
     raise UsageError("unknown method", hint="write hand, rfc2136 or octodns")
-
-
-def _parse_server(text: str) -> str:
-    return str(parse_server(text))
 
 
 def _parse_key_file(text: str) -> str:
