@@ -207,10 +207,7 @@ class Interrupted(DkimctlError):
 
 
 class ServiceError(DkimctlError):
-    """No usable response from the service or the network.
-
-    `retry_after` is how many seconds the service asks to wait, if it does.
-    """
+    """No usable response. `retry_after`: the seconds that the service asks to wait, if it does."""
 
     code = "service"
 

@@ -40,10 +40,7 @@ def read_bytes(
     hint_if_missing: str = "",
     hint_if_large: str = "split it into several files",
 ) -> bytes:
-    """The content of a file or pipe, or of standard input for `-`.
-
-    Raises UsageError if it cannot be read, or has more than `largest` bytes.
-    """
+    """The content of a file or pipe, or of standard input for `-`. Raises UsageError."""
     if path == "-":
         if sys.stdin is None:
             raise UsageError("standard input is closed", hint="name a file instead of -")

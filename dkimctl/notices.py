@@ -167,10 +167,7 @@ def notice_document(
     now: datetime,
     complete: Callable[[str], str] = lambda text: text,
 ) -> bytes:
-    """The document as one line of printable ASCII; its texts are printable as well.
-
-    `complete` completes the commands in what to do next.
-    """
+    """One line of printable ASCII; `complete` completes the commands in what to do next."""
     new, still = _grouped(notice.new), _grouped(notice.still)
     over = _alike(notice.over, lambda alarm: (alarm.problem, alarm.first_seen))
     counts = {"new": len(notice.new), "over": len(notice.over), "still": len(notice.still)}

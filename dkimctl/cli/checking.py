@@ -80,10 +80,7 @@ def read_policy(wait: str | None, warn_within: str, *, expect_absent: bool) -> C
 def recorded_looks(
     session: Session, counted: Container[RegistrationKey] | None = None
 ) -> AbstractContextManager[Looks]:
-    """Looks that are recorded in the ledger at the end, of the keys in `counted` (None: of all).
-
-    Warns if they cannot be.
-    """
+    """Looks at keys in `counted` (None: all), recorded at the end; warns if they cannot be."""
     return recording_looks(
         lambda: session.open_ledger(for_writing=True),
         on_failure=lambda error: warn_not_recorded(session, error),

@@ -169,10 +169,7 @@ def require_checks_to_notify(session: Session, saved: str | None, *, expect_abse
 
 
 class CheckNotices:
-    """Takes in registrations and their checks, and then tells what is worse or better.
-
-    The rest is for a second look: see `check_publication`.
-    """
+    """Takes in registrations and checks, then tells what changed; the rest is for a second look."""
 
     def __init__(
         self,

@@ -203,10 +203,7 @@ class App(typer.Typer):
     def command(
         self, name: str | None = None, *, shows: Collection[str] | None = None, **settings: Any
     ) -> Callable[..., Any]:
-        """Declare a command; one that works with a profile names the settings that its help shows.
-
-        Such a command begins with `open_session`.
-        """
+        """Declare a command; one that begins with `open_session` says what its help `shows`."""
         declare = super().command(name, cls=Command, **settings)
 
         def decorate(function: Any) -> Any:

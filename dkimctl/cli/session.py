@@ -121,10 +121,7 @@ class Session:
 
     @cached_property
     def stored_account(self) -> Account:
-        """The account by which its credentials are looked up.
-
-        Until the next login, its URLs are as an older version stored them, not canonical.
-        """
+        """That of the credentials, whose URLs an older version may have stored not canonical."""
         require_account(self.profile)
         return _account_of(stored_login(self.profile, self.logins))
 

@@ -35,10 +35,7 @@ _MAX_DETAIL = 1000  # characters of the service's error message
 
 
 class Client:
-    """Talks to one service: tokens at `auth_url`, everything else at `base_url`.
-
-    Closing it closes `http`.
-    """
+    """Talks to one service: tokens at `auth_url`, everything else at `base_url`. Closes `http`."""
 
     def __init__(
         self,

@@ -212,10 +212,7 @@ def registration_error(
 
 
 def _no_service_hint(url: str, option: str, path: str, status: int) -> str:
-    """What to do where nothing of the service answers: `path` was added to the option's URL.
-
-    "" if the status does not say so.
-    """
+    """What to do where nothing of the service answers; "" if the status does not say so."""
     # Nothing at that address can have registered anything. Other 4xx may come from a gateway that
     # gave up waiting for a request that is still being processed.
     if not (status in (404, 405, 406, 407, 410, 411, 415) or 300 <= status < 400):

@@ -377,10 +377,7 @@ class ResponseDeadline:
 
 
 class DeadlineThread:
-    """A thread that enforces deadlines, at most a tenth of `timeout` (seconds) late.
-
-    Raises ThreadLimitError.
-    """
+    """Enforces deadlines, at most a tenth of `timeout` seconds late. Raises ThreadLimitError."""
 
     def __init__(self, timeout: float, start_thread: StartThread = start_daemon) -> None:
         self._interval = min(timeout / 10, 1.0)

@@ -92,10 +92,7 @@ class TokenProvider:
         )
 
     def _try(self, request: Callable[[Secret], T], token: Token) -> T:
-        """Call `request`, and discard a `token` that the service refuses.
-
-        Only 403 says so: 401 means that no token arrived (interface 7.2).
-        """
+        """Call `request`. 403 refuses `token`, which is discarded; 401: none arrived (7.2)."""
         try:
             return request(token.access_token)
         except TokenRejected as rejection:

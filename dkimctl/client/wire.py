@@ -89,10 +89,7 @@ class DecodeError(ValueError):
 
 
 class Reply(NamedTuple):
-    """The response to a registration: the usable items, and one sentence for each problem.
-
-    `retired`: the items that were so when they were saved.
-    """
+    """A response: usable items, a sentence for each problem, and the items retired when saved."""
 
     items: tuple[Registration, ...]
     faults: tuple[str, ...] = ()

@@ -115,10 +115,7 @@ class CredentialStore(ABC):
         return token if token is not None and token.is_valid(time.time()) else None
 
     def set_token(self, account: Account, token: Token) -> bool:
-        """Store `token`. False if the store cannot; then it has no token, not even the previous.
-
-        That only costs each command a new token.
-        """
+        """Store `token`. False if it cannot: then it has none, and each command gets its own."""
         try:
             self._write_verified(account, Kind.TOKEN, _encode_token(token))
         except CredentialsError:
@@ -128,10 +125,7 @@ class CredentialStore(ABC):
         return True
 
     def discard_token(self, account: Account, token: Token) -> None:
-        """Delete `token`, which the service refused, unless another process has stored a new one.
-
-        As far as the store can be used.
-        """
+        """Delete `token`, which was refused, unless another process has stored a new one."""
         with suppress(CredentialsError):
             stored = self._read(account, Kind.TOKEN)
             if stored is not None and _decode_token(stored) == token:

@@ -32,10 +32,7 @@ class Trouble(StrEnum):
 
 
 class Place(NamedTuple):
-    """The zone of a name ("": not known) and its name servers, without trailing dots.
-
-    `reason` says what DNS answered, if there is trouble.
-    """
+    """A zone ("": not known), its name servers; `reason`: what DNS answered, if in trouble."""
 
     zone: str = ""
     name_servers: tuple[str, ...] = ()

@@ -57,10 +57,7 @@ class Field(NamedTuple):
 
 
 class Words:
-    """Says things in a language.
-
-    `mark` makes markup of a name or value that stands in a text, `text` of the text around it.
-    """
+    """Says things in a language; `mark` makes markup of names and values, `text` of the rest."""
 
     def __init__(
         self,

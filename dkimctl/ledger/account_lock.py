@@ -136,10 +136,7 @@ def _may_hold(pid: int) -> bool:
 
 
 def _write_holder(holder_file: Path, content: bytes) -> None:
-    """Write in place: Windows cannot replace a file that another process is reading.
-
-    A half-written file does not match the pattern.
-    """
+    """Write in place: Windows cannot replace a file that another process is reading."""
     with open(holder_file, "wb", opener=open_without_following) as file:
         file.write(content)
 

@@ -109,10 +109,7 @@ class OpenRequests:
         ]
 
     def remaining_without(self, keys: Iterable[RegistrationKey]) -> dict[int, list[DomainSpec]]:
-        """What would remain of the requests that hold any of `keys`, by ID.
-
-        `keys` may have repetitions.
-        """
+        """What would remain of the requests that hold any of `keys`, perhaps repeated, by ID."""
         closed: dict[int, set[RegistrationKey]] = {}
         for key in keys:
             selectors = self._by_domain.get(key.sign_domain)

@@ -270,10 +270,7 @@ class Ledger:
         return alarms
 
     def replace_alarms(self, old: Iterable[Alarm], new: Iterable[Alarm]) -> None:
-        """Replace the alarms `old` by `new`; all or nothing, and durable on return.
-
-        Others stay: another run may have added them meanwhile.
-        """
+        """Replace these alarms, all or nothing; durable on return. Those of other runs stay."""
         with self._transaction():
             self._delete("alarm WHERE account_id = ? AND subject = ? AND problem = ?", old)
             rows = ((self._account_id, *alarm[:2], *map(written, alarm[2:])) for alarm in new)
@@ -293,10 +290,7 @@ class Ledger:
                 self._connection.executemany(_LOOK, rows)
 
     def note_replacements(self, replaced: Mapping[RegistrationKey, str]) -> None:
-        """Store the selector that each key was made to replace; durable on return.
-
-        The keys may not be registered yet.
-        """
+        """Store the selector that each key, registered or not yet, was made to replace; durable."""
         if replaced:
             with self._transaction():
                 rows = ((self._account_id, *key, selector) for key, selector in replaced.items())
@@ -373,10 +367,7 @@ class Ledger:
             raise
 
     def check(self) -> None:
-        """Check that the file is sound, before anything is sent.
-
-        A damaged file is quarantined, and the ledger is closed.
-        """
+        """Check that the file is sound. A damaged one is quarantined, and the ledger is closed."""
         with translate_errors(self._path):
             require_in_place(self._path, self._identity)
             with quarantining(self._path, self._clock, self.close):

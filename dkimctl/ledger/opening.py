@@ -311,10 +311,7 @@ def _quarantine(
 
 
 def require_disk_space(path: Path, entries: int) -> int:
-    """Require space for the answers to `entries`; returns for how many more there is space.
-
-    Raises LedgerError and OSError.
-    """
+    """Require space for these answers; returns for how many more. Raises LedgerError, OSError."""
     import shutil  # brings the compression libraries
 
     log_growth = max(0, _FULL_LOG - size_of(side_file(path, "-wal")))

@@ -20,10 +20,7 @@ _MAX_WARNINGS = 3  # of one kind, for one answer
 
 
 class Entry:
-    """One entry of the file; `result` is None until it is known and in the ledger.
-
-    `is_in_doubt`: an earlier run sent it and got no answer.
-    """
+    """An entry of the file. `is_in_doubt`: an earlier run sent it and got no answer."""
 
     __slots__ = ("is_in_doubt", "result", "spec")
 
@@ -105,10 +102,7 @@ class Batch:
         self._set_unanswered(failure)
 
     def mark_not_processed(self, failure: DkimctlError) -> None:
-        """The current request had no effect.
-
-        It was no attempt if the service says when to come back: --max-wait bounds that.
-        """
+        """No effect; no attempt if the service says when to come back: --max-wait bounds that."""
         if not (isinstance(failure, Throttled) and failure.retry_after is not None):
             for position in self.in_flight:
                 self._attempts[position] += 1

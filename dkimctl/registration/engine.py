@@ -88,19 +88,13 @@ class RegistrationEngine:
 
     @property
     def stopped(self) -> DkimctlError | None:
-        """What ended the run early, if anything; what was not sent then is `pending`.
-
-        A stop after the last result counts, too.
-        """
+        """What ended the run, also after its last result; what was not sent then is `pending`."""
         if self._is_finished and self._is_asked_to_stop:
             return self._deadline.error or Interrupted()
         return self._deadline.error
 
     def stop(self) -> None:
-        """End the run early: send nothing more, and wait a while for what is in flight.
-
-        Safe in a signal handler.
-        """
+        """Send nothing more, and wait a while for what is in flight. Safe in a signal handler."""
         self._is_asked_to_stop = True
         self._channel.wake()
 
@@ -286,10 +280,7 @@ class RegistrationEngine:
 def persist(
     ledger: Ledger, new_results: Iterable[tuple[Entry, Result]], batches: Iterable[Batch]
 ) -> None:
-    """Put new results into the ledger, and the intents of `batches`.
-
-    All of it in one transaction, durable on return. Raises LedgerError.
-    """
+    """Record results and intents in one transaction, durable on return. Raises LedgerError."""
     answered = [result.registration for _, result in new_results if _is_persisted(ledger, result)]
     settled: list[RegistrationKey] = []
     begun: list[list[DomainSpec]] = []
@@ -381,10 +372,7 @@ class RegistrationRun(RegistrationEngine):
 def assign_from(
     template: str | None, specs: Sequence[DomainSpec], now: datetime
 ) -> Callable[[DomainSpec], DomainSpec]:
-    """What gives entries a selector by `--assign-selector`.
-
-    Raises UsageError for a template that is invalid, or does not fit one of `specs`.
-    """
+    """What gives entries a selector by `--assign-selector`. Raises UsageError if it is unfit."""
     if template is None:
         return lambda spec: spec
     from dkimctl.specs.names import SelectorTemplate

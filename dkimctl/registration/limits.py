@@ -120,10 +120,7 @@ class CircuitBreaker:
 
 
 class ShutdownDeadline:
-    """Why a run ends early (`error`, None while it goes on), and until when answers are awaited.
-
-    `grace` is as in Limits.
-    """
+    """Why a run ends early (`error`; None: it goes on), and until when answers are awaited."""
 
     def __init__(self, grace: float, clock: Callable[[], float]) -> None:
         self.grace = grace

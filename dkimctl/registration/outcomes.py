@@ -110,10 +110,7 @@ def begins_early(spec: DomainSpec, registration: Registration, now: datetime) ->
 def _differences(
     spec: DomainSpec, registration: Registration, names: Sequence[str] = _ATTRIBUTES
 ) -> list[str]:
-    """Where `registration` differs from what `spec` states; dates are compared as times.
-
-    An attribute that the service omits makes no difference.
-    """
+    """Where it differs from what `spec` states. An attribute that the service omits does not."""
     differing = []
     for name in names:
         requested, registered = getattr(spec, name), getattr(registration, name)

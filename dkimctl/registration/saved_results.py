@@ -35,10 +35,7 @@ class SavedResults(NamedTuple):
 
 
 def read_saved_results(path: str) -> SavedResults:
-    """Read the file at `path`, or standard input for `-`.
-
-    Raises UsageError if it cannot be read, or is not a saved result.
-    """
+    """Read a file, or standard input for `-`. Raises UsageError if it is not a saved result."""
     from dkimctl.client.wire import DecodeError, decode_reply
 
     data = read_bytes(path, largest=1 << 29)  # bytes; 100,000 registrations are 85 MB

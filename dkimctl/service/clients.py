@@ -136,10 +136,7 @@ def new_secret() -> str:
 
 
 def list_clients(store: Store) -> list[ClientSummary]:
-    """All clients, including deleted ones, sorted by ID.
-
-    Raises UsageError if the data file has a client that this service cannot have written.
-    """
+    """All clients, also deleted ones, by ID. Raises UsageError for one that cannot be ours."""
     columns = (clients.c.client_id, clients.c.state, clients.c.created_at)
     with store.reading() as connection:
         rows = connection.execute(select(*columns).order_by(clients.c.client_id)).all()
@@ -147,10 +144,7 @@ def list_clients(store: Store) -> list[ClientSummary]:
 
 
 def disable_client(store: Store, client_id: str) -> None:
-    """Have the client's tokens answered with 403.
-
-    Raises NegativeAnswer for an unknown or deleted client.
-    """
+    """Have its tokens answered with 403. Raises NegativeAnswer if it is unknown or deleted."""
     _change_state(store, client_id, ClientState.DISABLED)
 
 
@@ -160,10 +154,7 @@ def enable_client(store: Store, client_id: str) -> None:
 
 
 def delete_client(store: Store, client_id: str) -> None:
-    """Delete the client permanently; its registrations stay taken.
-
-    Raises NegativeAnswer for an unknown or deleted client.
-    """
+    """Delete it for good; its registrations stay taken. Raises NegativeAnswer like the others."""
     _change_state(store, client_id, ClientState.DELETED)
 
 
@@ -287,10 +278,7 @@ def issue_token(store: Store, client_id: str, now: float) -> str:
 
 
 def client_of_token(store: Store, token: str, now: float) -> str | None:
-    """The ID of the active client that holds the token.
-
-    None if it is unknown or expired, or its client is disabled or deleted (interface 3.2).
-    """
+    """The active client that holds the token; None if that is unknown or expired (3.2)."""
     parameters = {"token_hash": _hash(token), "now": now, "latest": now + TOKEN_LIFETIME}
     with store.reading() as connection:
         return connection.execute(_CLIENT_OF_TOKEN, parameters).scalar()

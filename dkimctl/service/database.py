@@ -83,10 +83,7 @@ class StoreUnavailable(UsageError):
 
 
 class Store:
-    """Open data. Close it after use.
-
-    Every operation opens its own transaction, so one store serves any number of threads.
-    """
+    """Open data, to close after use. Each operation has a transaction, so threads can share it."""
 
     def __init__(self, name: str, engine: Engine, path: Path | None = None) -> None:
         self.name = name
@@ -135,10 +132,7 @@ class Store:
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
-        """A connection to read much with: all its queries see the same moment.
-
-        Raises UsageError if that fails.
-        """
+        """To read much with: all queries see the same moment. Raises UsageError if that fails."""
         with self._translated(), self._snapshot.begin() as connection:
             yield connection
         self._require_in_place()
@@ -207,10 +201,7 @@ class Store:
             ) from cause
 
     def _require_in_place(self) -> None:
-        """What was committed to a file that is no longer at its path would be lost.
-
-        What is read from it may be out of date.
-        """
+        """What is committed to a file that was moved is lost; what is read may be out of date."""
         self._looked_at = 0.0  # if it is not, the next read looks again
         for path, identity in self._identities.items():
             if file_identity(path) != identity:

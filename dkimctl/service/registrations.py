@@ -291,10 +291,7 @@ def set_enabled(store: Store, name: RegistrationName, is_enabled: bool) -> None:
 
 
 def delete_registration(store: Store, name: RegistrationName) -> None:
-    """Delete the registration and its key: the combination can be registered again.
-
-    Raises NegativeAnswer if it is unknown.
-    """
+    """Delete it with its key: the name can be registered again. Raises NegativeAnswer."""
     with store.writing() as connection:
         if not connection.execute(delete(registrations).where(_is(name))).rowcount:
             raise _unknown(name)

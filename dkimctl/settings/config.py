@@ -168,10 +168,7 @@ def _read_config(path: Path) -> Config:
 
 
 class _Reader:
-    """Reads the sections of a document, which collects their problems.
-
-    Key files are relative to `directory`.
-    """
+    """Reads the sections of a document, which collects problems; files are below `directory`."""
 
     def __init__(self, document: Document, directory: Path) -> None:
         self._document = document
@@ -262,10 +259,7 @@ class _Reader:
         return DnsTarget(**{"provider": "", **values, "class_name": class_name})
 
     def _settings(self, node: Node, what: str, *, is_secret: bool) -> dict[str, object]:
-        """What a class of octoDNS takes: any values, but no secret that is written out.
-
-        `is_secret`: a key above is that of a secret.
-        """
+        """Any values, but no secret written out. `is_secret`: a key above is that of a secret."""
         settings = {}
         for key, value in self._document.pairs(node, what):
             name = key.value[-_MAX_KEY:]

@@ -37,10 +37,7 @@ def read_logins(state_dir: Path) -> dict[str, dict[str, str]]:
 
 
 def read_unused_logins(state_dir: Path) -> list[dict[str, str]]:
-    """The logins that no profile has any more, but whose secrets may still be stored.
-
-    Raises UsageError like `read_logins`.
-    """
+    """Logins that no profile has any more, whose secrets may be stored. Raises UsageError."""
     return _read(state_dir)[1]
 
 

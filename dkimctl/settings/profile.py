@@ -229,10 +229,7 @@ def require_account(profile: Profile) -> tuple[str, str, str]:
 
 
 def require_ledger_account(profile: Profile) -> tuple[str, str]:
-    """The (base_url, client_id) that identify a profile's part of the ledger.
-
-    Raises UsageError if one is missing.
-    """
+    """The (base_url, client_id) of a profile's part of the ledger. Raises UsageError."""
     return _required(profile, "base_url"), _required(profile, "client_id")
 
 

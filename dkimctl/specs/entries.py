@@ -97,10 +97,7 @@ _DEFAULTS: Mapping[str, Converter[object]] = {
 
 
 def read_entry(document: Document, node: Node) -> dict[str, Any]:
-    """The fields of an entry: a mapping, or only a signing domain.
-
-    A value that is wrong is None, and its problem is reported.
-    """
+    """The fields of a mapping, or only a signing domain. What is wrong is None, and reported."""
     if document.is_mapping(node):
         return _read_mapping(document, node, "an entry", ENTRY_FIELDS)
     return {"sign_domain": document.value(node, "an entry", _sign_domain)}

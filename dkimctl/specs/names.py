@@ -54,10 +54,7 @@ _TEMPLATE_HINT = (
 
 
 def parse_domain(text: str) -> str:
-    """A signing domain as A-labels (IDNA 2008), in lower case, without trailing dot.
-
-    Raises UsageError that says what is wrong with the text.
-    """
+    """A signing domain as A-labels (IDNA 2008), lower case, no final dot. Raises UsageError."""
     name = text.lower().removesuffix(".")
     if len(name) > MAX_NAME:
         _refuse(
@@ -77,10 +74,7 @@ def parse_domain(text: str) -> str:
 
 
 def parse_zone(text: str) -> str:
-    """A zone's name; unlike a signing domain's it may be one label, or hold an underscore.
-
-    Raises UsageError.
-    """
+    """A zone's name, which may be one label, or hold an underscore. Raises UsageError."""
     name = text.lower().removesuffix(".")
     is_number = name.rpartition(".")[2].isdigit()  # of an address
     return name if is_name(name) and not is_number else parse_domain(text)
@@ -158,10 +152,7 @@ def is_a_label(label: str) -> bool:
 
 
 def key_name_length(domain: str, selector: str | None) -> int:
-    """The octets of `selector._domainkey.domain`, as text without trailing dot.
-
-    A selector that the service will choose counts as one octet.
-    """
+    """The octets of `selector._domainkey.domain`; a selector not chosen yet counts as one."""
     return len(selector or "s") + len("._domainkey.") + len(domain)
 
 

@@ -75,10 +75,7 @@ def add_entries(
     defaults: Mapping[str, object] | None,
     warn: Callable[[str], object],
 ) -> None:
-    """Add those of a spec file, which problems call `name`; it is CSV if that ends in .csv.
-
-    Raises InputError with every problem found.
-    """
+    """Add those of a file, in CSV or YAML, which problems call `name`. Raises InputError."""
     entries.begin(name)
     of_file: Mapping[str, object] = {}
     # A load creates many objects and no garbage; looking for some takes a tenth of the time.

@@ -38,10 +38,7 @@ def read_regular(path: Path, max_size: int, *, check: Callable[[os.stat_result],
 
 
 def open_without_following(path: str, flags: int) -> int:
-    """An opener for `open` that neither follows a symbolic link nor waits at a FIFO.
-
-    A file that it creates gets mode 0600, whatever the umask.
-    """
+    """An opener for `open`: follows no symbolic link, waits at no FIFO, creates with mode 0600."""
     flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     descriptor = os.open(path, flags, 0o600)
     if flags & os.O_CREAT and sys.platform != "win32":
@@ -104,10 +101,7 @@ def atomic_writer(path: Path, *, mode: int | None = None) -> Iterator[TextIO]:
 
 
 def publish(new: Path, path: Path) -> None:
-    """Give a finished file the name `path` as well, unless something else has it.
-
-    Raises FileExistsError and OSError.
-    """
+    """Give a finished file this name, too. Raises FileExistsError if it is taken, and OSError."""
     try:
         os.link(new, path)  # to rename it would replace the other one
     except FileExistsError:
@@ -139,10 +133,7 @@ def create_files(texts: Mapping[Path, str], *, private: Collection[Path] = ()) -
 
 
 def delete_leftovers(path: Path) -> None:
-    """Delete the temporary files of processes that were killed while they replaced `path`.
-
-    The caller holds the lock that keeps out running ones.
-    """
+    """Delete what killed processes have left of replacing `path`; the caller holds the lock."""
     name = re.compile(rf"\.{re.escape(path.name)}-[0-9a-f]{{8}}")
     for file in path.parent.iterdir():
         if name.fullmatch(file.name):

@@ -14,10 +14,7 @@ def contains(zone: str, fqdn: str) -> bool:
 
 
 def zone_finder(zones: Iterable[str]) -> Callable[[str], str | None]:
-    """The function that finds the longest of `zones` that contains a name, or None.
-
-    For each name it takes no longer for many zones.
-    """
+    """What finds the longest of `zones` that contains a name, or None; as fast for many zones."""
     by_name = {zone.lower(): zone for zone in zones}
 
     def find(fqdn: str) -> str | None:

@@ -14,10 +14,7 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": DAY, "w": 7 * DAY}
 
 
 def parse_duration(text: str, *, longest: float = 3650 * DAY, may_be_zero: bool = False) -> float:
-    """Seconds, from text such as `30`, `30s`, `5m`, `1h`, `180d` or `26w`.
-
-    Raises UsageError for other text, and for more than `longest` seconds.
-    """
+    """Seconds, from text such as `30`, `5m` or `26w`; at most `longest`. Raises UsageError."""
     match = re.fullmatch(_DURATION, text)
     seconds = float(match[1]) * _SECONDS[match[2]] if match else -1.0
     if not 0 <= seconds <= longest or not (seconds or may_be_zero):

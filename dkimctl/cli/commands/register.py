@@ -302,10 +302,7 @@ def _finish(
     *,
     says_next: bool,
 ) -> int:
-    """Report why the run ended early, or what to do next; returns the exit code.
-
-    Raises Interrupted for a run that was interrupted.
-    """
+    """Say why the run ended early, or what comes next; the exit code. Raises Interrupted."""
     stopped = run.stopped
     if isinstance(stopped, Interrupted):
         raise _interrupted(shown.counts)
