@@ -52,28 +52,22 @@ _MAX_BODY = 1024 * 1024  # bytes of the response, which is not read any further
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong.
+    """One thing that is wrong; subject and problem, which stay the same, identify an alarm."""
 
-    `subject` is a key (see `subject_of`), or such as `zone example.com` or `service`. It and
-    `problem`, which has no dates and numbers that change from day to day, identify an alarm;
-    `detail` may change. `action` is what to do next. `is_unknown`: nothing is known of the subject
-    now, so its other alarms stay. `key` is the one that it is about, if any.
-    """
-
-    subject: str
-    problem: str
+    subject: str  # a key (see `subject_of`), or such as `zone example.com` or `service`
+    problem: str  # without dates and numbers that change from day to day
     urgency: Urgency = Urgency.NONE
     detail: str = ""
-    action: str = ""
-    is_unknown: bool = False
-    key: RegistrationKey | None = None
+    action: str = ""  # what to do next
+    is_unknown: bool = False  # nothing is known of the subject now, so its other alarms stay
+    key: RegistrationKey | None = None  # that it is about, if any
 
 
 class Look(NamedTuple):
-    """What was found in one run. `covers` tells whether it has looked at a subject."""
+    """What was found in one run."""
 
     problems: Sequence[Problem]
-    covers: Callable[[str], bool]
+    covers: Callable[[str], bool]  # whether it has looked at a subject
 
 
 def subject_of(key: RegistrationKey) -> str:
@@ -101,15 +95,12 @@ def problem_of(check: Check, action: str = "") -> Problem:
 
 
 class Notice(NamedTuple):
-    """What to tell: `new` and `still` are problems, with the alarm of each; `over` are alarms.
-
-    `stale` are alarms to forget without a word: they are over, and were never told.
-    """
+    """What to tell: problems, with the alarm of each, and alarms."""
 
     new: Sequence[tuple[Problem, Alarm]] = ()
     over: Sequence[Alarm] = ()
     still: Sequence[tuple[Problem, Alarm]] = ()
-    stale: Sequence[Alarm] = ()
+    stale: Sequence[Alarm] = ()  # to forget without a word: they are over, and were never told
 
     @property
     def has_news(self) -> bool:

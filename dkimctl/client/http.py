@@ -86,16 +86,12 @@ class HttpRequest(NamedTuple):
 
 
 class HttpResponse(NamedTuple):
-    """A status and a complete body, which the repr omits because it may contain a token.
-
-    `retry_after` is how many seconds the service asks to wait, if it does; `date` is its Date
-    header.
-    """
+    """A status and a complete body, which the repr omits: it may contain a token."""
 
     status: int
     body: bytes
-    retry_after: float | None = None
-    date: str = ""
+    retry_after: float | None = None  # seconds that the service asks to wait
+    date: str = ""  # its Date header
 
     @property
     def sent_at(self) -> float | None:

@@ -34,20 +34,16 @@ class Trait(StrEnum):
 
 
 class Provider(NamedTuple):
-    """A provider's panel; `hosts` is a pattern for the names of its servers.
-
-    Without their names, the fields of its panel are not documented, or not in English. `limit` is
-    that of a value, in characters; None: none is documented.
-    """
+    """A provider's panel. Fields without a name are not documented, or not in English."""
 
     key: str
     name: str
-    hosts: str
+    hosts: str  # a pattern for the names of its servers
     source: str
     name_field: str = ""
     value_field: str = ""
     form: ValueForm = ValueForm.WHOLE
-    limit: int | None = None
+    limit: int | None = None  # of a value, in characters; None: none is documented
     traits: tuple[Trait, ...] = ()
 
 

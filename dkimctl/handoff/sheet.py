@@ -50,23 +50,18 @@ class Timing(StrEnum):
 
 
 class SheetRecord(NamedTuple):
-    """A record to add.
-
-    `host` is its name relative to the zone, or the full name if that is not known. `starts_at` has
-    the offset of the start date; `due` is when it should be in DNS, None: at once, or no matter
-    when. `is_too_long`: the panel takes no value of this length.
-    """
+    """A record to add, or to delete."""
 
     sign_domain: str
     selector: str | None
     fqdn: str
-    host: str
+    host: str  # relative to the zone; the full name if that is not known
     value: str
     form: ValueForm
-    is_too_long: bool
+    is_too_long: bool  # for the provider's panel
     timing: Timing
-    starts_at: datetime | None
-    due: datetime | None
+    starts_at: datetime | None  # with the offset of the start date
+    due: datetime | None  # when it should be in DNS; None: at once, or no matter when
 
 
 class SheetZone(NamedTuple):
@@ -79,16 +74,13 @@ class SheetZone(NamedTuple):
 
 
 class Sheet(NamedTuple):
-    """The whole sheet; `ttl` is in seconds, `contact` is whom to answer, or "".
-
-    `is_removal`: the records are to be deleted, not added.
-    """
+    """The whole sheet."""
 
     zones: Sequence[SheetZone]
-    ttl: int
-    contact: str
+    ttl: int  # in seconds
+    contact: str  # whom to answer, or ""
     made_at: datetime
-    is_removal: bool = False
+    is_removal: bool = False  # the records are to be deleted, not added
 
     @property
     def records(self) -> list[SheetRecord]:

@@ -26,13 +26,10 @@ _HOLDER = rb"([1-9]\d{0,9}) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d)\n"  # 
 
 
 class Holder(NamedTuple):
-    """The process that holds the lock, and since when (`YYYY-MM-DDThh:mm:ss±hh:mm`, local time).
-
-    If it is not known, the process ID is None and `since` is "".
-    """
+    """The process that holds the lock, if it is known."""
 
     pid: int | None
-    since: str
+    since: str  # YYYY-MM-DDThh:mm:ss±hh:mm, local time; "" if it is not known
 
     def __str__(self) -> str:
         return f"process {self.pid}, since {self.since}" if self.pid else "another process"

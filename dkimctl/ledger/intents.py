@@ -11,14 +11,11 @@ from dkimctl.models.registration import DomainSpec, Registration, RegistrationKe
 
 
 class Intent(NamedTuple):
-    """One entry of an open request. `selector` is None if the service chooses it.
-
-    `sent_at` is UTC, ISO 8601 to the second, such as 2026-11-21T14:02:10+00:00.
-    """
+    """One entry of an open request."""
 
     sign_domain: str
-    selector: str | None
-    sent_at: str
+    selector: str | None  # None if the service chooses it
+    sent_at: str  # UTC, ISO 8601 to the second, such as 2026-11-21T14:02:10+00:00
 
     @property
     def key(self) -> RegistrationKey:
@@ -26,14 +23,11 @@ class Intent(NamedTuple):
 
 
 class OpenRequest(NamedTuple):
-    """The entries of one request that have no answer: a row of the table `open_request`.
+    """The entries of one request without an answer: a row of the table `open_request`."""
 
-    IDs ascend in the order of sending. `specs` have only the signing domain and the selector.
-    """
-
-    id: int
+    id: int  # ascending in the order of sending
     sent_at: str
-    specs: Sequence[DomainSpec]
+    specs: Sequence[DomainSpec]  # with only the signing domain and the selector
 
 
 _SELECT = "SELECT id, sent_at, entries FROM open_request WHERE account_id = ? ORDER BY id"

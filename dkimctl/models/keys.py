@@ -113,34 +113,25 @@ def due_first(status: KeyStatus) -> tuple[bool, bool, bool, datetime, str, str]:
 
 
 class KeyHistory(NamedTuple):
-    """When a key was enabled and seen in DNS (UTC), and which key it replaces. None: not known.
+    """When a key was enabled and seen in DNS (UTC). None: not known."""
 
-    `enabled_at`: since when it is known to be enabled, or was until `disabled_at`. `replaces`: the
-    selector of the key it was made to replace. `published_at`: since when all authoritative servers
-    have its record, at each look. `looked_at` and `verdict`: the last look with a verdict that is
-    certain.
-    """
-
-    enabled_at: datetime | None = None
+    enabled_at: datetime | None = None  # since when at least, perhaps until `disabled_at`
     disabled_at: datetime | None = None
-    replaces: str | None = None
-    published_at: datetime | None = None
-    looked_at: datetime | None = None
+    replaces: str | None = None  # the selector of the key it was made to replace
+    published_at: datetime | None = None  # since when all servers have it, at each look
+    looked_at: datetime | None = None  # the last look with a verdict that is certain
     verdict: str | None = None
 
 
 class ClosedKey(NamedTuple):
-    """A key that was retired and removed (UTC times; None: not known). Its selector is used up.
-
-    `started_at`: since when it signed. `replaced_by`: the selector of its successor.
-    """
+    """A key that was retired and removed, with its selector (UTC times; None: not known)."""
 
     sign_domain: str
     selector: str
     third_party: int
     created_at: datetime | None
-    started_at: datetime | None
-    replaced_by: str | None
+    started_at: datetime | None  # since when it signed
+    replaced_by: str | None  # the selector of its successor
     closed_at: datetime | None
 
     @property

@@ -34,13 +34,10 @@ SOUND = USABLE | {Outcome.RETIRED}
 
 
 class RegistrationKey(NamedTuple):
-    """What identifies a registration within an account, in lower case: DNS ignores case.
-
-    `selector` is "" where there is none. Make keys with `key_of`.
-    """
+    """A registration within an account, in lower case: DNS ignores case. Use `key_of`."""
 
     sign_domain: str
-    selector: str
+    selector: str  # "" where there is none
 
 
 def key_of(sign_domain: str, selector: str | None) -> RegistrationKey:
@@ -50,20 +47,15 @@ def key_of(sign_domain: str, selector: str | None) -> RegistrationKey:
 
 
 class DomainSpec(NamedTuple):
-    """One entry to register (interface 2.3). None: not stated, and not sent.
+    """One entry to register (interface 2.3). None: not stated, and not sent."""
 
-    `sign_domain` is an A-label name, lower case, without trailing dot. `start_date` is
-    `YYYY-MM-DDThh:mm±hh:mm`. `replaces` is never sent: it is the selector of the key whose
-    successor this is.
-    """
-
-    sign_domain: str
+    sign_domain: str  # an A-label name, in lower case, without trailing dot
     selector: str | None = None
     key_len: int | None = None
-    start_date: str | None = None
+    start_date: str | None = None  # YYYY-MM-DDThh:mm±hh:mm
     default: int | None = None
     enable: bool | None = None
-    replaces: str | None = None
+    replaces: str | None = None  # the selector of the key whose successor this is; never sent
 
     @property
     def key(self) -> RegistrationKey:
@@ -79,10 +71,7 @@ class DnsRecord(NamedTuple):
 
 
 class Registration(NamedTuple):
-    """The service's answer for one entry (interface 2.4). None: the field was absent.
-
-    `code` and `message` are those of `result`; `code` is None if there was no answer.
-    """
+    """The service's answer for one entry (interface 2.4). None: the field was absent."""
 
     sign_domain: str
     selector: str | None = None
@@ -92,7 +81,7 @@ class Registration(NamedTuple):
     enable: bool | None = None
     record: DnsRecord | None = None
     regist_date: str | None = None
-    code: str | None = None
+    code: str | None = None  # that of `result`; None: there was no answer
     message: str | None = None
 
     @property

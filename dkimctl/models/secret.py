@@ -47,14 +47,11 @@ class Secret:
 
 
 class Token(NamedTuple):
-    """A bearer token (interface 3.1). Times are in seconds since the epoch.
-
-    `obtained_at` is None for a token that the user provides, whose age is not known.
-    """
+    """A bearer token (interface 3.1). Times are in seconds since the epoch."""
 
     access_token: Secret
     expires_at: float
-    obtained_at: float | None = None
+    obtained_at: float | None = None  # None: the user provides it, and its age is not known
 
     def is_valid(self, now: float) -> bool:
         """Whether it has not expired at `now`, by a clock that may have been set meanwhile.

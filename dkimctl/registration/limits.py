@@ -22,16 +22,12 @@ _MAX_UNANSWERED = 5  # batches in a row without any usable answer
 
 
 class Limits(NamedTuple):
-    """How much at once, and how long; durations are in seconds.
-
-    `max_wait`: the longest Retry-After to honour. `grace`: how long a run that ends early waits
-    for the last answers.
-    """
+    """How much at once, and how long; durations are in seconds."""
 
     batch_size: int = 50
     concurrency: int = 8
-    max_wait: float = 300.0
-    grace: float = 30.0
+    max_wait: float = 300.0  # the longest Retry-After to honour
+    grace: float = 30.0  # for which a run that ends early waits for the last answers
 
 
 class RunObserver(Protocol):

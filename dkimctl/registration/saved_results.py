@@ -24,14 +24,11 @@ if TYPE_CHECKING:
 
 
 class SavedResults(NamedTuple):
-    """The content of a file; `faults` are sentences about items that cannot be read.
-
-    `retired`: the registrations that were so when they were saved.
-    """
+    """The content of a file."""
 
     registrations: Sequence[Registration]
-    faults: Sequence[str]
-    retired: Set[Registration]
+    faults: Sequence[str]  # sentences about items that cannot be read
+    retired: Set[Registration]  # those that were so when they were saved
 
 
 def read_saved_results(path: str) -> SavedResults:
@@ -79,16 +76,12 @@ def results_of(
 
 
 class ImportPlan(NamedTuple):
-    """`new` registrations must be recorded; `known` is the number of those that are there already.
+    """What importing does with each result."""
 
-    `conflicts` have another record in the ledger, or in an item before them. `skipped` results
-    have no registration of ours.
-    """
-
-    new: list[Registration]
-    known: int
-    conflicts: list[Result]
-    skipped: list[Result]
+    new: list[Registration]  # to be recorded
+    known: int  # how many are in the ledger already
+    conflicts: list[Result]  # with another record there, or in an item before them
+    skipped: list[Result]  # have no registration of ours
 
 
 def import_results(ledger: Ledger, results: Iterable[Result]) -> ImportPlan:

@@ -38,20 +38,17 @@ class RegistrationName(NamedTuple):
 
 
 class Registration(NamedTuple):
-    """One registration. Names are in lower case; `value` is the TXT value to publish.
-
-    `start_date` is ISO 8601 with offset to the minute, `regist_date` to the second.
-    """
+    """One registration. Names are in lower case."""
 
     client_id: str
     sign_domain: str
     selector: str
     key_len: int
-    start_date: str
+    start_date: str  # ISO 8601 with offset, to the minute
     default: int
     enable: bool
-    value: str
-    regist_date: str
+    value: str  # the TXT value to publish
+    regist_date: str  # ISO 8601 with offset, to the second
 
     @property
     def name(self) -> RegistrationName:

@@ -117,18 +117,13 @@ _CANDIDATES = (
 
 
 class Plan(NamedTuple):
-    """What a signer is to use.
-
-    `left_out` counts the other registrations by the reason, in words. `contested` are domains that
-    several clients have registered: the keys of the first one sign. `third_party_owners` are the
-    clients with a key for third-party signing, of which none was chosen.
-    """
+    """What a signer is to use."""
 
     by_domain: Mapping[str, SigningKey]
     third_party: SigningKey | None
-    left_out: Mapping[str, int]
-    contested: list[str]
-    third_party_owners: list[str]
+    left_out: Mapping[str, int]  # how many other registrations, by the reason in words
+    contested: list[str]  # domains of several clients, of which the first one's keys sign
+    third_party_owners: list[str]  # clients with a key for third-party signing, if none was chosen
 
     @property
     def keys(self) -> list[SigningKey]:

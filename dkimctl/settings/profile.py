@@ -29,10 +29,7 @@ SANDBOX_CLIENT_ID = SANDBOX_FIXED["client_id"]
 
 
 class Profile(NamedTuple):
-    """The settings for one service and client. Durations are in seconds.
-
-    None means that no source sets the key. `defaults` are spec fields for entries without them.
-    """
+    """The settings for one service and client, in seconds. None: no source sets the key."""
 
     name: str
     auth_url: str | None = None
@@ -45,7 +42,7 @@ class Profile(NamedTuple):
     ca_bundle: str | None = None
     proxy: str | None = None
     credential_store: Literal["keyring", "file"] = "keyring"
-    defaults: Mapping[str, object] = {}
+    defaults: Mapping[str, object] = {}  # spec fields for entries without them
 
     @property
     def is_sandbox(self) -> bool:
@@ -64,10 +61,10 @@ class SourceKind(StrEnum):
 
 
 class Source(NamedTuple):
-    """`name` is the option, the variable or the path of the config file; "" for the others."""
+    """Where a setting comes from."""
 
     kind: SourceKind
-    name: str = ""
+    name: str = ""  # the option, the variable or the path of the config file
 
     def __str__(self) -> str:
         words = {

@@ -28,16 +28,12 @@ _TO_ENCODE = r"[^A-Za-z0-9._~!$&'()+*,;=:@/%-]+"
 
 
 class Url(NamedTuple):
-    """An http or https URL in canonical form, which `str` gives as text.
-
-    `host` has an IPv6 address in brackets; `port` is "" for the scheme's own; `path` is empty, or
-    begins with a slash and does not end with one.
-    """
+    """An http or https URL in canonical form, which `str` gives as text."""
 
     scheme: str
-    host: str
-    port: str
-    path: str
+    host: str  # an IPv6 address is in brackets
+    port: str  # "" for that of the scheme
+    path: str  # empty, or begins with a slash and does not end with one
 
     def __str__(self) -> str:
         port = f":{self.port}" if self.port else ""
