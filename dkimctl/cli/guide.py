@@ -65,7 +65,7 @@ def show_guide(session: Session) -> ExitCode:
     widest = max(map(len, typed))
     room = layout.width - len(INDENT + _GAP) - widest
     for command, step in zip(typed, steps, strict=True):
-        if room < _LEAST_ROOM:
+        if room < 20:
             lines.append(f"{INDENT}{step.purpose}:\n{INDENT * 2}{command}\n")
             continue
         for first, text in lines_of((command, step.purpose), (widest, room)):
