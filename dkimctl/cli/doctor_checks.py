@@ -342,11 +342,11 @@ def check_ledger(session: Session) -> Iterator[Finding]:
 def check_keys(session: Session) -> Iterator[Finding]:
     """Whether a key signs, or soon will, without DNS; and whether `rotate run` is overdue."""
     from dkimctl.cli.selection import read_selection
-    from dkimctl.rotation.life import read_stages
+    from dkimctl.rotation.life import read_keys
 
     rotation, now = session.config.rotation, datetime.now(UTC)
     with open_ledger(session) as ledger:
-        statuses = read_stages(ledger, read_selection(session, None), rotation, now)
+        statuses = read_keys(ledger, read_selection(session, None), rotation, now)
     urgent = [named(status) for status in statuses if status.urgency]
     if urgent:
         text = f"urgent: {counted(len(urgent), 'key')} ({few(urgent)})"

@@ -141,14 +141,14 @@ def _is_logged_in(session: Session) -> bool:
 def guide_to_keys(session: Session) -> Guide | None:
     """What the profile's keys need, by the ledger; None if it has none."""
     from dkimctl.cli.selection import read_selection
-    from dkimctl.rotation.life import read_stages
+    from dkimctl.rotation.life import read_keys
 
     ledger = session.open_ledger(for_writing=False)
     domains = ledger.count_domains(*require_ledger_account(session.profile))
     if domains > 5_000:  # domains whose keys are looked through in half a second
         return Guide([f"{domains:,} domains are registered."], [_OVERVIEW, _CHECK])
     now = datetime.now(UTC)
-    statuses = read_stages(ledger, read_selection(session, None), session.config.rotation, now)
+    statuses = read_keys(ledger, read_selection(session, None), session.config.rotation, now)
     if not statuses:
         return None
     return guide_of(statuses, now, by_target=session.has_dns_targets)

@@ -57,7 +57,7 @@ class KeyDates(NamedTuple):
 
 
 class KeyStatus(NamedTuple):
-    """The stage of a key, and the next action."""
+    """The stage of a key, the next action, and what is known of its record. None: not known."""
 
     sign_domain: str
     selector: str | None
@@ -68,6 +68,17 @@ class KeyStatus(NamedTuple):
     dates: KeyDates
     urgency: str = ""  # how soon a record that is not published does harm
     note: str = ""
+    fqdn: str | None = None
+    key_len: int | None = None
+    age: timedelta | None = None
+    starts_at: datetime | None = None  # when signing starts if the key is enabled (UTC)
+    enable: bool | None = None
+    state: str | None = None  # the verdict of the last look at DNS, or NOT_CHECKED
+    looked_at: datetime | None = None  # UTC
+
+    @property
+    def is_removed(self) -> bool:
+        return self.stage is KeyStage.REMOVED
 
     @property
     def needs_attention(self) -> bool:
@@ -79,37 +90,17 @@ class KeyStatus(NamedTuple):
         return self.action in _BY_RUN and self.due is not None and self.due < since
 
 
-class ListedKey(NamedTuple):
-    """A key with its registration and the last look at its record. None: not known, or none."""
-
-    status: KeyStatus
-    fqdn: str | None
-    key_len: int | None
-    age: timedelta | None
-    starts_at: datetime | None  # when signing starts if the key is enabled (UTC)
-    enable: bool | None
-    state: str | None  # the verdict of the last look at DNS, or NOT_CHECKED
-    looked_at: datetime | None  # UTC
-
-    @property
-    def sign_domain(self) -> str:
-        return self.status.sign_domain
-
-    @property
-    def selector(self) -> str | None:
-        return self.status.selector
-
-    @property
-    def is_removed(self) -> bool:
-        return self.status.stage is KeyStage.REMOVED
-
-
 def due_first(status: KeyStatus) -> tuple[bool, bool, bool, datetime, str, str]:
     """For sorting: urgent keys, then those for people, then by what is due; removed keys last."""
-    is_removed = status.stage is KeyStage.REMOVED
     name = (status.sign_domain, status.selector or "")
     due = status.due or NEVER
-    return not status.urgency, not status.needs_attention, is_removed, due, *name
+    return not status.urgency, not status.needs_attention, status.is_removed, due, *name
+
+
+def by_name(status: KeyStatus) -> tuple[str, datetime, str]:
+    """For sorting: by domain, and by start within each."""
+    begins = status.starts_at or status.dates.created_at or NEVER
+    return status.sign_domain, begins, status.selector or ""
 
 
 class KeyHistory(NamedTuple):

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import assert_never
 
 from dkimctl.dns.verdicts import Verdict
-from dkimctl.models.keys import NOT_CHECKED, KeyStage, ListedKey, NextAction
+from dkimctl.models.keys import NOT_CHECKED, KeyStage, KeyStatus, NextAction
 from dkimctl.render.data import CsvRenderer, JsonRenderer
 from dkimctl.render.renderer import KeyFormat, Renderer, TableLayout
 from dkimctl.render.table import INDENT, Row, Style, below, styled, table
@@ -23,7 +23,7 @@ KEY_COLUMNS = (
 
 def open_keys(
     fmt: KeyFormat, layout: TableLayout, now: datetime, *, notes: bool = True
-) -> Renderer[ListedKey]:
+) -> Renderer[KeyStatus]:
     """The renderer of a list of keys in `fmt`; the rest is for KeyTable."""
     match fmt:
         case KeyFormat.TABLE:
@@ -36,20 +36,20 @@ def open_keys(
             assert_never(fmt)
 
 
-def key_fields(key: ListedKey) -> dict[str, str | int | None]:
+def key_fields(key: KeyStatus) -> dict[str, str | int | None]:
     """The values of KEY_COLUMNS by name; None: not known, or none."""
     return dict(zip(KEY_COLUMNS, key_row(key), strict=True))
 
 
-def key_row(key: ListedKey) -> tuple[str | int | None, ...]:
+def key_row(key: KeyStatus) -> tuple[str | int | None, ...]:
     """The values of KEY_COLUMNS; times are UTC, to the second."""
-    status, dates = key.status, key.status.dates
+    dates = key.dates
     return (
         key.sign_domain, readable(key.sign_domain), key.selector, key.key_len,
         None if key.age is None else key.age.days, written_time(dates.created_at),
         written_time(key.starts_at), key.enable, key.state, written_time(key.looked_at),
-        status.stage, written_time(status.since), status.action, written_time(status.due),
-        status.urgency or None, status.note or None, key.fqdn,
+        key.stage, written_time(key.since), key.action, written_time(key.due),
+        key.urgency or None, key.note or None, key.fqdn,
         written_time(dates.published_at), written_time(dates.replaced_at),
         written_time(dates.removable_at), written_time(dates.removed_at),
     )  # fmt: skip
@@ -74,7 +74,7 @@ _GOOD_STATES = {
 _OVER = (KeyStage.REMOVED, KeyStage.DISABLED, KeyStage.TAKEN)
 
 
-class KeyTable(Renderer[ListedKey]):
+class KeyTable(Renderer[KeyStatus]):
     """A header and the rows; `layout.wide` adds columns, and the FQDN below each.
 
     `notes`: also say below a row what is urgent, or waits for people.
@@ -84,9 +84,9 @@ class KeyTable(Renderer[ListedKey]):
         self._layout = layout
         self._now = now
         self._notes = notes
-        self._keys: list[ListedKey] = []
+        self._keys: list[KeyStatus] = []
 
-    def add(self, item: ListedKey) -> str:
+    def add(self, item: KeyStatus) -> str:
         self._keys.append(item)
         return ""
 
@@ -98,15 +98,15 @@ class KeyTable(Renderer[ListedKey]):
         ]
         yield from table(columns, (self._row(key, columns) for key in self._keys), self._layout)
 
-    def _row(self, key: ListedKey, columns: Sequence[str]) -> Row:
-        layout, status = self._layout, key.status
+    def _row(self, key: KeyStatus, columns: Sequence[str]) -> Row:
+        layout = self._layout
         texts = _texts(key, self._now, layout.encoding)
         lines = []
         if layout.wide and key.fqdn:  # on one line, to be copied
             lines.append(f"{INDENT}{styled(printable(key.fqdn), Style.DIM, layout)}\n")
-        if self._notes and status.note and status.needs_attention:
-            note, style = status.note, Style.YELLOW
-            if status.urgency:
+        if self._notes and key.note and key.needs_attention:
+            note, style = key.note, Style.YELLOW
+            if key.urgency:
                 note, style = f"URGENT: {note}", Style.BOLD_RED
             lines += below(note, layout, style)
         return Row(
@@ -114,9 +114,8 @@ class KeyTable(Renderer[ListedKey]):
         )
 
 
-def _texts(key: ListedKey, now: datetime, encoding: str) -> Mapping[str, str | None]:
+def _texts(key: KeyStatus, now: datetime, encoding: str) -> Mapping[str, str | None]:
     """The texts of all columns, by their names."""
-    status = key.status
     return {
         "DOMAIN": readable(key.sign_domain, encoding),
         "SELECTOR": key.selector,
@@ -126,20 +125,19 @@ def _texts(key: ListedKey, now: datetime, encoding: str) -> Mapping[str, str | N
         "ON": "" if key.enable is None else ("yes" if key.enable else "no"),
         "STATE": key.state,
         "SEEN": short_time(None if key.looked_at is None else now - key.looked_at),
-        "STAGE": status.stage,
+        "STAGE": key.stage,
         # In one word, since most rows have it.
-        "NEXT": "register" if status.action is NextAction.REGISTER else status.action,
-        "DUE": _day(status.due),
+        "NEXT": "register" if key.action is NextAction.REGISTER else key.action,
+        "DUE": _day(key.due),
     }
 
 
-def _style(key: ListedKey, column: str) -> str:
-    urgency = key.status.urgency
+def _style(key: KeyStatus, column: str) -> str:
     if column == "STATE" and key.state is not None:
-        return Style.BOLD_RED if urgency else _GOOD_STATES.get(key.state, Style.RED)
-    if urgency and column in ("NEXT", "DUE"):
+        return Style.BOLD_RED if key.urgency else _GOOD_STATES.get(key.state, Style.RED)
+    if key.urgency and column in ("NEXT", "DUE"):
         return Style.BOLD_RED
-    return Style.DIM if key.status.stage in _OVER else ""
+    return Style.DIM if key.stage in _OVER else ""
 
 
 def short_time(time: timedelta | None) -> str:

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from dkimctl.dns.verdicts import Urgency
-from dkimctl.models.keys import NOT_IN_USE, KeyStatus, ListedKey, NextAction, due_first
+from dkimctl.models.keys import NOT_IN_USE, KeyStatus, NextAction, due_first
 from dkimctl.render.data import json_line
 from dkimctl.render.keys import key_fields, short_time, written_time
 from dkimctl.render.renderer import TableLayout
@@ -36,7 +36,7 @@ class Event(NamedTuple):
 
     at: datetime
     what: str
-    key: ListedKey
+    key: KeyStatus
 
 
 class AgeBand(NamedTuple):
@@ -57,9 +57,9 @@ class Overview(NamedTuple):
     states: Counter[str]
     key_lengths: Counter[int]
     looked_at: datetime | None  # the latest look at DNS; None: never
-    urgent: Sequence[ListedKey]
-    undecided: Sequence[ListedKey]
-    overdue: Sequence[ListedKey]  # what `rotate run` should have done a lead ago
+    urgent: Sequence[KeyStatus]
+    undecided: Sequence[KeyStatus]
+    overdue: Sequence[KeyStatus]  # what `rotate run` should have done a lead ago
     week: Sequence[Event]  # of the next 7 days, and those that are overdue
     month: Sequence[Event]  # of the 23 days after that
     ages: Sequence[AgeBand]
@@ -71,12 +71,10 @@ class Overview(NamedTuple):
         return bool(self.urgent or self.overdue)
 
 
-def make_overview(keys: Iterable[ListedKey], now: datetime, lead: timedelta) -> Overview:
+def make_overview(keys: Iterable[KeyStatus], now: datetime, lead: timedelta) -> Overview:
     """The overview of these keys, removed ones left out."""
-    known = sorted(
-        (key for key in keys if not key.is_removed), key=lambda key: due_first(key.status)
-    )
-    used = [key for key in known if key.status.stage not in NOT_IN_USE]
+    known = sorted((key for key in keys if not key.is_removed), key=due_first)
+    used = [key for key in known if key.stage not in NOT_IN_USE]
     events = [event for key in known for event in _events(key, now)]
     events.sort(key=lambda event: event.at)
     days = [key.age.days for key in used if key.age is not None]
@@ -85,32 +83,32 @@ def make_overview(keys: Iterable[ListedKey], now: datetime, lead: timedelta) -> 
         now,
         len({key.sign_domain for key in used}),
         len(used),
-        Counter(str(key.status.stage) for key in known),
+        Counter(str(key.stage) for key in known),
         Counter(str(key.state) for key in used if key.state is not None),
         Counter(key.key_len for key in used if key.key_len is not None),
         max((key.looked_at for key in used if key.looked_at is not None), default=None),
-        [key for key in known if key.status.urgency],
-        [key for key in known if key.status.needs_attention and not key.status.urgency],
-        [key for key in known if key.status.is_overdue(now - lead)],
+        [key for key in known if key.urgency],
+        [key for key in known if key.needs_attention and not key.urgency],
+        [key for key in known if key.is_overdue(now - lead)],
         [event for event in events if event.at < now + WEEK],
         [event for event in events if event.at >= now + WEEK],
         [
             AgeBand(begin, end, sum(begin <= age and (end is None or age < end) for age in days))
             for begin, end in bounds
         ],
-        [key.status for key in known],
+        known,
     )
 
 
-def _events(key: ListedKey, now: datetime) -> Iterator[Event]:
+def _events(key: KeyStatus, now: datetime) -> Iterator[Event]:
     """Those of a month; not that an urgent key is to be published, which is said anyway."""
-    status, end = key.status, now + MONTH
+    end = now + MONTH
     starts = key.starts_at if key.enable else None
     if starts is not None and now <= starts < end:
         yield Event(starts, "signing starts", key)
-    what = _WHATS.get(status.action)
-    if what and status.due is not None and status.due < end and not status.urgency:
-        yield Event(status.due, what, key)
+    what = _WHATS.get(key.action)
+    if what and key.due is not None and key.due < end and not key.urgency:
+        yield Event(key.due, what, key)
 
 
 def overview_lines(overview: Overview) -> Iterator[str]:
@@ -158,7 +156,7 @@ _URGENCIES = {
 
 
 # What is said of several keys, on a day or "".
-_Row: TypeAlias = tuple[str, str, Sequence[ListedKey]]
+_Row: TypeAlias = tuple[str, str, Sequence[KeyStatus]]
 
 
 def overview_text(
@@ -171,11 +169,11 @@ def overview_text(
     now = overview.now
     lines = [*_head(overview, layout)]
     if overview.urgent:
-        kinds = grouped((_URGENCIES[Urgency(key.status.urgency)], key) for key in overview.urgent)
+        kinds = grouped((_URGENCIES[Urgency(key.urgency)], key) for key in overview.urgent)
         lines.append(_title("Urgent", "", layout))
         lines += _rows([("", what, keys) for what, keys in kinds.items()], Style.BOLD_RED, layout)
     if overview.undecided:
-        kinds = grouped((str(key.status.action), key) for key in overview.undecided)
+        kinds = grouped((str(key.action), key) for key in overview.undecided)
         why = complete("`dkimctl list --sort-by due` says why")
         lines.append(_title("For you to decide", why, layout))
         lines += _rows([("", what, keys) for what, keys in kinds.items()], Style.YELLOW, layout)
@@ -252,9 +250,9 @@ def _that_fit(names: Sequence[str], width: int) -> str:
     return text
 
 
-def grouped(pairs: Iterable[tuple[GroupT, ListedKey]]) -> dict[GroupT, list[ListedKey]]:
+def grouped(pairs: Iterable[tuple[GroupT, KeyStatus]]) -> dict[GroupT, list[KeyStatus]]:
     """The keys of each group, in order."""
-    groups: dict[GroupT, list[ListedKey]] = {}
+    groups: dict[GroupT, list[KeyStatus]] = {}
     for group, key in pairs:
         groups.setdefault(group, []).append(key)
     return groups
@@ -285,7 +283,7 @@ def _counted(count: int, one: str) -> str:
     return f"{count:,} {one}" if count == 1 else f"{count:,} {one}s"
 
 
-def _name(key: ListedKey, encoding: str) -> str:
+def _name(key: KeyStatus, encoding: str) -> str:
     name = readable(key.sign_domain, encoding)
     return printable(f"{name} ({key.selector})" if key.selector else name)
 

@@ -5,7 +5,7 @@ Nothing else decides at what stage a key is, and what comes next for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,7 +20,6 @@ from dkimctl.models.keys import (
     KeyHistory,
     KeyStage,
     KeyStatus,
-    ListedKey,
     NextAction,
     due_first,
 )
@@ -51,13 +50,6 @@ if TYPE_CHECKING:
 _MAX_AGE_OF_LOOK = timedelta(days=1)  # that of `rotate --retired --no-check`
 
 
-class DomainKey(NamedTuple):
-    """A key and its status. `registration` is None of one that was removed."""
-
-    status: KeyStatus
-    registration: Registration | None
-
-
 class _Position(NamedTuple):
     """A stage, since when, and what comes next."""
 
@@ -67,94 +59,47 @@ class _Position(NamedTuple):
     due: datetime | None = None
 
 
-def read_stages(
+def read_keys(
     ledger: Ledger, selection: Selection, settings: RotationSettings, now: datetime
 ) -> list[KeyStatus]:
     """The status of each selected key of the ledger, what is due first.
 
     Also of keys that may be registered, since their requests got no answer.
     """
-    return _read_stages(ledger, selection, settings, now, read_known_keys(ledger, selection))
-
-
-def read_keys(
-    ledger: Ledger, selection: Selection, settings: RotationSettings, now: datetime
-) -> list[ListedKey]:
-    """The same keys with their registrations and records, by domain and start."""
     known = read_known_keys(ledger, selection)
-    registered = {one.key: one for one in known.registrations}
-    keys = []
-    for status in _read_stages(ledger, selection, settings, now, known):
-        key = key_of(status.sign_domain, status.selector)
-        history = known.histories.get(key, KeyHistory())
-        keys.append(_listed(status, registered.get(key), history, now))
-
-    def by_name(key: ListedKey) -> tuple[str, datetime, str]:
-        begins = key.starts_at or key.status.dates.created_at or NEVER
-        return key.sign_domain, begins, key.selector or ""
-
-    return sorted(keys, key=by_name)
-
-
-def read_domain_keys(
-    ledger: Ledger, domains: Iterable[str], settings: RotationSettings, now: datetime
-) -> list[DomainKey]:
-    """The keys of these domains, which are in lower case, and of no others."""
-    domains = set(domains)
-    registered = [one for domain in sorted(domains) for one in ledger.of_domain(domain)]
-    histories = ledger.histories() if registered else {}
-    known = KnownKeys(registered, frozenset(registered), histories)
-    by_key = {one.key: one for one in registered}
-    statuses = list(find_stages(known, settings, now))
-    closed = [one for one in ledger.closed_keys() if one.key.sign_domain in domains]
-    return [
-        *(DomainKey(stage_of_closed(one), None) for one in closed if one.key not in by_key),
-        *(DomainKey(one, by_key[key_of(one.sign_domain, one.selector)]) for one in statuses),
-    ]
-
-
-def _read_stages(
-    ledger: Ledger,
-    selection: Selection,
-    settings: RotationSettings,
-    now: datetime,
-    known: KnownKeys,
-) -> list[KeyStatus]:
     held = find_due(ledger, selection, settings, now).held
     reasons = {one.registration.key: one.reason for one in held}
-    registered = []
+    keys = []
     for status in find_stages(known, settings, now):
         reason = reasons.get(key_of(status.sign_domain, status.selector))
         if reason and status.action in (NextAction.REGISTER, NextAction.DECIDE):
             # It gets no successor until the user decides.
             status = status._replace(action=NextAction.DECIDE, note=reason)  # noqa: PLW2901
-        registered.append(status)
+        keys.append(status)
     begun = ledger.begun_successors()
-    known_keys = {one.key for one in known.registrations}
-    open_ = [intent for intent in selection.pick(ledger.intents()) if intent.key not in known_keys]
-    unanswered = [_stage_of_unanswered(intent, begun.get(intent.key)) for intent in open_]
-    closed = map(stage_of_closed, selection.pick(ledger.closed_keys()))
-    return sorted([*registered, *unanswered, *closed], key=due_first)
+    registered = {one.key for one in known.registrations}
+    keys += [
+        _stage_of_unanswered(intent, begun.get(intent.key))
+        for intent in selection.pick(ledger.intents())
+        if intent.key not in registered
+    ]
+    keys += map(stage_of_closed, selection.pick(ledger.closed_keys()))
+    return sorted(keys, key=due_first)
 
 
-def _listed(
-    status: KeyStatus, registration: Registration | None, history: KeyHistory, now: datetime
-) -> ListedKey:
-    if registration is None:
-        return ListedKey(status, None, None, None, status.dates.starts_at, None, None, None)
-    has_record = status.stage not in NOT_IN_USE
-    record = registration.record
-    created_at = registration.created_at if has_record else None
-    return ListedKey(
-        status,
-        record.fqdn if record else None,
-        with_key_len(registration).key_len,
-        None if created_at is None else max(now - created_at, timedelta()),
-        registration.starts_at,
-        registration.enable is not False if has_record else None,
-        (history.verdict or NOT_CHECKED) if has_record else None,
-        history.looked_at if has_record else None,
-    )
+def read_domain_keys(
+    ledger: Ledger, domains: Collection[str], settings: RotationSettings, now: datetime
+) -> Iterator[tuple[KeyStatus, Registration | None]]:
+    """The keys of these domains, which are in lower case; without registration if removed."""
+    registered = [one for domain in sorted(domains) for one in ledger.of_domain(domain)]
+    histories = ledger.histories() if registered else {}
+    known = KnownKeys(registered, frozenset(registered), histories)
+    by_key = {one.key: one for one in registered}
+    for closed in ledger.closed_keys():
+        if closed.key.sign_domain in domains and closed.key not in by_key:
+            yield stage_of_closed(closed), None
+    for status in find_stages(known, settings, now):
+        yield status, by_key[key_of(status.sign_domain, status.selector)]
 
 
 def find_stages(known: KnownKeys, settings: RotationSettings, now: datetime) -> Iterator[KeyStatus]:
@@ -198,7 +143,23 @@ def _stage_of(
         note = "it was never seen published: run `dkimctl check-dns`"
         if history.looked_at is not None:
             note = f"DNS on {history.looked_at.date()}: {history.verdict}"
-    return KeyStatus(one.sign_domain, one.selector, *position, dates, urgency, note)
+    record, created_at = one.record, one.created_at
+    is_used = position.stage not in NOT_IN_USE
+    return KeyStatus(
+        one.sign_domain,
+        one.selector,
+        *position,
+        dates,
+        urgency,
+        note,
+        fqdn=record.fqdn if record else None,
+        key_len=with_key_len(one).key_len,
+        age=max(now - created_at, timedelta()) if is_used and created_at is not None else None,
+        starts_at=one.starts_at,
+        enable=one.enable is not False if is_used else None,
+        state=(history.verdict or NOT_CHECKED) if is_used else None,
+        looked_at=history.looked_at if is_used else None,
+    )
 
 
 def _current(
@@ -245,7 +206,9 @@ def stage_of_closed(closed: ClosedKey) -> KeyStatus:
     dates = KeyDates(closed.created_at, None, closed.started_at, removed_at=closed.closed_at)
     position = _Position(KeyStage.REMOVED, closed.closed_at)
     note = f"replaced by {closed.replaced_by}" if closed.replaced_by else ""
-    return KeyStatus(closed.sign_domain, closed.selector, *position, dates, note=note)
+    return KeyStatus(
+        closed.sign_domain, closed.selector, *position, dates, note=note, starts_at=dates.starts_at
+    )
 
 
 def _stage_of_unanswered(intent: Intent, replaces: str | None) -> KeyStatus:

@@ -233,13 +233,13 @@ def _needed_records(
     Notes which these are, and warns of what is not usable; that is exit code 1. Raises
     NegativeAnswer if nothing is selected.
     """
-    from dkimctl.rotation.life import read_stages
+    from dkimctl.rotation.life import read_keys
 
     results = list(registered_results(session, selection))
     ledger = session.open_ledger(for_writing=False)
     past = {
         key_of(status.sign_domain, status.selector)
-        for status in read_stages(ledger, selection, session.config.rotation, now)
+        for status in read_keys(ledger, selection, session.config.rotation, now)
         if status.stage is KeyStage.RETIRED or status.action is NextAction.REMOVE
     }
     if replaced := [named(one.registration) for one in results if one.registration.key in past]:

@@ -17,7 +17,7 @@ from dkimctl.cli.selection import SelectionArgument, read_selection, require_emp
 from dkimctl.cli.session import open_session
 from dkimctl.dns.verdicts import Verdict
 from dkimctl.errors import UsageError
-from dkimctl.models.keys import NOT_CHECKED, KeyStage, ListedKey, due_first
+from dkimctl.models.keys import NOT_CHECKED, KeyStage, KeyStatus, by_name, due_first
 from dkimctl.render.keys import open_keys
 from dkimctl.render.renderer import KeyFormat, render_all
 from dkimctl.text.escaping import quoted
@@ -40,7 +40,7 @@ class SortKey(StrEnum):
 
 
 # A key of which it is not known comes last; one that was never looked at was seen very long ago.
-_SORT_VALUES: Mapping[SortKey, Callable[[ListedKey], Any]] = {
+_SORT_VALUES: Mapping[SortKey, Callable[[KeyStatus], Any]] = {
     SortKey.DOMAIN: lambda key: key.sign_domain,
     SortKey.BITS: lambda key: key.key_len,
     SortKey.AGE: lambda key: key.age,
@@ -48,7 +48,7 @@ _SORT_VALUES: Mapping[SortKey, Callable[[ListedKey], Any]] = {
     SortKey.SEEN: lambda key: (
         None if key.state is None else key.looked_at or datetime.min.replace(tzinfo=UTC)
     ),
-    SortKey.DUE: lambda key: due_first(key.status),
+    SortKey.DUE: due_first,
 }
 
 
@@ -123,9 +123,9 @@ def list_keys(
         require_empty(session, selected)
     keys = [
         key
-        for key in registered
+        for key in sorted(registered, key=by_name)
         if (all_ or stages or not key.is_removed)
-        and (not stages or key.status.stage in stages)
+        and (not stages or key.stage in stages)
         and (not states or key.state in states)
     ]
     if sort_by is not None or reverse:
@@ -140,12 +140,9 @@ def list_keys(
     if is_piped:  # one line a key, for other programs
         layout = layout._replace(width=_UNLIMITED)
     renderer = open_keys(fmt or KeyFormat.TABLE, layout, now, notes=wide or not is_piped)
-    completed = (
-        key._replace(status=key.status._replace(note=reporter.complete(key.status.note)))
-        for key in keys
-    )
+    completed = (key._replace(note=reporter.complete(key.note)) for key in keys)
     write_chunks(render_all(renderer, completed), output, is_paged=fmt in (None, KeyFormat.TABLE))
-    counts = Counter(str(key.state or key.status.stage) for key in keys)
+    counts = Counter(str(key.state or key.stage) for key in keys)
     text = ", ".join(f"{state} {count}" for state, count in counts.most_common())
     reporter.summarize(text or "no key matches", counts)
     return warn_unmatched(session, selected)

@@ -82,7 +82,7 @@ def overview(
     elif made.is_bad or not session.reporter.quiet:
         _show_text(session, made)
     if made.overdue:
-        since = min(key.status.due for key in made.overdue if key.status.due is not None)
+        since = min(key.due for key in made.overdue if key.due is not None)
         session.reporter.warn(
             f"overdue, since {since:%Y-%m-%d} at the earliest: {len(made.overdue)} "
             f"({few([named(key) for key in made.overdue])})",

@@ -19,7 +19,6 @@ from dkimctl.models.keys import (
     KeyDates,
     KeyStage,
     KeyStatus,
-    ListedKey,
     NextAction,
 )
 from dkimctl.render.html.overview_page import overview_page
@@ -40,17 +39,17 @@ DAY = timedelta(days=1)
 def key(
     name="mail.example.com", selector="s1", *, age=100, stage=KeyStage.SIGNING, starts=None,
     action=NextAction.REGISTER, due=80, urgency="", note="", **fields,
-) -> ListedKey:  # fmt: skip
+) -> KeyStatus:  # fmt: skip
     """A key; times are days before now, but when it is due."""
     made = NOW - age * DAY
     start = made if starts is None else NOW - starts * DAY
-    status = KeyStatus(name, selector, stage, made, action,
-                       None if due is None else NOW + due * DAY, KeyDates(made, made, start),
-                       urgency, note)  # fmt: skip
     usual = {"fqdn": f"{selector}._domainkey.{name}", "key_len": 2048, "age": age * DAY,
              "starts_at": start, "enable": True, "state": Verdict.PUBLISHED,
              "looked_at": NOW - timedelta(hours=5)}  # fmt: skip
-    return ListedKey(status, **(usual | fields))
+    return KeyStatus(
+        name, selector, stage, made, action, None if due is None else NOW + due * DAY,
+        KeyDates(made, made, start), urgency, note, **(usual | fields),
+    )  # fmt: skip
 
 
 KEYS = [

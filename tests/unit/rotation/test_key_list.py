@@ -9,7 +9,7 @@ import pytest
 from dkimctl.dns.verdicts import Verdict
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.ledger.selection import Selection
-from dkimctl.models.keys import NOT_CHECKED, KeyStage
+from dkimctl.models.keys import NOT_CHECKED, KeyStage, by_name
 from dkimctl.render.overview import make_overview
 from dkimctl.rotation.life import read_keys
 from dkimctl.settings.config import RotationSettings
@@ -33,7 +33,7 @@ def keys(portfolio, tmp_path):
         portfolio.save()
         selection = Selection(words, read_specs=lambda path: [], to_domain=str)
         with Ledger.open_existing(tmp_path / "ledger.db", **ACCOUNT) as ledger:
-            return read_keys(ledger, selection, RotationSettings(), NOW)
+            return sorted(read_keys(ledger, selection, RotationSettings(), NOW), key=by_name)
 
     return keys
 
@@ -46,7 +46,7 @@ def test_a_key_is_listed_with_what_the_service_and_dns_say_of_it(portfolio, keys
     )  # fmt: skip
     assert (key.age, key.starts_at) == (100 * DAY, NOW - 100 * DAY)
     assert (key.state, key.looked_at) == ("published", NOW - 2 * DAY)
-    assert key.status.stage is KeyStage.SIGNING
+    assert key.stage is KeyStage.SIGNING
     assert key.fqdn == "s1._domainkey.example.com"
 
 
@@ -59,7 +59,7 @@ def test_the_length_of_a_key_is_read_from_its_record_if_the_service_omits_it(por
 def test_a_key_of_another_account_has_no_state(portfolio, keys):
     portfolio.add("example.com", age=1, code="409", record=None)
     [key] = keys()
-    assert (key.status.stage, key.state, key.age, key.enable) == (KeyStage.TAKEN, None, None, None)
+    assert (key.stage, key.state, key.age, key.enable) == (KeyStage.TAKEN, None, None, None)
 
 
 def names(events):

@@ -12,7 +12,7 @@ from dkimctl.ledger.ledger import Ledger
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.keys import ClosedKey, KeyHistory, KeyStage, NextAction
 from dkimctl.models.registration import DomainSpec, Registration, key_of
-from dkimctl.rotation.life import find_stages, read_stages, stage_of_closed
+from dkimctl.rotation.life import find_stages, read_keys, stage_of_closed
 from dkimctl.rotation.retirement import KnownKeys, RetirementPolicy, Stage, retirement_statuses
 from dkimctl.settings.config import RotationSettings
 
@@ -160,7 +160,7 @@ def stages_in_ledger(tmp_path, make_registration):
             )
             change(ledger)
             selection = Selection([], read_specs=lambda _: [], to_domain=str)
-            return {one.selector: one for one in read_stages(ledger, selection, SETTINGS, NOW)}
+            return {one.selector: one for one in read_keys(ledger, selection, SETTINGS, NOW)}
 
     return stages_in_ledger
 
