@@ -156,7 +156,7 @@ _URGENCIES = {
 
 
 # What is said of several keys, on a day or "".
-_Row: TypeAlias = tuple[str, str, Sequence[KeyStatus]]
+Row: TypeAlias = tuple[str, str, Sequence[KeyStatus]]
 
 
 def overview_text(
@@ -208,24 +208,28 @@ def _head(overview: Overview, layout: TableLayout) -> Iterator[str]:
 def _section(
     title: str, events: Sequence[Event], until: datetime, now: datetime, layout: TableLayout
 ) -> Iterator[str]:
-    """A line for each day and kind of event; for each kind alone if those are many."""
     yield _title(title, f"until {until:%Y-%m-%d}", layout)
-    overdue = grouped((event.what, event.key) for event in events if event.at < now)
-    rows: list[_Row] = [("overdue", what, keys) for what, keys in overdue.items()]
-    yield from _rows(rows, Style.BOLD_RED, layout)
-    coming = [event for event in events if event.at >= now]
-    by_day = grouped(((str(event.at.date()), event.what), event.key) for event in coming)
-    rows = [(day, what, keys) for (day, what), keys in by_day.items()]
-    if len(rows) > _MOST_DATES:
-        firsts = {event.what: str(event.at.date()) for event in reversed(coming)}
-        by_kind = grouped((event.what, event.key) for event in coming)
-        rows = [(f"from {firsts[what]}", what, keys) for what, keys in by_kind.items()]
-    yield from _rows(rows, Style.CYAN, layout)
+    overdue = [("overdue", event.what, event.key) for event in events if event.at < now]
+    yield from _rows(rows_of_events(overdue), Style.BOLD_RED, layout)
+    coming = [(str(at.date()), what, key) for at, what, key in events if at >= now]
+    yield from _rows(rows_of_events(coming, _MOST_DATES), Style.CYAN, layout)
     if not events:
         yield "  nothing\n"
 
 
-def _rows(rows: Sequence[_Row], style: str, layout: TableLayout) -> Iterator[str]:
+def rows_of_events(
+    events: Sequence[tuple[str, str, KeyStatus]], most: int | None = None
+) -> Sequence[Row]:
+    """A row for each day and kind of event; for each kind alone if those are more than `most`."""
+    by_day = grouped(((day, what), key) for day, what, key in events)
+    if most is None or len(by_day) <= most:
+        return [(day, what, keys) for (day, what), keys in by_day.items()]
+    firsts = {what: day for day, what in reversed(by_day)}
+    kinds = grouped((what, key) for _, what, key in events)
+    return [(f"from {firsts[what]}", what, keys) for what, keys in kinds.items()]
+
+
+def _rows(rows: Sequence[Row], style: str, layout: TableLayout) -> Iterator[str]:
     """Columns; of the names as many as fit."""
     days = max((len(day) for day, _, _ in rows), default=0)
     whats = max((len(what) for _, what, _ in rows), default=0)
@@ -233,21 +237,16 @@ def _rows(rows: Sequence[_Row], style: str, layout: TableLayout) -> Iterator[str
         head = f"  {day:<{days}}  " if days else "  "
         count = _counted(len(keys), "key")
         left = layout.width - len(head) - whats - len(count) - len("    ")
-        names = _that_fit([_name(key, layout.encoding) for key in keys], left)
+        names = [_name(key, layout.encoding) for key in keys]
+        text = ""  # the first names, and how many more
+        for some in range(1, len(names) + 1):
+            more = f" and {len(names) - some} more" if some < len(names) else ""
+            longer = ", ".join(names[:some]) + more
+            if columns_of(longer) > left:
+                break
+            text = longer
         shown = styled(f"{what:<{whats}}", style, layout)
-        yield f"{head}{shown}  {count}  {names}".rstrip() + "\n"
-
-
-def _that_fit(names: Sequence[str], width: int) -> str:
-    """The first names, and how many more."""
-    text = ""
-    for count in range(1, len(names) + 1):
-        more = f" and {len(names) - count} more" if count < len(names) else ""
-        longer = ", ".join(names[:count]) + more
-        if columns_of(longer) > width:
-            break
-        text = longer
-    return text
+        yield f"{head}{shown}  {count}  {text}".rstrip() + "\n"
 
 
 def grouped(pairs: Iterable[tuple[GroupT, KeyStatus]]) -> dict[GroupT, list[KeyStatus]]:
@@ -288,39 +287,28 @@ def _name(key: KeyStatus, encoding: str) -> str:
     return printable(f"{name} ({key.selector})" if key.selector else name)
 
 
-class Phase(NamedTuple):
-    """A part of a key's life, from one date to the first later one that is known.
-
-    `begins` and `ends` are fields of KeyDates.
-    """
-
-    name: str
-    begins: str
-    ends: Sequence[str]
-
-
-PHASES = (
-    Phase("registered", "created_at",
-          ("published_at", "starts_at", "replaced_at", "removable_at", "removed_at")),
-    Phase("published", "published_at", ("starts_at", "replaced_at", "removable_at", "removed_at")),
-    Phase("signing", "starts_at", ("replaced_at", "removed_at")),
-    Phase("grace period", "replaced_at", ("removable_at", "removed_at")),
-    Phase("retired", "removable_at", ("removed_at",)),
-)  # fmt: skip
+# The phases of a key's life: the date of KeyDates that begins each, and those that may end it.
+PHASES = {
+    "registered": ("created_at",
+                   "published_at", "starts_at", "replaced_at", "removable_at", "removed_at"),
+    "published": ("published_at", "starts_at", "replaced_at", "removable_at", "removed_at"),
+    "signing": ("starts_at", "replaced_at", "removed_at"),
+    "grace period": ("replaced_at", "removable_at", "removed_at"),
+    "retired": ("removable_at", "removed_at"),
+}  # fmt: skip
 
 
-def spans_of(status: KeyStatus, now: datetime) -> Iterator[tuple[Phase, datetime, datetime]]:
+def spans_of(status: KeyStatus, now: datetime) -> Iterator[tuple[str, datetime, datetime]]:
     """The phases of a key, each with its begin and end (UTC), as far as the begin is known.
 
     A later one may begin before the end of another. A phase whose end is not known goes on until
     now, or until something is due.
     """
     open_end = max(now, status.due or now)
-    for phase in PHASES:
-        begin = getattr(status.dates, phase.begins)
+    for phase, names in PHASES.items():
+        begin, *dates = (getattr(status.dates, name) for name in names)
         if begin is None:
             continue
-        dates = [getattr(status.dates, name) for name in phase.ends]
         end = min((date for date in dates if date is not None), default=max(begin, open_end))
         if end >= begin:
             yield phase, begin, end
@@ -337,6 +325,26 @@ def first_domains(statuses: Sequence[KeyStatus], most: int) -> list[KeyStatus]:
             break
         shown += keys
     return shown
+
+
+class Scale:
+    """Where times are between the first and the last that are drawn, from 0 to 1.
+
+    Times before and after these count as the first and the last.
+    """
+
+    def __init__(
+        self, statuses: Sequence[KeyStatus], now: datetime, past: timedelta, future: timedelta,
+        least: timedelta = timedelta(),
+    ) -> None:  # fmt: skip
+        """At most `past` and `future`, and at least until `least` from now."""
+        times = [time for status in statuses for time in (*status.dates, status.due) if time]
+        self.first = max(min([now, *times]), now - past)
+        self.last = min(max([now + least, *times]), now + future)
+
+    def share(self, time: datetime) -> float:
+        span = max(self.last - self.first, timedelta(days=1))
+        return max(0.0, min((time - self.first) / span, 1.0))
 
 
 # The timeline: bars that read without colour, and in ASCII, by a character for each phase.
@@ -369,6 +377,9 @@ def timeline(statuses: Sequence[KeyStatus], now: datetime, layout: TableLayout) 
             yield f"{names}{_GAP}{coloured(bar)}".rstrip() + "\n"
             bar = ""  # it is on the first line
 
+    def column_of(time: datetime) -> int:
+        return min(int(scale.share(time) * columns), columns - 1)
+
     width = max(layout.width, _MIN_WIDTH)
     rows = [
         (printable(readable(one.sign_domain, layout.encoding)), printable(one.selector or "-"))
@@ -377,43 +388,21 @@ def timeline(statuses: Sequence[KeyStatus], now: datetime, layout: TableLayout) 
     widths = [
         min(max(map(columns_of, cells)), width // 3) for cells in zip(_HEADER, *rows, strict=True)
     ]
-    scale = _Scale(statuses, now, width - sum(widths) - len(widths) * len(_GAP))
-    yield from lines(_HEADER, scale.header(), Style.BOLD)
+    columns = width - sum(widths) - len(widths) * len(_GAP)
+    scale = Scale(statuses, now, _LONGEST_PAST, _LONGEST_FUTURE)
+    first, last = str(scale.first.date()), str(scale.last.date())
+    has_room = len(first) + len(last) < columns
+    dates = first + last.rjust(columns - len(first)) if has_room else first[:columns]
+    yield from lines(_HEADER, dates, Style.BOLD)
     for cells, status in zip(rows, statuses, strict=True):
-        yield from lines(cells, scale.bar(status))
+        bar = [" "] * columns
+        for phase, begins, ends in spans_of(status, now):
+            begin = column_of(begins)
+            end = max(begin + 1, column_of(ends))
+            bar[begin:end] = _LOOKS[phase][0] * (end - begin)
+        bar[column_of(now)] = _TODAY
+        yield from lines(cells, "".join(bar))
     yield "\n"
     legend = "  ".join(f"{character} {name}" for name, (character, _) in _LOOKS.items())
     for line in wrapped(f"{legend}  {_TODAY} today", layout):
         yield coloured(line, _ALONE)
-
-
-class _Scale:
-    """Which column of a bar a time is in; times before the first or after the last are in those."""
-
-    def __init__(self, statuses: Sequence[KeyStatus], now: datetime, columns: int) -> None:
-        times = [time for status in statuses for time in (*status.dates, status.due) if time]
-        self._columns = columns
-        self._now = now
-        self._first = max(min([now, *times]), now - _LONGEST_PAST)
-        self._last = min(max([now, *times]), now + _LONGEST_FUTURE)
-        self._span = max(self._last - self._first, timedelta(days=1))
-
-    def header(self) -> str:
-        """The first and the last date."""
-        first, last = str(self._first.date()), str(self._last.date())
-        if len(first) + len(last) >= self._columns:
-            return first[: self._columns]
-        return first + last.rjust(self._columns - len(first))
-
-    def bar(self, status: KeyStatus) -> str:
-        cells = [" "] * self._columns
-        for phase, begins, ends in spans_of(status, self._now):
-            begin = self._column(begins)
-            end = max(begin + 1, self._column(ends))
-            cells[begin:end] = _LOOKS[phase.name][0] * (end - begin)
-        cells[self._column(self._now)] = _TODAY
-        return "".join(cells)
-
-    def _column(self, time: datetime) -> int:
-        column = int((time - self._first) / self._span * self._columns)
-        return max(0, min(column, self._columns - 1))

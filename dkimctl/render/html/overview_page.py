@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from dkimctl.models.keys import KeyStatus
-from dkimctl.render.html.page import render_page
+from dkimctl.render.html.page import environment
 from dkimctl.render.overview import (
     MONTH,
     PHASES,
     WEEK,
     Event,
     Overview,
+    Row,
+    Scale,
     first_domains,
-    grouped,
+    rows_of_events,
     spans_of,
 )
 from dkimctl.text.dns_names import readable
@@ -25,74 +26,57 @@ _PAST, _FUTURE = timedelta(days=365), timedelta(days=180)  # that are drawn at m
 _WIDTH = 600.0  # of the bars, in units of the picture
 
 
-class _Scale:
-    """Where times are in the timeline."""
-
-    def __init__(self, statuses: Sequence[KeyStatus], now: datetime) -> None:
-        times = [time for status in statuses for time in (*status.dates, status.due) if time]
-        self._first = max(min([now, *times]), now - _PAST)
-        last = min(max([now + timedelta(days=30), *times]), now + _FUTURE)
-        self._last = max(last, self._first + timedelta(days=1))
-
-    def x(self, time: datetime) -> float:
-        share = (time - self._first) / (self._last - self._first)
-        return round(max(0.0, min(share, 1.0)) * _WIDTH, 1)
-
-    def ticks(self) -> Iterator[dict[str, object]]:
-        """The first days of months."""
-        year, month = self._first.year, self._first.month
-        while (time := datetime(year, month, 1, tzinfo=UTC)) <= self._last:
-            if time >= self._first:
-                yield {"x": self.x(time), "label": f"{time:%Y-%m}"}
-            year, month = (year, month + 1) if month < 12 else (year + 1, 1)
-
-
 def overview_page(overview: Overview, profile: str) -> str:
     """The page, for the keys of a profile."""
+    now = overview.now
     shown = first_domains(overview.statuses, _MOST_KEYS)
-    scale = _Scale(shown, overview.now)
-    return render_page(
-        "overview.html",
-        overview=overview,
-        profile=profile,
-        name_of=readable,
-        week=_event_rows(overview.week, overview.now),
-        month=_event_rows(overview.month, overview.now),
-        week_length=WEEK,
-        month_length=MONTH,
-        rows=[_row(status, scale, overview.now) for status in shown],
-        left_out=len(overview.statuses) - len(shown),
-        today=scale.x(overview.now),
-        ticks=[*scale.ticks()],
-        phases=[phase.name for phase in PHASES],
-        width=_WIDTH,
-        most=max((band.keys for band in overview.ages), default=0) or 1,
+    scale = Scale(shown, now, _PAST, _FUTURE, least=MONTH)
+
+    def x(time: datetime) -> float:
+        return round(scale.share(time) * _WIDTH, 1)
+
+    def event_rows(events: Sequence[Event]) -> Sequence[Row]:
+        days = [(str(at.date()) if at >= now else "overdue", what, key) for at, what, key in events]
+        return rows_of_events(days, _MOST_DAYS)
+
+    ticks = []  # the first days of months
+    year, month = scale.first.year, scale.first.month
+    while (time := datetime(year, month, 1, tzinfo=UTC)) <= scale.last:
+        if time >= scale.first:
+            ticks.append({"x": x(time), "label": f"{time:%Y-%m}"})
+        year, month = (year, month + 1) if month < 12 else (year + 1, 1)
+    return (
+        environment(__package__)
+        .get_template("overview.html")
+        .render(
+            overview=overview,
+            profile=profile,
+            name_of=readable,
+            week=event_rows(overview.week),
+            month=event_rows(overview.month),
+            week_length=WEEK,
+            month_length=MONTH,
+            rows=[
+                {
+                    "domain": readable(status.sign_domain),
+                    "selector": status.selector or "",
+                    "is_urgent": bool(status.urgency),
+                    "bars": [
+                        {
+                            "phase": phase,
+                            "x": x(begin),
+                            "width": max(round(x(end) - x(begin), 1), 2.0),
+                        }
+                        for phase, begin, end in spans_of(status, now)
+                    ],
+                }
+                for status in shown
+            ],
+            left_out=len(overview.statuses) - len(shown),
+            today=x(now),
+            ticks=ticks,
+            phases=[*PHASES],
+            width=_WIDTH,
+            most=max((band.keys for band in overview.ages), default=0) or 1,
+        )
     )
-
-
-def _event_rows(events: Sequence[Event], now: datetime) -> list[dict[str, object]]:
-    """A row for each day and kind of event; for each kind alone if those are many."""
-    by_day = grouped(
-        ((str(at.date()) if at >= now else "overdue", what), key) for at, what, key in events
-    )
-    rows = [(day, what, keys) for (day, what), keys in by_day.items()]
-    if len(rows) > _MOST_DAYS:
-        firsts = {what: day for day, what in reversed(by_day)}
-        kinds = grouped((event.what, event.key) for event in events)
-        rows = [(f"from {firsts[what]}", what, keys) for what, keys in kinds.items()]
-    return [{"day": day, "what": what, "of": keys} for day, what, keys in rows]
-
-
-def _row(status: KeyStatus, scale: _Scale, now: datetime) -> dict[str, object]:
-    """A key in the timeline; `x` and `width` are in units of the picture."""
-    bars = []
-    for phase, begin, end in spans_of(status, now):
-        x = scale.x(begin)
-        width = max(round(scale.x(end) - x, 1), 2.0)
-        bars.append({"phase": phase.name, "x": x, "width": width})
-    return {
-        "domain": readable(status.sign_domain),
-        "selector": status.selector or "",
-        "is_urgent": bool(status.urgency),
-        "bars": bars,
-    }

@@ -10,16 +10,12 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-def render_page(template: str, **values: object) -> str:
-    """The page that `template` makes of `values`; text in them is escaped.
-
-    The page fetches nothing and runs no script: its security policy forbids both.
-    """
-    return environment(__package__).get_template(template).render(values)
-
-
 def environment(package: str) -> Environment:
-    """The templates of `package`; a page extends our base.html, which has the looks of all."""
+    """The templates of `package`; a page extends our base.html, which has the looks of all.
+
+    Text in them is escaped. A page fetches nothing and runs no script: its security policy forbids
+    both.
+    """
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
 
     templates = Environment(

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from dkimctl.render.html.page import environment, render_page
+from dkimctl.render.html.page import environment
 
 
 class _Page(HTMLParser):
@@ -37,7 +37,7 @@ def test_what_would_reorder_text_is_written_out(render):
 
 
 def test_a_page_may_fetch_nothing_and_run_no_script():
-    page = _Page(render_page("base.html"))
+    page = _Page(environment("dkimctl.render.html").get_template("base.html").render())
     policies = [
         each["content"]
         for tag, each in page.elements
