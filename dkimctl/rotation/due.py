@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.dkim import record_fault
 from dkimctl.dns.verdicts import Check, Urgency, Verdict, urgency_of
@@ -99,14 +99,10 @@ class Report(NamedTuple):
         yield from (error.exit_code for error in self.errors)
 
 
-class OpenLedger(Protocol):
-    def __call__(self, *, for_writing: bool) -> Ledger: ...
-
-
 class Tools(NamedTuple):
     """The ledger, the service and DNS, as the caller reaches them."""
 
-    open_ledger: OpenLedger
+    open_ledger: Callable[..., Ledger]  # takes `for_writing`
     lock_account: Callable[[], AbstractContextManager[None]]  # of the account's registrations
     connect: Callable[[], Send]  # returns what sends a batch
     limits: Limits
@@ -136,13 +132,18 @@ class Refreshed(NamedTuple):
     error: DkimctlError | None = None  # what ended it early, if anything
 
 
-class DnsChanges(NamedTuple):
-    """What became of records; a key in none of these is at its target as it should be."""
+class DnsChange(NamedTuple):
+    """What became of a record that is not at its target as it should be, or that has none.
 
-    changed: frozenset[RegistrationKey] = frozenset()  # written, or in a dry run to be written
-    blocked: Mapping[RegistrationKey, str] = {}  # with the reason
-    failed: Mapping[RegistrationKey, DkimctlError] = {}  # not read or not written
-    uncovered: frozenset[RegistrationKey] = frozenset()  # in no zone of any target
+    DUE: it was written, or in a dry run it is to be written.
+    """
+
+    state: State
+    reason: str = ""
+    error: DkimctlError | None = None
+
+
+DnsChanges = Mapping[RegistrationKey, DnsChange]
 
 
 class Removal(NamedTuple):
@@ -164,35 +165,29 @@ def publication_tasks(
 ) -> Iterator[Task]:
     """A task for each record that was changed, or is not published."""
 
-    def task_of(one: Registration) -> Task | None:
-        check = checks.get(one.key)
-        if one.key in changes.changed:
-            if policy.is_dry:
-                return Task(Step.PUBLISH, State.DUE, one)
-            if one.key in published:
-                return Task(Step.PUBLISH, State.DONE, one)
-            return Task(Step.PUBLISH, State.WAITING, one, f"written; {_described(check)}")
-        if error := changes.failed.get(one.key):
-            # Also if DNS has it: the next change would fail, too.
-            return Task(Step.PUBLISH, State.FAILED, one, error.message, error=error)
-        if one.key in published:
-            return None
-        if reason := changes.blocked.get(one.key):
-            return Task(Step.PUBLISH, State.BLOCKED, one, reason)
-        return None if check is None else _unchanged(Step.PUBLISH, one, changes, check)
-
     lead = policy.rotation.lead
-    for registration in registrations:
-        task, key = task_of(registration), registration.key
-        if task is None:
+    for one in registrations:
+        key, check, change = one.key, checks.get(one.key), changes.get(one.key)
+        if change is not None and change.state is State.DUE:
+            task = Task(Step.PUBLISH, State.WAITING, one, f"written; {_described(check)}")
+            if policy.is_dry:
+                task = Task(Step.PUBLISH, State.DUE, one)
+            elif key in published:
+                task = Task(Step.PUBLISH, State.DONE, one)
+        elif key in published and (change is None or change.state is not State.FAILED):
+            # Where the change failed, the next would fail, too.
             continue
-        check, urgency = checks.get(key), Urgency.NONE
+        elif task_left := _task_left(Step.PUBLISH, one, change, check):
+            task = task_left
+        else:
+            continue
+        urgency = Urgency.NONE
         if check is not None and check.finding.verdict is not Verdict.NO_ANSWER:
             urgency = urgency_of(check, now, warning_time(lead))
         elif key not in published:
             # What DNS has is not known: the last look that told it counts, if there was any.
             history = histories.get(key, KeyHistory())
-            urgency = urgency_of_start(registration, history, now, lead)
+            urgency = urgency_of_start(one, history, now, lead)
         yield task._replace(urgency=urgency, check=check)
 
 
@@ -215,17 +210,13 @@ def removal_tasks(
     grace, lead = policy.rotation.grace, policy.rotation.lead
     due = {one.registration.key: one.took_over + grace for one in removals}
     for one in left:
-        if policy.is_dry and one.key in changes.changed:
+        change = changes.get(one.key)
+        if policy.is_dry and change is not None and change.state is State.DUE:
             yield Task(Step.REMOVE, State.DUE, one)
             continue
-        if error := changes.failed.get(one.key):
-            yield Task(Step.REMOVE, State.FAILED, one, error.message, error=error)
+        task, since = _task_left(Step.REMOVE, one, change, checks.get(one.key)), due[one.key]
+        if task is None:
             continue
-        if reason := changes.blocked.get(one.key):
-            yield Task(Step.REMOVE, State.BLOCKED, one, reason)
-            continue
-        task = _unchanged(Step.REMOVE, one, changes, checks[one.key])
-        since = due[one.key]
         # Where DNS gave no answer, nobody knows whether it is there.
         if task.state is State.WAITING and task.error is None and now > since + lead:
             reason = f"{task.reason}; to be removed since {since:%Y-%m-%d}"
@@ -233,13 +224,19 @@ def removal_tasks(
         yield task
 
 
-def _unchanged(step: Step, one: Registration, changes: DnsChanges, check: Check) -> Task:
-    """The task of a record that no target could change, or that servers do not have yet."""
+def _task_left(
+    step: Step, one: Registration, change: DnsChange | None, check: Check | None
+) -> Task | None:
+    """The task of a record that could not be changed, or that servers do not have yet."""
+    state = State.WAITING if change is None else change.state
+    if change is not None and state in (State.FAILED, State.BLOCKED):
+        return Task(step, state, one, change.reason, error=change.error)
+    if check is None:
+        return None
     seen = _described(check) if step is Step.PUBLISH else f"DNS now: {check.finding.verdict}"
     if check.finding.verdict is Verdict.NO_ANSWER:
         return Task(step, State.WAITING, one, seen, error=ServiceError(seen))
-    state = State.BY_HAND if one.key in changes.uncovered else State.WAITING
-    return Task(step, state, one, seen)
+    return Task(step, State.BY_HAND if state is State.BY_HAND else State.WAITING, one, seen)
 
 
 def _described(check: Check | None) -> str:

@@ -9,7 +9,7 @@ done, and each looks before it acts, so a run may be killed anywhere.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
@@ -35,6 +35,7 @@ from dkimctl.registration import outcomes
 from dkimctl.registration.engine import RegistrationRun
 from dkimctl.registration.preflight import Planner
 from dkimctl.rotation.due import (
+    DnsChange,
     DnsChanges,
     Refreshed,
     Removal,
@@ -189,11 +190,15 @@ class RotationRun:
             for one in known.values()
         ]
         sent = _send(specs, ledger, self._tools, now, refresh=True)
-        refused = {}
+        refused = {}  # by key, why the older one has to stay
         for result in sent.results:
-            key = result.registration.key
-            if reason := _why_not_confirmed(result, known[key]):
-                refused[key] = reason
+            answer, outcome = result.registration, result.outcome
+            if outcome not in USABLE:
+                refused[answer.key] = f"{outcome}: {result.reason}"
+            elif answer.enable is False:
+                refused[answer.key] = "it is disabled at the service"
+            elif answer.code != "409" or answer.record != known[answer.key].record:
+                refused[answer.key] = "the service has another key for it now"
         return Refreshed(frozenset(known.keys() - refused.keys()), refused, sent.error)
 
     def _work_on_dns(self, refreshed: Refreshed) -> None:
@@ -212,7 +217,7 @@ class RotationRun:
         looks = None
         try:
             with self._recording() as looks:
-                checks = self._look(sound, changes.changed, looks)
+                checks = self._look(sound, changes, looks)
         except ServiceError as error:
             looks = None
             self._errors.append(error)
@@ -231,12 +236,12 @@ class RotationRun:
         """Remove these records, as far as targets cover them, and prove that they are gone."""
         if not removals:
             return
-        keys = [with_key_len(one.registration) for one in removals]
+        tools, keys = self._tools, [with_key_len(one.registration) for one in removals]
         sound = [one for one in keys if not record_fault(one)]
         try:
             with self._recording() as looks:
                 changes = _change_dns(sound, targets, remove=True, is_dry=self._policy.is_dry)
-                checks = self._look(sound, changes.changed, looks, expect_absent=True)
+                checks = self._look(sound, changes, looks, expect_absent=True)
         except ServiceError as error:
             self._errors.append(error)
             self._unknown.add(Step.REMOVE)
@@ -244,42 +249,39 @@ class RotationRun:
         absent = _with_verdict(looks, Verdict.MISSING)
         self._tasks += unusable(Step.REMOVE, keys)
         left = [one for one in sound if one.key not in absent]
-        now = self._tools.clock()
-        self._tasks += removal_tasks(removals, left, changes, checks, self._policy, now)
+        self._tasks += removal_tasks(removals, left, changes, checks, self._policy, tools.clock())
         gone = [one for one in removals if one.registration.key in absent]
         if not gone:
             return
-        is_closed = not self._policy.is_dry and self._close(gone)
-        state = State.DONE if is_closed else State.DUE
+        state = State.DUE
+        if not self._policy.is_dry:
+            # Close the entries; the selectors stay in the ledger, and are never used again.
+            try:
+                with tools.lock_account(), tools.open_ledger(for_writing=True) as ledger:
+                    ledger.check()
+                    ledger.retire({one.registration: one.successor.selector for one in gone})
+                state = State.DONE
+            except LedgerError as error:
+                self._errors.append(error)
         for one in gone:
             reason = f"replaced by {one.successor.selector}"
             self._tasks.append(Task(Step.REMOVE, state, one.registration, reason))
 
-    def _close(self, gone: Sequence[Removal]) -> bool:
-        """Close the entries; the selectors stay in the ledger, and are never used again."""
-        try:
-            with self._tools.lock_account(), self._tools.open_ledger(for_writing=True) as ledger:
-                ledger.check()
-                ledger.retire({one.registration: one.successor.selector for one in gone})
-        except LedgerError as error:
-            self._errors.append(error)
-            return False
-        return True
-
     def _look(
         self,
         registrations: Sequence[Registration],
-        changed: Collection[RegistrationKey],
+        changes: DnsChanges,
         looks: Looks,
         *,
         expect_absent: bool = False,
     ) -> dict[RegistrationKey, Check]:
         """The last check of each record; `looks` gets what is certain.
 
-        Records that were `changed` just now are checked until all servers have that, for as long as
+        Records that were changed just now are checked until all servers have that, for as long as
         the policy says; in a dry run, nothing was changed. Raises ServiceError without a resolver.
         """
         checks: dict[RegistrationKey, Check] = {}
+        changed = {key for key, change in changes.items() if change.state is State.DUE}
         waited_for = [one for one in registrations if one.key in changed]
         others = [one for one in registrations if one.key not in changed]
         longest = 0.0 if self._policy.is_dry else self._policy.wait
@@ -389,39 +391,31 @@ def _replaces(spec: DomainSpec) -> str:
     return f"replaces {spec.replaces}, signs from {spec.start_date}"
 
 
-def _why_not_confirmed(result: Result, known: Registration) -> str:
-    """Why an old key has to stay; or ""."""
-    answer = result.registration
-    if result.outcome not in USABLE:
-        return f"{result.outcome}: {result.reason}"
-    if answer.enable is False:
-        return "it is disabled at the service"
-    if answer.code != "409" or answer.record != known.record:
-        return "the service has another key for it now"
-    return ""
-
-
 def _change_dns(
     registrations: Sequence[Registration], targets: Targets, *, remove: bool, is_dry: bool
 ) -> DnsChanges:
     """Publish the records of these registrations, or `remove` them, where a target covers them."""
     if not registrations:
-        return DnsChanges()
+        return {}
     if isinstance(targets, DkimctlError):
-        return DnsChanges(failed={one.key: targets for one in registrations})
+        failed = DnsChange(State.FAILED, targets.message, targets)
+        return {one.key: failed for one in registrations}
     plan = make_plan(registrations, targets, remove=remove)
-    failed = {one.key: zone.error for zone in plan.zones if zone.error for one in zone.unread}
-    changed = {one.registration.key for zone in plan.zones for one in zone.to_apply}
+    changes = {one.key: DnsChange(State.BY_HAND) for one in plan.uncovered}
+    for one in plan.changes:
+        if one.action is Action.BLOCKED:
+            changes[one.registration.key] = DnsChange(State.BLOCKED, one.reason)
+    for zone in plan.zones:
+        if (error := zone.error) is not None:
+            failed = DnsChange(State.FAILED, error.message, error)
+            changes |= {one.key: failed for one in zone.unread}
+        changes |= {one.registration.key: DnsChange(State.DUE) for one in zone.to_apply}
+
+    def note(applied: Applied) -> None:
+        if (error := applied.error) is not None:
+            key = applied.change.registration.key
+            changes[key] = DnsChange(State.FAILED, error.message, error)
+
     if not is_dry:
-
-        def note(applied: Applied) -> None:
-            if applied.error is not None:
-                failed[applied.change.registration.key] = applied.error
-
         apply_plan(plan, note)
-        changed -= failed.keys()
-    blocked = {
-        one.registration.key: one.reason for one in plan.changes if one.action is Action.BLOCKED
-    }
-    uncovered = frozenset(one.key for one in plan.uncovered)
-    return DnsChanges(frozenset(changed), blocked, failed, uncovered)
+    return changes
