@@ -124,11 +124,7 @@ _QueryPlan: TypeAlias = tuple[Question, Zone | NoAnswer]
 
 
 class Checker:
-    """Asks the servers that `source` finds. `expect_absent`: the records should be gone.
-
-    `finish` is called with each check when it is done, and returns the check to emit. Not for use
-    within an event loop.
-    """
+    """Asks the servers that `source` finds; `finish` makes of each check the one to emit."""
 
     def __init__(
         self,
@@ -213,10 +209,7 @@ class Checker:
             return question, error
 
     async def _check(self, registration: Registration, plan: _QueryPlan) -> tuple[Check, bool]:
-        """What DNS has for a registration, whose record is sound (dkim.record_fault).
-
-        And whether the resolver should be able to validate the record (DNSSEC).
-        """
+        """What DNS has, and whether the resolver should be able to validate the record (DNSSEC)."""
         record = _record(registration)
         check = Check(
             registration.sign_domain, registration.selector or "", record.fqdn,

@@ -47,10 +47,7 @@ _log = logging.getLogger("dkimctl.dns")
 
 
 class Question(NamedTuple):
-    """The question section of a message (name, type and class), and the record type again.
-
-    `flags` has header flags for the query: AUTHENTIC and CHECKING_DISABLED, or neither.
-    """
+    """The question section of a message, its record type, and header flags (AUTHENTIC ...)."""
 
     section: bytes
     rdtype: int
@@ -125,10 +122,7 @@ def encode(message_id: int, question: Question, *, recursion: bool, edns: bool =
 
 
 def decode(wire: bytes, question: Question) -> Answer | None:
-    """The answer in a message; None if the message does not answer this question.
-
-    Raises TruncatedAnswer.
-    """
+    """The answer in a message; None if it does not answer the question. Raises TruncatedAnswer."""
     if len(wire) < _HEADER.size:
         return None
     _, flags, questions, answers, authority, _ = _HEADER.unpack_from(wire)
@@ -299,16 +293,14 @@ class QueryLog:
     def __init__(self, server: Address) -> None:
         self._server = server
 
-    @property
-    def is_on(self) -> bool:
-        return _log.isEnabledFor(logging.INFO)
-
     def answered(
         self, transport: str, question: Question, answer: Answer | None, started: float
     ) -> None:
         """`answer` is None if it was truncated; `started`: when it was asked (time.monotonic)."""
+        if not _log.isEnabledFor(logging.INFO):
+            return
         text = "truncated"
-        if answer is not None and self.is_on:
+        if answer is not None:
             # The RCODE, flags as dig writes them, and the records in short.
             flags = " aa" * answer.is_authoritative + " ad" * answer.is_validated
             text = f"{rcode_text(answer.rcode)}{flags}, {_content(answer, question)}"
@@ -319,24 +311,21 @@ class QueryLog:
         self._write(transport, question, ": ".join(filter(None, ("no answer", why))), started)
 
     def _write(self, transport: str, question: Question, text: str, started: float) -> None:
-        if self.is_on:
-            elapsed = (time.monotonic() - started) * 1000
-            _log.info("%s %s: %s: %s, %.0f ms", self._server, transport, question, text, elapsed)
+        elapsed = (time.monotonic() - started) * 1000
+        _log.info("%s %s: %s: %s, %.0f ms", self._server, transport, question, text, elapsed)
 
 
 def _content(answer: Answer, question: Question) -> str:
     if answer.delegated:
         return f"referral to {answer.delegated}"
-    if question.rdtype == TXT:
-        data = [quoted(value.decode("utf-8", "surrogateescape")) for value in answer.values]
-    else:
+    texts = [value.decode("utf-8", "surrogateescape") for value in answer.values]
+    if question.rdtype != TXT:
         rrsets = answer.message.answer if answer.message else ()
-        data = [
-            quoted(str(one)) for rrset in rrsets if rrset.rdtype == question.rdtype for one in rrset
-        ]
+        texts = [str(one) for rrset in rrsets if rrset.rdtype == question.rdtype for one in rrset]
+    data = [quoted(text) for text in texts]
     parts = [f"alias of {answer.alias}"] if answer.alias else []
     if data:
         parts.append(f"{len(data)} records: {few(data)}" if len(data) > 1 else data[0])
-    if not parts:
+    elif not parts:
         parts.append("no record" + (f", zone {answer.zone}" if answer.zone else ""))
     return ", ".join(parts)

@@ -47,15 +47,11 @@ class NoRoute(NoAnswer):
 
 
 class NameServer(NamedTuple):
-    """A name server of one zone; zones may share the responder.
-
-    `label` is shown to people; `hosts` are the names that the zone has for it. `responder` is a
-    NoAnswer if its address is not known.
-    """
+    """A name server of a zone, by the names (`hosts`) that the zone has for it."""
 
     label: str
     hosts: frozenset[str]
-    responder: Server | RecursiveResolver | NoAnswer
+    responder: Server | RecursiveResolver | NoAnswer  # or why its address is not known
 
 
 class Server:
@@ -252,11 +248,7 @@ class Server:
         return answer, to_edns
 
     async def _try_udp(self, question: Question, *, edns: bool) -> tuple[Answer | None, bool]:
-        """Send it several times, each followed by a wait. Raises OSError, such as TimeoutError.
-
-        The last time is without EDNS, which some servers and firewalls drop (RFC 6891 section
-        6.2.2).
-        """
+        """Send it several times, each followed by a wait. Raises OSError, such as TimeoutError."""
         import dns.asyncbackend
         import dns.asyncquery
         import dns.exception
@@ -272,6 +264,7 @@ class Server:
         waits = self._timeouts.udp
         async with await opening as channel:
             for number, wait in enumerate(waits, 1):
+                # The last is without EDNS, which some servers and firewalls drop (RFC 6891, 6.2.2).
                 with_edns = edns and (number < len(waits) or number == 1)
                 query = encode(message_id, question, recursion=self._recursion, edns=with_edns)
                 try:
@@ -324,10 +317,7 @@ def system_nameservers() -> list[Address]:
 
 
 class RecursiveResolver:
-    """Asks several resolvers, each if the one before gave no useful answer.
-
-    They may validate their answers with DNSSEC (RFC 4035 section 3.2).
-    """
+    """Asks several resolvers, which may validate with DNSSEC, until one gives a useful answer."""
 
     def __init__(self, nameservers: Sequence[Address], max_in_flight: int) -> None:
         self._servers = [
@@ -397,10 +387,7 @@ async def _ask_validated(server: Server, question: Question) -> Answer:
 
 
 async def _is_signed(server: Server, name: dns.name.Name, rdtype: int) -> bool:
-    """Whether the resolver has validated that the records of a name have to be signed.
-
-    The closest zone above that it can validate tells so, with a DS record for the way down.
-    """
+    """Whether the records of a name have to be signed, by the closest zone that validates."""
     import dns.name
 
     is_record = rdtype == messages.TXT  # not the apex of a zone

@@ -124,10 +124,7 @@ async def ask(
 async def ask_zone(
     source: Source, zone: Zone, question: Question
 ) -> tuple[Zone, list[ServerResponse]]:
-    """The zone, or one below that a server refers to, and the response of each of its servers.
-
-    Raises NoAnswer if the servers of that zone are not known.
-    """
+    """The zone, or one below that it refers to, and what its servers respond. Raises NoAnswer."""
     responses = await gather(_ask(server, question) for server in zone.servers)
     for _ in range(_MAX_DELEGATIONS):
         delegated = (one.answer.delegated for one in responses if one.answer is not None)
@@ -243,10 +240,7 @@ class AliasTarget(NamedTuple):
 async def follow_aliases(
     source: Source, responses: Sequence[ServerResponse], record: DnsRecord
 ) -> dict[NameServer, AliasTarget]:
-    """Where the alias (CNAME record) leads that a server has at the name of a record.
-
-    Servers with the same alias share its target.
-    """
+    """Where the alias (CNAME record) leads that a server has at the name of a record."""
     # The target; and the server, if only that one is asked about it.
     aliases = {
         server: (answer.alias, server if source.is_given else None)

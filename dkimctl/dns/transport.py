@@ -118,8 +118,7 @@ class Burst:
         except TruncatedAnswer:
             self.truncated += 1
         del self._waiting[message_id]
-        if self._log.is_on:
-            self._log.answered("UDP", question, answer, started)
+        self._log.answered("UDP", question, answer, started)
         if answer is not None and answer.rcode in self._refusals:
             self.refused += 1
         elif answer is not None:
@@ -172,10 +171,7 @@ async def exchange(streams: Streams, wire: bytes, timeout: float) -> bytes:
 
 
 class Pipeline:
-    """Asks over few TCP connections, answered in any order (RFC 7766 section 6.2.1.1).
-
-    `connect` opens a connection; `timeout` is the longest wait for the next answer, in seconds.
-    """
+    """Asks over few TCP connections, answered in any order (RFC 7766 section 6.2.1.1)."""
 
     def __init__(
         self,
@@ -290,7 +286,6 @@ class Pipeline:
                 raise UnreadableAnswer("it cannot be read", question)
             del waiting[message_id]
             self.responses[question] = Response(answer, wire)
-            if self._log.is_on:
-                self._log.answered("TCP", question, answer, sent)
+            self._log.answered("TCP", question, answer, sent)
         del received[:start]
         return len(waiting) < count

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import dns.rdataclass
 import dns.rdatatype
@@ -38,10 +38,7 @@ class NotSigned(NotTrusted):
 
 
 class SignatureRefused(Exception):
-    """The server says what is wrong with our signature: BADKEY, BADSIG, BADTIME, or another error.
-
-    `server_time` is its clock, in seconds since the epoch, if it tells.
-    """
+    """The server says what is wrong with our signature: BADKEY, BADSIG, BADTIME, or another."""
 
     def __init__(self, error: int, server_time: int | None) -> None:
         super().__init__(str(error))
@@ -85,40 +82,30 @@ class Signer:
             if or_refusal and rcode == REFUSED:
                 return wire
             raise NotSigned(rcode)
-        if error := int.from_bytes(found.error):
-            has_time = len(found.other) == _TIME_OCTETS
-            raise SignatureRefused(error, int.from_bytes(found.other) if has_time else None)
-        plain = found.original_id + _recounted(wire[: found.start], -1)[2:]
-        end = found.signed_at + found.error + _sized(found.other)
+        start, signed_at, mac, original_id, error, other = found
+        if number := int.from_bytes(error):
+            has_time = len(other) == _TIME_OCTETS
+            raise SignatureRefused(number, int.from_bytes(other) if has_time else None)
+        plain = original_id + _recounted(wire[:start], -1)[2:]
+        end = signed_at + error + _sized(other)
         context = self._context()
         context.update(b"".join((_sized(request_mac), plain, self._variables, end)))
         try:
-            context.verify(found.mac)
+            context.verify(mac)
         except dns.tsig.BadSignature:
             raise NotTrusted("the signature of its answer is wrong") from None
-        high, low, fudge = _TIME.unpack(found.signed_at)
+        high, low, fudge = _TIME.unpack(signed_at)
         if (difference := abs((high << 32 | low) - int(time.time()))) > fudge:
             raise NotTrusted(f"the time of its answer differs by {difference} s from ours")
         return plain
 
 
-class _Tsig(NamedTuple):
-    """The TSIG record of a message, which starts at `start`."""
-
-    start: int
-    signed_at: bytes
-    mac: bytes
-    original_id: bytes
-    error: bytes
-    other: bytes
-
-
-def _find_tsig(wire: bytes, name_size: int) -> _Tsig | None:
+def _find_tsig(wire: bytes, name_size: int) -> tuple[int, bytes, bytes, bytes, bytes, bytes] | None:
     """The TSIG record, which is the last one of a message (section 5.1); None without one.
 
-    It is looked for from the end. At a wrong place, the signature is wrong.
+    Where it starts, its time, MAC, original ID, error and other data.
     """
-    head = wire.rfind(_HEAD)
+    head = wire.rfind(_HEAD)  # at a wrong place, the signature is wrong
     start = head - (2 if wire[head - 2 : head - 1] >= _POINTER else name_size)
     at = head + len(_HEAD) + 2
     if start < 0 or at + int.from_bytes(wire[at - 2 : at]) != len(wire) or wire[10:12] == bytes(2):
@@ -131,7 +118,7 @@ def _find_tsig(wire: bytes, name_size: int) -> _Tsig | None:
     original_id, error, other = wire[end : end + 2], wire[end + 2 : end + 4], wire[end + 6 :]
     if len(wire) < end + 6 or int.from_bytes(wire[end + 4 : end + 6]) != len(other):
         return None
-    return _Tsig(start, wire[at - _TIME.size : at], mac, original_id, error, other)
+    return start, wire[at - _TIME.size : at], mac, original_id, error, other
 
 
 def _sized(data: bytes) -> bytes:

@@ -50,14 +50,11 @@ class Urgency(StrEnum):
 
 
 class Finding(NamedTuple):
-    """A verdict; `reason` explains a bad one.
-
-    `seen` are those of servers that disagree, or of which some have no answer.
-    """
+    """A verdict, and the reason of a bad one."""
 
     verdict: Verdict
     reason: str = ""
-    seen: frozenset[Verdict] = frozenset()
+    seen: frozenset[Verdict] = frozenset()  # of servers that disagree, or do not all answer
 
 
 class ServerFinding(NamedTuple):

@@ -26,11 +26,7 @@ _ALTERNATIVE = "name your zones with --zone"
 
 
 def find_zones(names: Iterable[str], nameservers: Sequence[Address]) -> dict[str, str]:
-    """The zone of each name, without trailing dot.
-
-    Raises ServiceError if DNS gives no answer, UsageError that lists the names without a zone
-    below a top-level domain.
-    """
+    """The zone of each name. Raises ServiceError without an answer, UsageError without a zone."""
     unique = list(dict.fromkeys(names))
 
     async def find_all() -> list[str | None]:
@@ -66,10 +62,7 @@ def find_zones(names: Iterable[str], nameservers: Sequence[Address]) -> dict[str
 
 
 async def find_zone(name: str, resolver: RecursiveResolver) -> str | None:
-    """The closest name, at or above `name`, that has an SOA record.
-
-    None if that is the root or a top-level domain. Raises NoAnswer.
-    """
+    """The closest name with an SOA record; None if that is a top-level domain. Raises NoAnswer."""
     import dns.name
 
     if len(dns.name.from_text(name)) <= _TOP_LABELS:  # as the target of an alias
@@ -125,10 +118,7 @@ _Delegation = Mapping[str, Sequence[str]]
 
 
 class ZoneServers:
-    """Finds the authoritative servers of zones, and caches what it found.
-
-    `make_server` makes one for an address; zones that share an address share the server.
-    """
+    """Finds the authoritative servers of zones, one for each address, and caches what it found."""
 
     def __init__(self, resolver: RecursiveResolver, make_server: Callable[[str], Server]) -> None:
         self._resolver = resolver
@@ -177,8 +167,7 @@ class ZoneServers:
         return Zone(name, servers, unknown, answer.is_validated, answer.bogus)
 
     def _name_servers(self, own: _Addresses, delegated: _Addresses) -> Iterator[NameServer]:
-        """A server for each host whose addresses are not known; and the server at each address,
-        under the names of all its hosts."""
+        """A server for each host whose addresses are not known, and the server at each address."""
 
         def side(hosts: Iterable[str], *, is_own: bool) -> str:
             if not is_own:

@@ -70,10 +70,7 @@ class Message:
 
 
 def read_message(data: bytes, file: str) -> Message:
-    """The mail in `data`, with any line ends; the first line may be that of an mbox file.
-
-    Raises UsageError, which names the file, if it is no mail.
-    """
+    """The mail in `data`, with any line ends, also from an mbox file. Raises UsageError."""
     lines = data.removeprefix(codecs.BOM_UTF8)
     if b"\n" not in lines:  # as old Macs ended lines; else a bare CR is part of the text
         lines = lines.replace(b"\r", b"\n")
@@ -123,18 +120,14 @@ def from_domains(message: Message) -> list[str]:
 
 
 class Signature(NamedTuple):
-    """A signature as it is written. `fault`: why it cannot be valid, or "".
-
-    `sign_domain` is in A-labels and lower case where it is a domain name, else as it is written,
-    like `selector` and `algorithm`.
-    """
+    """A signature as it is written, but with a domain name in A-labels and lower case."""
 
     field: Field
     sign_domain: str
     selector: str
     algorithm: str
     tags: Mapping[str, str]
-    fault: str
+    fault: str  # why it cannot be valid, or ""
 
     @property
     def record_name(self) -> str:

@@ -224,10 +224,7 @@ def _judge_by(message: Message, signature: Signature, value: str) -> Judgement:
 
 
 def read_key(value: str, signature: Signature) -> Key:
-    """The key in a TXT value. Raises KeyRecordError: why it cannot verify the signature.
-
-    Its text completes "the key record …" (RFC 6376 section 6.1.2).
-    """
+    """The key in a TXT value. Raises KeyRecordError, whose text completes "the key record …"."""
     if len(value) > _MAX_VALUE:
         raise KeyRecordError(f"has {len(value):,} characters, more than {_MAX_VALUE:,}")
     try:

@@ -39,10 +39,7 @@ class NameState(NamedTuple):
 
 
 class Change(NamedTuple):
-    """The change at the name of a registration's record, from `before` to `value`.
-
-    `value` is the TXT value to publish, None to remove all TXT records there; `ttl` is in seconds.
-    """
+    """The change at the name of a record; `value` is None to remove all TXT records there."""
 
     registration: Registration
     record: DnsRecord
@@ -89,10 +86,7 @@ def changed_error(change: Change) -> DkimctlError:
 
 
 class Access(NamedTuple):
-    """Whether a zone can be read and written; None: not tried, or only a change would tell.
-
-    `reason` says why not, or not known; `hint` what to do about it.
-    """
+    """Whether a zone can be read and written, and why not; None: only a change would tell."""
 
     readable: bool | None
     writable: bool | None
@@ -112,10 +106,7 @@ class Target(Protocol):
     ttl: int
 
     def find_zones(self, names: Sequence[str]) -> Mapping[str, str | None]:
-        """The zone of the target that each name is in; None: in none of its zones.
-
-        Raises DkimctlError.
-        """
+        """The zone of the target that each name is in, or None. Raises DkimctlError."""
 
     def read(self, zone: str, names: Sequence[str]) -> Mapping[str, NameState]:
         """What the target has at each name. Raises DkimctlError."""
@@ -128,10 +119,7 @@ class Target(Protocol):
         """
 
     def check_access(self, zone: str, names: Sequence[str]) -> Access:
-        """Whether the TXT records at these names can be read and written; changes nothing.
-
-        May raise DkimctlError if they cannot be read.
-        """
+        """Whether the TXT records there can be read and written. May raise DkimctlError."""
 
 
 class ConfiguredTarget(NamedTuple):

@@ -34,11 +34,7 @@ _SEE_LOG = "the server's log says why"
 
 
 class UpdateTimeouts(NamedTuple):
-    """The longest waits, in seconds.
-
-    To connect, for the next answer, for that to an update, and until a change that was accepted
-    can be read.
-    """
+    """The longest waits, in seconds; `change`: until a change that was accepted can be read."""
 
     connect: float = 5.0
     answer: float = 10.0
@@ -99,10 +95,7 @@ class UpdateServer:
         return known | pipeline.responses
 
     def update(self, message: bytes, zone: str) -> int:
-        """Send an update of a zone; returns the RCODE of the answer.
-
-        Raises DkimctlError if it was not made, UnknownResult if it was sent without a good answer.
-        """
+        """The RCODE of the answer to an update. Raises DkimctlError if it was not made."""
         self._prefetched = {}
         wire, mac = self.signer.sign(message) if self.signer else (message, b"")
 
@@ -125,10 +118,7 @@ class UpdateServer:
         return answer[3] & 0x0F
 
     async def _connect(self) -> Streams:
-        """Tries all addresses of its name, first the one that answered last.
-
-        Raises ServiceError.
-        """
+        """Tries all addresses of its name, first the latest that answered. Raises ServiceError."""
         try:
             found = socket.getaddrinfo(*self._address, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
@@ -178,10 +168,7 @@ class UpdateServer:
         return kind(f"the DNS server {self._address} {what} ({rcode_text(rcode)})", hint=hint)
 
     def not_made(self, zone: str, *, is_visible: bool) -> DkimctlError:
-        """For a change that was accepted, and that the server does not have.
-
-        `is_visible`: it has others of the same update.
-        """
+        """For a change that was accepted, and that is not there; others of it may be visible."""
         start = f"the DNS server {self._address} accepted a change of the zone {printable(zone)}"
         if not is_visible:
             return ServiceError(

@@ -66,10 +66,7 @@ class OctodnsTarget:
             return _states(self._read_zone(provider, zone, names), zone, names)
 
     def apply(self, zone: str, changes: Sequence[Change]) -> Iterator[Applied]:
-        """See Target. The provider gets all changes at once.
-
-        octoDNS has no prerequisites: what is there is compared just before.
-        """
+        """See Target. octoDNS has no prerequisites: what is there is compared just before."""
         fitting: list[Change] = []
         for change in changes:
             value = change.value or ""
@@ -348,23 +345,20 @@ def make_rewriting_plan(_provider: Any, existing: Any, changes: Sequence[Change]
 
 def _require_ours(planned: Sequence[Any], wanted: Mapping[str, Change]) -> None:
     """Raise unless each change is planned once as it is wanted, and nothing else is."""
+    by_hand = "nothing was changed; publish by hand: see `dkimctl show-dns`"
     seen = set()
     for one in planned:
         name = _name(one.record)
         change = wanted.get(name)
         if change is None or one.record._type != "TXT" or name in seen:
-            raise ServiceError(
-                f"the provider would also change {one.record._type} at {printable(name)}",
-                hint="nothing was changed; publish by hand: see `dkimctl show-dns`",
-            )
+            would = f"also change {one.record._type} at {printable(name)}"
+            raise ServiceError(f"the provider would {would}", hint=by_hand)
         seen.add(name)
         if sorted(_values(one.existing)) != sorted(change.before.values):
             raise changed_error(change)
         if _values(one.new) != (() if change.value is None else (change.value,)):
-            raise ServiceError(
-                f"the provider would publish another value at {printable(name)}",
-                hint="nothing was changed; publish by hand: see `dkimctl show-dns`",
-            )
+            would = f"publish another value at {printable(name)}"
+            raise ServiceError(f"the provider would {would}", hint=by_hand)
     if missing := sorted(wanted.keys() - seen):
         raise ServiceError(
             f"the provider plans no change of TXT at {printable(few(missing))}",

@@ -322,10 +322,7 @@ def _ask(
 
 
 class _Rule(NamedTuple):
-    """A way in which the config file gives zones to a target; no glob: all its zones.
-
-    `named` is the zone that it names.
-    """
+    """A way in which the config file gives zones to a target: by name, by glob, or all of them."""
 
     target: Target
     named: str = ""

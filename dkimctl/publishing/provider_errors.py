@@ -47,10 +47,7 @@ class Failures:
         self, doing: str, work: Callable[[], Any], names: Collection[str] = (), *,
         is_opening: bool = False,
     ) -> Any:  # fmt: skip
-        """Let a provider work on `names`. Raises DnsRefused, ServiceError.
-
-        `is_opening`: it is made, which can already connect; what it does not take is a UsageError.
-        """
+        """Let a provider work on `names`, or open it. Raises DkimctlError in place of its own."""
         error: DkimctlError
         try:
             return work()
@@ -129,12 +126,10 @@ def http_status(failure: Exception) -> int | None:
 
 
 def _without_names(text: str, names: Collection[str]) -> str:
-    """`text` without `names`, and without those above and below them: they can have any word.
-
-    Some providers name a record without its zone.
-    """
+    """`text` without `names`, and without those above and below them: they can have any word."""
     pairs = [(name.lower(), parent) for name in names for parent in parents(name)]
     above = {parent for _, parent in pairs}
+    # Some providers name a record without its zone.
     relative = {name.removesuffix(f".{parent}") for name, parent in pairs}
     known = {name for name in above | relative if "." in name}
     return _DOMAIN_NAME.sub(

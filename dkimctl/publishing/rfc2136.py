@@ -61,7 +61,7 @@ class Rfc2136Target:
     def find_zones(self, names: Sequence[str]) -> Mapping[str, str | None]:
         """See Target. A delegated name is in the zone that delegates it.
 
-        A zone that the server cannot load is found, too: it answers Rcode.SERVFAIL below its apex.
+        A zone that the server cannot load is found, too: it answers SERVFAIL below its apex.
         """
         asked = {make_txt_question(name): name.lower() for name in names}
         # A negative answer names the zone as well; and the same questions are asked to read.
@@ -293,10 +293,7 @@ class _Updater:
         yield from applied
 
     def _confirm(self, changes: Sequence[Change]) -> Iterator[Applied]:
-        """Find out whether the changes that were accepted are made.
-
-        Waits for those that are not, since a server may forward an update.
-        """
+        """Find out whether accepted changes are made, and wait: a server may forward an update."""
         deadline = time.monotonic() + self._server.timeouts.change
         left = changes
         try:
@@ -331,10 +328,7 @@ class _Part(NamedTuple):
 
 
 def _make_part(change: Change) -> _Part:
-    """The change, if the name still has what it had before it was planned.
-
-    To create: no TXT records and no CNAME; else exactly the TXT records that were read.
-    """
+    """The change, if the name still has exactly the TXT records, and no CNAME, that were read."""
     name = plain_name(change.record.fqdn)
     if change.action is Action.CREATE:
         prerequisites = [_record(name, TXT, _NONE), _record(name, messages.CNAME, _NONE)]
@@ -349,10 +343,7 @@ def _make_part(change: Change) -> _Part:
 
 
 def _make_update(zone: str, prerequisites: Sequence[bytes], updates: Sequence[bytes]) -> bytes:
-    """The message; all of it is done, or nothing.
-
-    By hand: for 10,000 records with their prerequisites, dnspython takes 0.9 s, this 0.1 s.
-    """
+    """All of it is done, or nothing. For 10,000 records, dnspython takes 0.9 s, this 0.1 s."""
     header = _HEADER.pack(messages.random_id(), _UPDATE, 1, len(prerequisites), len(updates), 0)
     return b"".join((header, plain_name(zone), _SOA_IN, *prerequisites, *updates))
 

@@ -21,11 +21,7 @@ _MADE_UP = "dkimctl-access-check._domainkey"  # a name to try in a zone without 
 def open_targets(
     config: Config, profile: str, secrets: ReferencedSecrets
 ) -> list[ConfiguredTarget]:
-    """The targets that this profile may use, in the order of the config file.
-
-    Nothing is read or connected before a target is used; then a key or secret that is missing is a
-    UsageError or CredentialsError.
-    """
+    """The targets of this profile, in the order of the config file, each opened when it is used."""
 
     def rfc2136(entry: DnsTarget) -> Target:
         from dkimctl.publishing.rfc2136 import Rfc2136Target
@@ -87,11 +83,7 @@ class DeferredTarget:
 
 
 class ZoneAccess(NamedTuple):
-    """The access to a zone with this number of registered `names`.
-
-    `error`: why it could not be found or read. `zone` is "" if it is not known, or if there is no
-    name to try.
-    """
+    """The access to a zone with this number of registered names; `zone` is "" if not known."""
 
     target: str
     zone: str

@@ -45,10 +45,7 @@ def _escaped(char: str) -> str:
 
 
 def character_strings(value: str) -> list[bytes]:
-    """`value` as the character-strings of a TXT record, at least one; non-ASCII text is UTF-8.
-
-    A verifier concatenates them (RFC 6376 section 3.6.2.2).
-    """
+    """The character-strings of a TXT record, which verifiers join (RFC 6376 section 3.6.2.2)."""
     data = utf8(value)
     return [data[at : at + MAX_STRING] for at in range(0, len(data), MAX_STRING)] or [b""]
 
