@@ -138,10 +138,6 @@ class Signature(NamedTuple):
         """The names of the fields in h=, in lower case."""
         return [name.strip().lower() for name in self.tags.get("h", "").split(":")]
 
-    @property
-    def has_relaxed_body(self) -> bool:
-        return self.tags.get("c", "").endswith("/relaxed")
-
 
 def read_signature(field: Field, now: float) -> Signature:
     """The signature in a DKIM-Signature field; `now` is in seconds since 1970."""

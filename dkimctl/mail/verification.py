@@ -44,13 +44,6 @@ _MAX_VALUE = 8_192  # characters
 _BODY_DIFFERS = "body hash mismatch"  # what dkimpy's message begins with
 
 
-class Sources(NamedTuple):
-    """Where keys are looked up, as a receiver does; and where registered keys are checked."""
-
-    receiver: Source
-    check: Source
-
-
 def require_dkimpy() -> None:
     """Raise UsageError without dkimpy."""
     try:
@@ -65,12 +58,14 @@ def require_dkimpy() -> None:
 def verify_mail(
     message: Message,
     file: str,
-    sources: Sources,
+    receiver: Source,
+    checked_at: Source,
     read_known: Callable[[Collection[str]], Mapping[RegistrationKey, KnownKey]],
     now: float,
 ) -> MailReport:
     """Verify at most MAX_SIGNATURES signatures, those of registered domains first.
 
+    Keys are looked up at `receiver`, and registered ones `checked_at` the other source.
     `read_known` gives what the ledger has of the keys of some domains; `now` is in seconds since
     1970. Not for use within an event loop.
     """
@@ -82,12 +77,12 @@ def verify_mail(
     signatures.sort(key=lambda one: one.sign_domain not in domains)
     chosen, rest = signatures[:MAX_SIGNATURES], signatures[MAX_SIGNATURES:]
     names = [one.record_name for one in chosen if not one.fault]
-    lookups = asyncio.run(_look_up_keys(names, sources.receiver))
+    lookups = asyncio.run(_look_up_keys(names, receiver))
     # What check-dns finds for the registered keys.
     keys = [key_of(one.sign_domain, one.selector) for one in chosen]
     registered = [known[key].registration for key in dict.fromkeys(keys) if key in known]
     sound = [one for one in registered if one is not None and not record_fault(one)]
-    with Checker(sources.check) as checker:
+    with Checker(checked_at) as checker:
         in_dns = {check.key: check.finding for check in checker.check(sound)}
     checked = []
     for one, key in zip(chosen, keys, strict=True):
@@ -204,7 +199,8 @@ def _judge_by(message: Message, signature: Signature, value: str) -> Judgement:
     names = {name.encode("utf-8", "surrogateescape") for name in signature.signed_names}
     fields = [one for one in message.fields if one is signature.field or one.key in names]
     verifier.headers = [[field.name, field.value] for field in fields]
-    verifier.body = message.squeezed_body if signature.has_relaxed_body else message.body
+    is_relaxed = signature.tags.get("c", "").endswith("/relaxed")
+    verifier.body = message.squeezed_body if is_relaxed else message.body
     signatures = [one for one in fields if one.key == signature.field.key]
     at = next(number for number, one in enumerate(signatures) if one is signature.field)
     try:

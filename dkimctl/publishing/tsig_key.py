@@ -34,6 +34,7 @@ _DEFAULT_ALGORITHM = "hmac-sha256"  # of nsupdate and knsupdate
 _MAX_SECRET = 1024  # characters; those of an hmac-sha512 have 88
 
 _WRITE_ONE = "write one key, as `tsig-keygen NAME` (BIND) or `keymgr -t NAME` (Knot DNS) does"
+_NOT_ONE = "it does not contain exactly one key"
 _ONE_LINE = r"(?:([^:\s]*):)?([^:\s]+):([^:\s]*)"
 _KNOT = r"(?m)^key:"
 _TOKENS = r"""(?xs)
@@ -151,7 +152,7 @@ def _knot_key(data: bytes) -> TsigKey:
         reason = f"line {error.problems[0].line}: it is not as Knot DNS writes a key"
         raise UsageError(reason, hint=_WRITE_ONE) from None
     if len(keys) != 1:
-        raise _not_one()
+        raise UsageError(_NOT_ONE, hint=_WRITE_ONE)
     if set(keys[0]) != {"id", "algorithm", "secret"}:
         raise UsageError(
             "a key has a name, an algorithm and a secret, and nothing else", hint=_WRITE_ONE
@@ -167,9 +168,5 @@ def _bind_key(text: str) -> TsigKey:
             if set(fields) == {"algorithm", "secret"}:
                 return _key(name, fields["algorithm"], fields["secret"])
     if tokens.count("key") > 1:
-        raise _not_one()
+        raise UsageError(_NOT_ONE, hint=_WRITE_ONE)
     raise UsageError("it is not as BIND or Knot DNS writes a key", hint=_WRITE_ONE)
-
-
-def _not_one() -> UsageError:
-    return UsageError("it does not contain exactly one key", hint=_WRITE_ONE)

@@ -24,8 +24,8 @@ from dkimctl.render.renderer import render_all
 
 if TYPE_CHECKING:
     from dkimctl.cli.session import Session
+    from dkimctl.dns.queries import Source
     from dkimctl.ledger.ledger import Ledger
-    from dkimctl.mail.verification import Sources
 
 app = App()
 _MAX_BYTES = 50 << 20
@@ -70,7 +70,8 @@ def verify(
     require_dkimpy()
     if output is not None:
         require_writable(output)
-    sources = _open_sources(server or (), resolver=resolver)
+    check = open_source([*(server or ())], resolver)
+    sources = check if check.is_given else open_source(resolver=True), check
     ledger = _open_ledger(session)
     reports, codes = [], []
     for file in mails:
@@ -82,13 +83,6 @@ def verify(
             session.reporter.error(error)
             codes.append(error.exit_code)
     return worst_check([*codes, show_reports(session, reports, fmt, output)])
-
-
-def _open_sources(servers: Collection[str], *, resolver: bool) -> Sources:
-    from dkimctl.mail.verification import Sources
-
-    check = open_source([*servers], resolver)
-    return Sources(check if check.is_given else open_source(resolver=True), check)
 
 
 def _open_ledger(session: Session) -> Ledger | None:
@@ -103,7 +97,9 @@ def _open_ledger(session: Session) -> Ledger | None:
         return None
 
 
-def _verify(session: Session, file: str, sources: Sources, ledger: Ledger | None) -> MailReport:
+def _verify(
+    session: Session, file: str, sources: tuple[Source, Source], ledger: Ledger | None
+) -> MailReport:
     from dkimctl.input_files import read_bytes
     from dkimctl.mail.verification import verify_mail
 
@@ -122,7 +118,7 @@ def _verify(session: Session, file: str, sources: Sources, ledger: Ledger | None
             for status, registration in read_domain_keys(ledger, domains, settings, now)
         }
 
-    return verify_mail(message, name, sources, read_known, time.time())
+    return verify_mail(message, name, *sources, read_known, time.time())
 
 
 def show_reports(

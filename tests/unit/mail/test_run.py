@@ -15,7 +15,7 @@ from dkimctl.dns.nameserver import NameServer
 from dkimctl.dns.zones import Zone
 from dkimctl.errors import UsageError
 from dkimctl.mail.message import KnownKey, read_message
-from dkimctl.mail.verification import MAX_SIGNATURES, Sources, verify_mail
+from dkimctl.mail.verification import MAX_SIGNATURES, verify_mail
 from dkimctl.models.registration import DnsRecord, Registration
 
 
@@ -63,7 +63,7 @@ def verify(data: bytes, dns: FakeDns, *registrations: Registration):
         return {key: one for key, one in keys.items() if key.sign_domain in domains}
 
     message = read_message(data, "mail.eml")
-    return verify_mail(message, "mail.eml", Sources(dns, dns), read_known, time.time())
+    return verify_mail(message, "mail.eml", dns, dns, read_known, time.time())
 
 
 def at(selector: str, domain: str = DOMAIN) -> str:
