@@ -20,11 +20,6 @@ SPECS = [
 ]
 
 
-def connect(url: str, *, timeout: float = 2, proxy: str | None = None) -> Client:
-    http = HttpClient.over_network(timeout=timeout, proxy=proxy)
-    return Client(auth_url=url, base_url=url, http=http)
-
-
 @pytest.fixture(scope="module")
 def http():
     """One for all tests: loading the certificates takes most of a test's time."""
@@ -68,7 +63,7 @@ class TestIssueToken:
         assert scheme == "Basic"
         assert base64.b64decode(encoded).decode() == "my-client:sécret:with colon"
 
-    @pytest.mark.interface("2.1", "access_token")
+    @pytest.mark.interface("2.1", "access_token", "other-fields")
     @pytest.mark.interface("4.1", "success")
     @pytest.mark.interface("7.1", "200")
     def test_the_response_gives_token_and_expiry(self, client, answering, api_fixture):
@@ -77,12 +72,13 @@ class TestIssueToken:
         expected = json.loads(api_fixture("token.json"))
         assert token.access_token.reveal() == expected["access_token"]
         assert token.expires_at == 1_000_000 + expected["expires_in"]
+        answering(200, {"access_token": "abc", "scope": ["x"], "expires_in": 60})
+        assert client.issue_token("id", Secret("s")).expires_at == 1_000_060
 
     @pytest.mark.interface("2.1", "other-fields")
     @pytest.mark.interface("8", "token-lifetime")
     @pytest.mark.parametrize(
-        "lifetime",
-        ["null", "0", "-1", "-1e308", '"600"', "true", "[]", "3601", "1e308", "9" * 400],
+        "lifetime", ["null", "0", "-1", "-1e308", '"600"', "true", "[]", "3601", "1e308", "9" * 400]
     )
     def test_without_a_valid_lifetime_a_token_lasts_one_hour(self, client, answering, lifetime):
         answering(200, f'{{"access_token": "abc", "expires_in": {lifetime}}}'.encode())
@@ -94,29 +90,17 @@ class TestIssueToken:
         with pytest.raises(errors.NotProcessed, match="larger than 1 MiB"):
             client.issue_token("id", Secret("s"))
 
-    @pytest.mark.interface("2.1", "other-fields")
-    @pytest.mark.interface("4.1", "success")
-    def test_unknown_fields_are_ignored(self, client, answering):
-        answering(200, {"access_token": "abc", "scope": ["x"], "expires_in": 60})
-        assert client.issue_token("id", Secret("s")).expires_at == 1_000_060
-
-    @pytest.mark.interface("2.2", "error")
+    @pytest.mark.interface("2.2", "error", "invalid_client")
+    @pytest.mark.interface("3.2", "deleted")
     @pytest.mark.interface("7.1", "invalid_client")
     @pytest.mark.parametrize("status", [400, 405])
-    def test_a_refusal_is_an_authentication_error(self, client, answering, api_fixture, status):
+    def test_a_refusal_says_what_may_be_wrong(self, client, answering, api_fixture, status):
         answering(status, api_fixture("invalid-client.json"))
         with pytest.raises(errors.AuthenticationError, match="invalid_client") as caught:
             client.issue_token("id", Secret("topsecret"))
         assert "topsecret" not in repr(caught.value) + caught.value.hint
-
-    @pytest.mark.interface("2.2", "invalid_client")
-    @pytest.mark.interface("3.2", "deleted")
-    def test_a_deleted_client_or_wrong_secret_is_named(self, client, answering, api_fixture):
-        answering(400, api_fixture("invalid-client.json"))
-        with pytest.raises(errors.AuthenticationError) as caught:
-            client.issue_token("id", Secret("s"))
-        assert "deleted" in caught.value.hint
-        assert "secret is wrong" in caught.value.hint
+        assert status != 400 or "deleted" in caught.value.hint
+        assert status != 400 or "secret is wrong" in caught.value.hint
 
     @pytest.mark.interface("4.1", "bad-request")
     @pytest.mark.parametrize(
@@ -263,22 +247,18 @@ class TestRegister:
         assert [item.record is None for item in items] == [False, True, True, True]
         assert [item.key_len for item in items] == [1024, None, None, None]
 
-    @pytest.mark.interface("2.4", "code", "setting_values")
+    @pytest.mark.interface("2.4", "code", "setting_values", "selector")
     def test_fields_may_be_absent_or_null(self, client, answering):
-        answering(200, {"items": [{"result": {"code": 201}, "sign_domain": "Example.com.",
-                                   "selector": None, "setting_values": None}]})  # fmt: skip
-        (item,) = client.register(TOKEN, SPECS).items
+        values = {"fqdn": "k1._domainkey.example.com.", "type": "TXT", "value": "x"}
+        answering(200, {"items": [
+            {"result": {"code": 201}, "sign_domain": "Example.com.", "selector": None,
+             "setting_values": None},
+            {"result": {"code": "201"}, "sign_domain": "example.com", "setting_values": values},
+        ]})  # fmt: skip
+        item, named = client.register(TOKEN, SPECS).items
         assert (item.sign_domain, item.selector, item.code) == ("example.com", None, "201")
         assert item.record is None
-
-    @pytest.mark.interface("2.4", "selector")
-    def test_a_missing_selector_is_read_from_the_fqdn(self, client, answering):
-        values = {"fqdn": "k1._domainkey.example.com.", "type": "TXT", "value": "x"}
-        answering(200, {"items": [{"result": {"code": "201"}, "sign_domain": "example.com",
-                                   "setting_values": values}]})  # fmt: skip
-        (item,) = client.register(TOKEN, SPECS).items
-        assert item.selector == "k1"
-        assert item.record.fqdn == "k1._domainkey.example.com"
+        assert (named.selector, named.record.fqdn) == ("k1", "k1._domainkey.example.com")
 
     @pytest.mark.interface("2.4", "result")
     def test_a_malformed_field_affects_one_item_and_is_named_by_its_path(self, client, answering):
@@ -292,17 +272,14 @@ class TestRegister:
         for fault, path in zip(reply.faults, paths, strict=True):
             assert f"`{path}`" in fault
 
-    @pytest.mark.interface("2.4", "count")
+    @pytest.mark.interface("2.4", "count", "total")
     @pytest.mark.interface("4.2", "counts")
-    def test_count_and_total_are_not_needed(self, client, answering):
+    def test_count_and_total_are_not_needed_but_more_results_are_a_fault(self, client, answering):
         item = {"result": {"code": "201"}, "sign_domain": "example.com"}
         for counts in ({"count": 9, "total": 1}, {}):
             answering(200, {"items": [item], **counts})
             reply = client.register(TOKEN, SPECS)
             assert (len(reply.items), reply.faults) == (1, ())
-
-    @pytest.mark.interface("2.4", "total")
-    def test_more_results_than_returned_is_a_fault(self, client, answering):
         answering(200, {"items": [], "count": 0, "total": 3})
         assert "3 results" in client.register(TOKEN, SPECS).faults[0]
 
@@ -329,20 +306,17 @@ class TestRegister:
         assert ("temporarily disabled" in caught.value.hint) == (status == 403)
         assert TOKEN.reveal() not in caught.value.hint + str(caught.value)
 
+    @pytest.mark.interface("4.2", "bad-request")
     @pytest.mark.interface("7.3", "400")
     @pytest.mark.parametrize("status", [400, 413])
-    def test_a_batch_can_be_refused_as_a_whole(self, client, answering, status):
-        answering(status, {"message": "too many domains"})
-        with pytest.raises(errors.RequestRefused) as caught:
-            client.register(TOKEN, SPECS)
-        assert (caught.value.status, caught.value.detail) == (str(status), "too many domains")
-
-    @pytest.mark.interface("4.2", "bad-request")
-    def test_a_400_without_an_entry_refuses_the_whole_batch(self, client, answering, api_fixture):
-        answering(400, api_fixture("register-refused.json"))
-        with pytest.raises(errors.RequestRefused) as caught:
-            client.register(TOKEN, SPECS)
-        assert (caught.value.status, caught.value.detail) == ("400", "domains is empty.")
+    def test_a_batch_can_be_refused_as_a_whole(self, client, answering, api_fixture, status):
+        refused = api_fixture("register-refused.json")
+        bodies = {"too many domains": {"message": "too many domains"}, "domains is empty.": refused}
+        for detail, body in bodies.items():
+            answering(status, body)
+            with pytest.raises(errors.RequestRefused) as caught:
+                client.register(TOKEN, SPECS)
+            assert (caught.value.status, caught.value.detail) == (str(status), detail)
 
     @pytest.mark.interface("4.2", "error")
     @pytest.mark.interface("7.3", "500")
@@ -480,7 +454,8 @@ class TestTransport:
 
 def test_batches_share_a_connection(scripted_server, answering, api_fixture):
     answering(200, api_fixture("register-created.json"))
-    with connect(scripted_server.url) as client:
+    url = scripted_server.url
+    with Client(auth_url=url, base_url=url, http=HttpClient.over_network(timeout=2)) as client:
         for _ in range(3):
             client.register(TOKEN, SPECS)
     assert (len(scripted_server.requests), scripted_server.connections) == (3, 1)

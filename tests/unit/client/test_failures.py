@@ -62,60 +62,12 @@ def test_the_text_of_a_response_that_is_not_http_is_not_told():
     assert "reset" in failures.cut_off(URL, httpx.ReadError("connection reset")).message
 
 
-def test_a_tls_alert_in_answer_to_http_means_that_nothing_was_processed():
-    line = bytearray(b"\x15\x03\x01\x00\x02\x02F")
-    alert = httpx.RemoteProtocolError(f"illegal status line: {line}")
-    error = failures.cut_off("http://127.0.0.1:8443/oauth2/token", alert)
-    assert type(error) is NoService
-    assert error.message == "the server at http://127.0.0.1:8443 uses TLS"
-    assert error.hint == "write https:// in --auth-url"
-    assert type(failures.cut_off(URL, alert)) is MaybeProcessed
-    reset = failures.cut_off("http://127.0.0.1:8443/x", httpx.ReadError("reset"))
-    assert type(reset) is MaybeProcessed
-    assert "does the server use TLS?" in reset.message
-
-
-TOKEN_URL = "https://auth.example:8443/oauth2/token"
-
-
 def wrapped(cause: Exception, text: str = "it failed") -> httpx.ConnectError:
     """As the HTTP library raises it."""
     error = httpx.ConnectError(text)
     error.__cause__ = ValueError("of another library")
     error.__cause__.__context__ = cause
     return error
-
-
-def untrusted(code: int, text: str = "unsuitable purpose") -> ssl.SSLCertVerificationError:
-    error = ssl.SSLCertVerificationError(1, "certificate verify failed")
-    error.verify_code, error.verify_message = code, text
-    return error
-
-
-def not_tls(reason: str) -> ssl.SSLError:
-    error = ssl.SSLError(1, f"[SSL: {reason}]")
-    error.reason = reason
-    return error
-
-
-@pytest.mark.parametrize(
-    ("code", "what", "hint"),
-    [
-        (9, "is not valid yet", "clock"),
-        (10, "has expired", "renew it"),
-        (18, "is self-signed", "--ca-bundle FILE"),
-        (19, "is of a CA that this machine does not trust", "--ca-bundle FILE"),
-        (20, "is of a CA that this machine does not know", "--ca-bundle FILE"),
-        (62, "is for another host name", "check the host name in --base-url"),
-        (64, "is for another IP address", "check the host name in --base-url"),
-        (26, "is not valid: unsuitable purpose", "--ca-bundle"),
-    ],
-)
-def test_what_is_wrong_with_a_certificate(code, what, hint):
-    error = unreachable(URL, wrapped(untrusted(code)))
-    assert type(error) is NoService
-    assert error.message == f"cannot trust https://service.example: its certificate {what}"
-    assert hint in error.hint
 
 
 def test_a_certificate_that_is_not_trusted_is_not_tried_again():
@@ -125,16 +77,6 @@ def test_a_certificate_that_is_not_trusted_is_not_tried_again():
     assert "--ca-bundle" in error.hint
     refused = unreachable(URL, httpx.ConnectError("Connection refused"))
     assert type(refused) is NotProcessed
-
-
-@pytest.mark.parametrize("reason", ["WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"])
-def test_a_server_without_tls(reason):
-    error = unreachable(TOKEN_URL, wrapped(not_tls(reason)))
-    assert type(error) is NoService
-    assert error.message == "the server at https://auth.example:8443 does not use TLS"
-    assert error.hint.startswith("check the port in --auth-url")
-    here = unreachable("https://[::1]:8025/domain/dkim", wrapped(not_tls(reason)))
-    assert here.hint == "for this machine, write http://[::1]:8025 in --base-url"
 
 
 @pytest.mark.parametrize(

@@ -112,18 +112,7 @@ def test_plain_http_to_another_machine_is_refused(url, address, is_refused):
         assert transport.is_closed
 
 
-ODD_LOCATIONS = [
-    "about:blank",
-    "mailto:a@b",
-    "foo:bar",
-    "//[",
-    "http://x:99999/",
-    "/" + "x" * 65_000,
-    "/y",
-]
-
-
-@pytest.mark.parametrize("location", ODD_LOCATIONS)
+@pytest.mark.parametrize("location", ["mailto:a@b", "//[", "http://x:99999/", "/" + "x" * 65_000])
 def test_a_redirect_is_a_response_like_any_other(scripted_server, make_answer, location):
     scripted_server.answer = lambda request: make_answer(302, b"", {"Location": location})
     with http.HttpClient.over_network(timeout=2) as client:

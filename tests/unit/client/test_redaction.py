@@ -121,8 +121,7 @@ def test_a_short_secret_is_not_redacted_but_known():
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["aXRlbXM=", base64.b64encode(b"users:items").decode(), b"items".hex().upper(), "ITEMS"],
+    "text", ["aXRlbXM=", base64.b64encode(b"users:items").decode(), b"items".hex().upper(), "ITEMS"]
 )
 def test_a_short_secret_is_known_in_each_form(text):
     assert redacting("items").has_short_secret(f"quoted: {text}!")

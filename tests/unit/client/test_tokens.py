@@ -117,13 +117,6 @@ def test_without_a_secret_the_rejection_of_a_cached_token_is_raised():
     assert service.used == ["cached"]
 
 
-def test_without_a_secret_and_a_token_the_missing_secret_is_raised():
-    service = TokenService(NOW)
-    with pytest.raises(CredentialsError):
-        TokenProvider(issue=without_secret, clock=lambda: NOW).call(service.request)
-    assert service.used == []
-
-
 class TestManyThreads:
     """One thread renews, and the others share its token or its error."""
 
@@ -169,24 +162,6 @@ class TestManyThreads:
         calls = self.call_concurrently(provider, lambda token: "answer")
         assert all(isinstance(call.exception(), NotProcessed) for call in calls)
         assert len(issued) == 1
-
-
-@pytest.mark.parametrize("jump", [-3600, 3600])
-def test_a_clock_that_jumps_costs_at_most_one_token(jump):
-    clock = Clock(NOW)
-    service = TokenService(NOW)
-    provider = TokenProvider(
-        issue=lambda: service.issue()._replace(expires_at=clock.now + 3600, obtained_at=clock.now),
-        clock=clock,
-    )
-    provider.call(service.request)
-    clock.now += jump
-    for _ in range(3):
-        assert provider.call(service.request) == "answer"
-    assert service.issued == 2
-    service.rejected = ("new2",)  # expired by the service's own clock
-    assert provider.call(service.request) == "answer"
-    assert service.issued == 3
 
 
 def test_a_token_is_renewed_after_an_hour_although_the_clock_stands_still():

@@ -54,13 +54,9 @@ def test_more_results_than_were_returned_are_reported(total, faults):
 
 @pytest.mark.parametrize(
     ("fqdn", "selector"),
-    [
-        ("S1._DomainKey.Example.com", "S1"),
-        ("a.b._domainkey.example.com", "a.b"),
-        ("_domainkey.example.com", None),
-        ("s1._domainkey.example.net", None),
-    ],
-)
+    [("S1._DomainKey.Example.com", "S1"), ("a.b._domainkey.example.com", "a.b"),
+     ("_domainkey.example.com", None), ("s1._domainkey.example.net", None)],
+)  # fmt: skip
 def test_a_selector_that_is_left_out_is_read_from_the_name(fqdn, selector):
     values = {"fqdn": fqdn, "type": "TXT", "value": "v"}
     assert read(selector=None, setting_values=values).selector == selector

@@ -60,16 +60,6 @@ def test_the_profile_is_named_by_flag_then_environment_then_config(
     assert resolve(flags=flags, environ=environ, config=config).name == expected
 
 
-def test_an_unknown_profile_lists_the_known_ones_and_how_to_create_it(refusal):
-    error = refusal(
-        flags={"profile": "prdo", "batch_size": 5},
-        config=Config(profiles={"prod": {}}),
-        logins={"agency": {}},
-    )
-    assert error.message == ("unknown profile prdo; known profiles: agency, default, prod, sandbox")
-    assert "dkimctl login --profile prdo" in error.hint
-
-
 @pytest.mark.parametrize(
     "sources",
     [

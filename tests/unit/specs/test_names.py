@@ -17,16 +17,11 @@ from dkimctl.specs.names import SelectorTemplate, parse_domain, parse_selector
 @pytest.mark.interface("2.3", "sign_domain")
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        ("Example.COM.", "example.com"),
-        ("Bücher.example", "xn--bcher-kva.example"),
-        ("XN--BCHER-KVA.example", "xn--bcher-kva.example"),
-        ("straße.example", "xn--strae-oqa.example"),
-        ("例え。テスト。", "xn--r8jz45g.xn--zckzah"),
-        ("r3---sn.example", "r3---sn.example"),
-        ("1.example", "1.example"),
-    ],
-)
+    [("Example.COM.", "example.com"), ("Bücher.example", "xn--bcher-kva.example"),
+     ("XN--BCHER-KVA.example", "xn--bcher-kva.example"),
+     ("straße.example", "xn--strae-oqa.example"), ("例え。テスト。", "xn--r8jz45g.xn--zckzah"),
+     ("r3---sn.example", "r3---sn.example"), ("1.example", "1.example")],
+)  # fmt: skip
 def test_signing_domains_become_a_labels(text, expected):
     assert parse_domain(text) == expected
 
@@ -34,31 +29,23 @@ def test_signing_domains_become_a_labels(text, expected):
 @pytest.mark.interface("2.3", "sign_domain")
 @pytest.mark.parametrize(
     ("text", "what"),
-    [
-        ("192.0.2.1", "is an IP address"),
-        ("[2001:db8::1]", "is an IP address"),
-        ("https://example.com", "is a URL"),
-        ("example.com/mail", "is a URL or a path"),
-        ("s1._domainkey.example.com", "is the name of a key record"),
-        ("example.com,example.net", "is not one domain name"),
-        ("sign_domain:example.com", "needs a colon and a space"),
-        ("\u201cexample.com\u201d", "contains quotation marks"),
-        ("a@example.com", "is an email address"),
-        ("*.example.com", "is a wildcard"),
-        ("localhost", "is a single label"),
-        ("a..example", "has an empty label"),
-        ("a" * 64 + ".example", "has a label of 64 octets"),
-        ("ü" * 60 + ".example", "is not a valid internationalized domain name"),
-        ("a." * 124 + "example", "is longer than 253 octets"),
-        ("_dmarc.example", "contains an underscore"),
-        ("a b.example", "contains a space"),
-        ("-a.example", "has a label with a hyphen at its start or end"),
-        ("a!.example", 'contains "!"'),
-        ("1.2.3", "ends in a number"),
-        ("xn--a.example", "is not a valid internationalized domain name"),
-        ("a\x1b.example", r'"a\x1b.example" contains'),
-    ],
-)
+    [("192.0.2.1", "is an IP address"), ("[2001:db8::1]", "is an IP address"),
+     ("https://example.com", "is a URL"), ("example.com/mail", "is a URL or a path"),
+     ("s1._domainkey.example.com", "is the name of a key record"),
+     ("example.com,example.net", "is not one domain name"),
+     ("sign_domain:example.com", "needs a colon and a space"),
+     ("\u201cexample.com\u201d", "contains quotation marks"),
+     ("a@example.com", "is an email address"), ("*.example.com", "is a wildcard"),
+     ("localhost", "is a single label"), ("a..example", "has an empty label"),
+     ("a" * 64 + ".example", "has a label of 64 octets"),
+     ("ü" * 60 + ".example", "is not a valid internationalized domain name"),
+     ("a." * 124 + "example", "is longer than 253 octets"),
+     ("_dmarc.example", "contains an underscore"), ("a b.example", "contains a space"),
+     ("-a.example", "has a label with a hyphen at its start or end"),
+     ("a!.example", 'contains "!"'), ("1.2.3", "ends in a number"),
+     ("xn--a.example", "is not a valid internationalized domain name"),
+     ("a\x1b.example", r'"a\x1b.example" contains')],
+)  # fmt: skip
 def test_other_signing_domains_are_refused_with_the_reason(text, what):
     with pytest.raises(UsageError) as caught:
         parse_domain(text)
@@ -111,16 +98,10 @@ NOW = datetime(2026, 11, 21, 15, 4, 5, tzinfo=UTC)
 
 @pytest.mark.parametrize(
     ("template", "selector"),
-    [
-        ("s%Y%m%d", "s20261121"),
-        ("s%y%m", "s2611"),
-        ("k%j-%H%M%S", "k325-150405"),
-        ("w%G.%V", "w2026.47"),
-        ("s{domain}", "sa379a6f6"),
-        ("s%Y-{domain}", "s2026-a379a6f6"),
-        ("mail", "mail"),
-    ],
-)
+    [("s%Y%m%d", "s20261121"), ("s%y%m", "s2611"), ("k%j-%H%M%S", "k325-150405"),
+     ("w%G.%V", "w2026.47"), ("s{domain}", "sa379a6f6"), ("s%Y-{domain}", "s2026-a379a6f6"),
+     ("mail", "mail")],
+)  # fmt: skip
 def test_selector_from_template(template, selector):
     spec = DomainSpec("example.com", key_len=2048)
     assert SelectorTemplate(template, NOW).assign(spec) == spec._replace(selector=selector)
@@ -128,19 +109,10 @@ def test_selector_from_template(template, selector):
 
 @pytest.mark.parametrize(
     ("template", "what"),
-    [
-        ("s%", '"%"'),
-        ("s%A", "%A"),
-        ("s%%", "%%"),
-        ("s{sign_domain}", "brace"),
-        ("", "empty"),
-        ("s_%Y", "_"),
-        ("a..b", "empty label"),
-        ("x" * 64, "64 octets"),
-        ("s%Y\n", "\\x0a"),
-        ("s._domainkey", "_domainkey"),
-    ],
-)
+    [("s%", '"%"'), ("s%A", "%A"), ("s%%", "%%"), ("s{sign_domain}", "brace"), ("", "empty"),
+     ("s_%Y", "_"), ("a..b", "empty label"), ("x" * 64, "64 octets"), ("s%Y\n", "\\x0a"),
+     ("s._domainkey", "_domainkey")],
+)  # fmt: skip
 def test_invalid_templates_are_refused_with_the_reason(template, what):
     with pytest.raises(UsageError) as caught:
         SelectorTemplate(template, NOW)

@@ -21,14 +21,15 @@ FIXTURES = ROOT / "tests" / "fixtures" / "specs"
 
 
 # Each malformed file, with the line and column of every problem in it.
-MALFORMED = {
-    "empty": [(1, 1)],
-    "comments-only": [(1, 1)],
-    "null-document": [(1, 1)],
-    "not-a-list": [(1, 1)],
+AT_THE_START = (
+    "empty", "comments-only", "null-document", "not-a-list", "utf-16", "directive", "no-domains",
+    "csv", "csv-semicolons", "csv-tabs", "csv-without-header", "csv-one-column", "plain-list",
+    "plain-list-with-mark", "plain-list-utf-16", "saved-result", "saved-lines", "zone-file",
+    "html", "spreadsheet", "config", "email-addresses", "urls",
+)  # fmt: skip
+MALFORMED = {name: [(1, 1)] for name in AT_THE_START} | {
     "binary": [(2, 3)],
     "latin-1": [(2, 4)],
-    "utf-16": [(1, 1)],
     "utf-16-without-mark": [(1, 2)],
     "bad-byte-after-mark": [(1, 3)],
     "escape-character": [(1, 17)],
@@ -40,7 +41,6 @@ MALFORMED = {
     "billion-laughs": [(1, 1), (1, 4), (2, 1), (2, 4), (3, 10)],
     "tag": [(1, 3), (1, 3), (2, 16)],
     "merge-key": [(2, 3)],
-    "directive": [(1, 1)],
     "two-documents": [(2, 1)],
     "complex-key": [(1, 5)],
     "repeated-key": [(3, 3)],
@@ -57,7 +57,6 @@ MALFORMED = {
     "no-sign-domain": [(2, 3)],
     "null-entry": [(2, 2)],
     "null-values": [(2, 13), (3, 11), (4, 15), (5, 12), (6, 11)],
-    "no-domains": [(1, 1)],
     "key-len": [(2, 12), (4, 12), (6, 12), (8, 12)],
     "default": [(2, 12), (4, 12), (6, 12), (8, 12), (10, 12)],
     "enable": [(2, 11), (4, 11), (6, 11)],
@@ -70,27 +69,11 @@ MALFORMED = {
     "with-and-without-selector": [(2, 3), (4, 3)],
     "replaces": [(1, 3), (2, 3), (5, 13), (8, 13), (11, 12)],
     "json": [(2, 44)],
-    "csv": [(1, 1)],
-    "csv-semicolons": [(1, 1)],
-    "csv-tabs": [(1, 1)],
-    "csv-without-header": [(1, 1)],
-    "csv-one-column": [(1, 1)],
-    "plain-list": [(1, 1)],
-    "plain-list-with-mark": [(1, 1)],
-    "plain-list-utf-16": [(1, 1)],
-    "saved-result": [(1, 1)],
-    "saved-lines": [(1, 1)],
-    "zone-file": [(1, 1)],
-    "html": [(1, 1)],
-    "spreadsheet": [(1, 1)],
-    "config": [(1, 1)],
     "domain-as-key": [(1, 3), (1, 3)],
     "uneven-indentation": [(2, 2)],
     "equals-sign": [(1, 3)],
     "wildcard": [(2, 3)],
     "wildcard-quoted": [(1, 3)],
-    "email-addresses": [(1, 1)],
-    "urls": [(1, 1)],
     "no-space-after-colon": [(1, 3), (2, 3)],
     "typographic-quotes": [(1, 3)],
 }
@@ -394,25 +377,16 @@ class TestSeveralFiles:
 
 @pytest.mark.parametrize(
     ("name", "what"),
-    [
-        ("csv", "is a table (CSV)"),
-        ("csv-semicolons", "is a table (CSV)"),
-        ("csv-tabs", "is a table (CSV)"),
-        ("csv-without-header", "is a table (CSV)"),
-        ("csv-one-column", "is a table (CSV)"),
-        ("plain-list", "is a plain list of domains"),
-        ("plain-list-with-mark", "is a plain list of domains"),
-        ("plain-list-utf-16", "is in UTF-16"),
-        ("saved-result", "is output of dkimctl"),
-        ("saved-lines", "is output of dkimctl"),
-        ("zone-file", "is a zone file"),
-        ("html", "is an HTML or XML document"),
-        ("spreadsheet", "is binary"),
-        ("config", "is a config file"),
-        ("email-addresses", "is a list of email addresses"),
-        ("urls", "is a list of URLs"),
-    ],
-)
+    [("csv", "is a table (CSV)"), ("csv-semicolons", "is a table (CSV)"),
+     ("csv-tabs", "is a table (CSV)"), ("csv-without-header", "is a table (CSV)"),
+     ("csv-one-column", "is a table (CSV)"), ("plain-list", "is a plain list of domains"),
+     ("plain-list-with-mark", "is a plain list of domains"),
+     ("plain-list-utf-16", "is in UTF-16"), ("saved-result", "is output of dkimctl"),
+     ("saved-lines", "is output of dkimctl"), ("zone-file", "is a zone file"),
+     ("html", "is an HTML or XML document"), ("spreadsheet", "is binary"),
+     ("config", "is a config file"), ("email-addresses", "is a list of email addresses"),
+     ("urls", "is a list of URLs")],
+)  # fmt: skip
 def test_another_file_is_called_what_it_is(name, what):
     with pytest.raises(InputError) as caught:
         load_specs((FIXTURES / f"{name}.yaml").read_bytes(), "list.txt")

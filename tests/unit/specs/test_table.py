@@ -161,10 +161,7 @@ def test_unknown_columns_are_left_out_and_named():
             'sign_domain,value\na.example,"' + "x" * 131_073 + '"\n',
             ["2:11: a cell in quotes has no end, or a cell is longer than 131,072"],
         ),
-        (
-            "sign_domain\n" + "," * 1_048_577,
-            ["2:1: a row of more than 1,048,576 characters"],
-        ),
+        ("sign_domain\n" + "," * 1_048_577, ["2:1: a row of more than 1,048,576 characters"]),
         ("sign_domain" + "," * 256, ["1:268: more than 256 columns"]),
     ],
 )

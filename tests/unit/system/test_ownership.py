@@ -61,19 +61,11 @@ def test_what_another_user_owns_is_unsafe(home, give, name):
 
 @pytest.mark.parametrize(
     ("name", "mode", "is_safe"),
-    [
-        ("home", 0o755, True),
-        ("home", 0o757, False),
-        ("home", 0o1777, True),
-        ("home/state", 0o755, True),
-        ("home/state", 0o770, False),
-        ("home/state", 0o702, False),
-        ("home/state/ledger.db", 0o644, True),
-        ("home/state/ledger.db", 0o400, True),
-        ("home/state/ledger.db", 0o620, False),
-        ("home/state/ledger.db", 0o602, False),
-    ],
-)
+    [("home", 0o755, True), ("home", 0o757, False), ("home", 0o1777, True),
+     ("home/state", 0o755, True), ("home/state", 0o770, False), ("home/state", 0o702, False),
+     ("home/state/ledger.db", 0o644, True), ("home/state/ledger.db", 0o400, True),
+     ("home/state/ledger.db", 0o620, False), ("home/state/ledger.db", 0o602, False)],
+)  # fmt: skip
 def test_what_others_can_write_is_unsafe(home, name, mode, is_safe):
     path = home.parent / name
     path.chmod(mode)

@@ -69,17 +69,13 @@ def test_shown_address_is_parsed_back(ip, port):
 
 @pytest.mark.parametrize(
     ("text", "address"),
-    [
-        ("192.0.2.1:5353", Address("192.0.2.1", 5353)),
-        ("[2001:db8::1]:5353", Address("2001:db8::1", 5353)),
-        ("2001:db8::1", Address("2001:db8::1")),
-        ("ns1.example.com", Address("ns1.example.com")),
-        ("NS1.Example.COM.", Address("ns1.example.com")),
-        ("ns1.example.com.:5353", Address("ns1.example.com", 5353)),
-        ("localhost:5300", Address("localhost", 5300)),
-        ("knot_1", Address("knot_1")),
-    ],
-)
+    [("192.0.2.1:5353", Address("192.0.2.1", 5353)),
+     ("[2001:db8::1]:5353", Address("2001:db8::1", 5353)),
+     ("2001:db8::1", Address("2001:db8::1")), ("ns1.example.com", Address("ns1.example.com")),
+     ("NS1.Example.COM.", Address("ns1.example.com")),
+     ("ns1.example.com.:5353", Address("ns1.example.com", 5353)),
+     ("localhost:5300", Address("localhost", 5300)), ("knot_1", Address("knot_1"))],
+)  # fmt: skip
 def test_a_server_is_an_address_or_a_name(text, address):
     assert parse_server(text) == address
     assert parse_server(str(address)) == address

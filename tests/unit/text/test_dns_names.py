@@ -31,8 +31,7 @@ def test_the_longest_zone_that_contains_a_name_is_found(zones, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"),
-    [("A.b.Com", ["a.b.com", "b.com", "com"]), ("com", ["com"]), ("", [])],
+    ("name", "expected"), [("A.b.Com", ["a.b.com", "b.com", "com"]), ("com", ["com"]), ("", [])]
 )
 def test_a_name_and_those_above_it(name, expected):
     assert list(parents(name)) == expected
@@ -46,13 +45,9 @@ def test_a_pattern_is_told_from_a_name(pattern):
 
 @pytest.mark.parametrize(
     ("name", "shown"),
-    [
-        ("example.com", "example.com"),
-        ("xn--r8jz45g.jp", "例え.jp"),
-        ("mail.XN--MNCHEN-3YA.de", "mail.münchen.de"),
-        ("xn--fiqs8s", "中国"),
-    ],
-)
+    [("example.com", "example.com"), ("xn--r8jz45g.jp", "例え.jp"),
+     ("mail.XN--MNCHEN-3YA.de", "mail.münchen.de"), ("xn--fiqs8s", "中国")],
+)  # fmt: skip
 def test_an_internationalized_name_is_shown_in_its_own_script(name, shown):
     assert readable(name) == shown
 

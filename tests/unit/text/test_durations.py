@@ -36,15 +36,11 @@ def test_limits():
 
 @pytest.mark.parametrize(
     ("text", "longest", "hint"),
-    [
-        ("soon", 90 * DAY, "write 30s, 5m, 2h, 14d or 26w"),
-        ("1y", 90 * DAY, "the units are s, m (minutes), h, d and w (weeks)"),
-        ("2 weeks", 90 * DAY, "without a space"),
-        ("100d", 90 * DAY, "write at most 90d"),
-        ("3d", DAY, "write at most 24h"),
-        ("x", DAY, "write 30s, 5m or 24h"),
-    ],
-)
+    [("soon", 90 * DAY, "write 30s, 5m, 2h, 14d or 26w"),
+     ("1y", 90 * DAY, "the units are s, m (minutes), h, d and w (weeks)"),
+     ("2 weeks", 90 * DAY, "without a space"), ("100d", 90 * DAY, "write at most 90d"),
+     ("3d", DAY, "write at most 24h"), ("x", DAY, "write 30s, 5m or 24h")],
+)  # fmt: skip
 def test_the_hint_says_what_can_be_written(text, longest, hint):
     with pytest.raises(UsageError) as caught:
         parse_duration(text, longest=longest)

@@ -14,13 +14,6 @@ def test_nothing_is_lost(kinds, most):
     assert shown + Counter(dict(grouping.rest())) == Counter(kinds)
 
 
-def test_the_rest_is_in_the_order_of_the_first():
-    grouping = Grouping[str](0)
-    for kind in "bab":
-        grouping.shows(kind)
-    assert list(grouping.rest()) == [("b", 2), ("a", 1)]
-
-
 def test_messages_of_a_kind_differ_in_quoted_words_and_numbers():
     first = without_values('"a b.example" contains a space, on line 7')
     second = without_values('"c d.example" contains a space, on line 12')
