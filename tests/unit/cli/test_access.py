@@ -34,14 +34,10 @@ def test_a_table_says_yes_no_or_unknown(capsys):
 
 @pytest.mark.parametrize(
     ("zones", "expected"),
-    [
-        ([], 0),
-        ([GOOD, UNKNOWN, IDLE], 0),
-        ([GOOD, NOT_WRITABLE], 1),
-        ([ZoneAccess("ns.test", "", 1, Access(False, None), DnsRefused("no"))], 3),
-        ([ZoneAccess("ns.test", "", 1, Access(False, None), ServiceError("no"))], 4),
-    ],
-)
+    [([], 0), ([GOOD, UNKNOWN, IDLE], 0), ([GOOD, NOT_WRITABLE], 1),
+     ([ZoneAccess("ns.test", "", 1, Access(False, None), DnsRefused("no"))], 3),
+     ([ZoneAccess("ns.test", "", 1, Access(False, None), ServiceError("no"))], 4)],
+)  # fmt: skip
 def test_the_exit_code(zones, expected):
     assert access_status(AccessReport(zones, [])) == expected
 

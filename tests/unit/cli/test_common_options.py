@@ -99,26 +99,6 @@ def test_a_group_without_a_command_shows_its_help(told, line):
     assert out.split()[:2] == ["Usage:", "dkimctl"]
 
 
-def options_in(help_text: str) -> set[str]:
-    return set(re.findall(r"--[a-z-]+", help_text.partition("Examples")[0]))
-
-
-COMMON = {"--profile", "--sandbox", "--config", "--color", "--verbose", "--quiet", "--help"}
-LEDGER = {"--base-url", "--client-id"}
-
-
-@pytest.mark.parametrize(
-    ("command", "own"),
-    [("logout", {"--yes"}), ("ledger", set()), ("", {"--version"}),
-     ("ledger import", LEDGER), ("token", {"--proxy", "--auth-url", "--timeout"} | LEDGER)],
-)  # fmt: skip
-def test_help_shows_the_options_that_mean_something(told, command, own):
-    shown = options_in(told(f"{command} --help")[1])
-    assert shown >= COMMON | own
-    assert "--batch-size" not in shown
-    assert command == "token" or shown == COMMON | own
-
-
 @pytest.mark.parametrize("width", [80, 120, 200])
 @pytest.mark.parametrize("command", ["", "register", "status", "logout", "ledger", "serve"])
 def test_help_fits_the_terminal(told, monkeypatch, width, command):
@@ -145,15 +125,6 @@ def test_help_is_coloured_as_asked(told, monkeypatch, words, environment, option
     assert (status, err) == (0, "")
     assert ("\x1b[" in out) is coloured
     assert ("\x1b[1;36m" in out) is coloured
-
-
-@pytest.mark.parametrize("line", ["status", "regster", "--color always", "status --banana"])
-def test_errors_are_coloured_as_asked(told, line):
-    red = "\x1b[1;31merror:\x1b[0m"
-    line = "status --profile nope" if line in ("status", "--color always") else line
-    assert red in told(f"--color always {line}")[2]
-    assert "\x1b" not in told(f"--color never {line}")[2]
-    assert "\x1b" not in told(line)[2]
 
 
 def test_the_short_forms(told, tmp_path):

@@ -118,10 +118,19 @@ def silent_server():
         yield Address("127.0.0.1", sock.getsockname()[1])
 
 
+_EXAMPLE = "$TTL 60\n@ SOA ns root 1 3600 600 86400 60\n@ NS ns\nns A 127.0.0.1\n"
+_ROOT = _EXAMPLE.replace("ns", "ns.example.")
+
+
+@pytest.fixture
+def zone(tmp_path):
+    path = tmp_path / "example.zone"
+    path.write_text(_EXAMPLE)
+    return path
+
+
 @pytest.mark.slow
-def test_a_resolver_that_refuses_and_one_that_is_silent(tmp_path, needs_tool):
-    zone = tmp_path / "example.zone"
-    zone.write_text("$TTL 60\n@ SOA ns root 1 3600 600 86400 60\n@ NS ns\nns A 127.0.0.1\n")
+def test_a_resolver_that_refuses_and_one_that_is_silent(zone, tmp_path, needs_tool):
     with serving("named", zone, tmp_path, needs_tool) as server:
         [refused] = resolver_findings([Address("127.0.0.1", server.port)], "example.com")
     assert (refused.state, "REFUSED" in refused.message) == (State.WRONG, True)
@@ -131,23 +140,12 @@ def test_a_resolver_that_refuses_and_one_that_is_silent(tmp_path, needs_tool):
     assert silent.hint
 
 
-_ROOT = """
-$TTL 60
-@ SOA ns.example. root.example. 1 3600 600 86400 60
-@ NS ns.example.
-ns.example. A 127.0.0.1
-"""
-
-
 @pytest.mark.slow
-def test_a_resolver_that_answers_beside_one_that_does_not(tmp_path, needs_tool):
-    zone = tmp_path / "root.zone"
-    zone.write_text(_ROOT)
-    example = tmp_path / "example.zone"
-    example.write_text("$TTL 60\n@ SOA ns root 1 3600 600 86400 60\n@ NS ns\nns A 127.0.0.1\n")
-    more = f'zone "." {{ type primary; file "{zone}"; }};'
+def test_a_resolver_that_answers_beside_one_that_does_not(zone, tmp_path, needs_tool):
+    (tmp_path / "root.zone").write_text(_ROOT)
+    more = f'zone "." {{ type primary; file "{tmp_path / "root.zone"}"; }};'
     with (
-        serving("named", example, tmp_path, needs_tool, more=more) as server,
+        serving("named", zone, tmp_path, needs_tool, more=more) as server,
         silent_server() as no,
     ):
         yes = Address("127.0.0.1", server.port)

@@ -36,14 +36,6 @@ def test_it_says_what_was_answered_and_nothing_else(tmp_path):
     assert kept.profiles["agency"]["credential_store"] == "file"
 
 
-def test_it_has_the_target(tmp_path):
-    dynamic = DnsTarget("rfc2136", server="[2001:db8::1]:5353", key_file="/etc/my keys/tsig.key")
-    unsigned = DnsTarget("rfc2136", server="ns1.example.com")
-    class_name = DnsTarget("octodns", class_name="octodns_route53.Route53Provider")
-    for target in (dynamic, unsigned, class_name):
-        assert load(tmp_path, ANSWERS._replace(target=target)).dns == (target,)
-
-
 @given(st.text(st.characters(exclude_categories=("C",), exclude_characters=":"), min_size=1))
 def test_another_parser_reads_any_client_id(client_id):
     text = first_config(ANSWERS._replace(client_id=client_id))

@@ -90,37 +90,6 @@ def test_nothing_is_written_with_quiet_or_without_verbose(watch, long_run, optio
     assert watch(long_run, **options) == ""
 
 
-@pytest.mark.parametrize(
-    ("outcome", "words"),
-    [
-        (Outcome.CREATED, "0 need attention"),
-        (Outcome.EXISTS, "0 need attention"),
-        *((outcome, "1 needs attention") for outcome in ("differs", "taken", "invalid")),
-        *((outcome, "1 needs attention") for outcome in ("unusable", "failed", "unknown")),
-    ],
-)
-def test_other_outcomes_than_created_and_exists_need_attention(watch, clock, outcome, words):
-    def work(progress, reporter):
-        clock.now += 5
-        progress.settled(results(1, Outcome(outcome)))
-
-    assert watch(work, verbose=True) == (
-        f"dkimctl: 1 of 5000 done, {words}, 0 waiting, 0.2 a second, 6 h 56 min left\n"
-    )
-
-
-def test_entries_from_the_ledger_do_not_count_in_the_rate(watch, clock):
-    def work(progress, reporter):
-        progress.settled(results(40_000))
-        for _ in range(10):
-            clock.now += 1
-            progress.settled(results(100))
-
-    last = watch(work, 50_000, verbose=True).splitlines()[-1]
-    assert last.endswith("41000 of 50000 done, 0 need attention, 0 waiting, 100 a second, "
-                         "1 min 30 s left")  # fmt: skip
-
-
 @pytest.mark.parametrize("stream", [io.StringIO, Terminal])
 def test_waits_are_noted_once_in_five_seconds(watch, clock, stream):
     def work(progress, reporter):
@@ -243,16 +212,6 @@ def screen(shown):
     return [line for line in lines if line]
 
 
-def test_run_that_ends_early_says_what_it_waits_for(watch):
-    def work(progress, reporter):
-        progress.ending(1, 30.0)
-        progress.ending(8, 90.0)
-
-    first, second = screen(watch(work, stream=io.StringIO()))
-    assert "stopping; 1 request in flight, waiting up to 30 s" in first
-    assert "8 requests in flight, waiting up to 1 min 30 s" in second
-
-
 PUBLISHED, MISSING, NO_ANSWER = Verdict.PUBLISHED, Verdict.MISSING, Verdict.NO_ANSWER
 
 
@@ -311,12 +270,6 @@ def rounds(*rounds_of_checks):
     return work
 
 
-def drawn(text: str) -> list[str]:
-    """The texts that were drawn, in order."""
-    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
-    return [line.strip("━╸╺ \r") for line in re.split(r"[\r\n]+", plain) if line.strip("━╸╺ \r")]
-
-
 THREE = checks_of(a=MISSING, b=PUBLISHED, c=NO_ANSWER)
 
 
@@ -334,22 +287,6 @@ def test_each_change_is_a_line_without_a_terminal(look):
 )
 def test_quiet_writes_nothing(look, options):
     assert look(rounds(THREE, checks_of(a=PUBLISHED, c=PUBLISHED)), **options) == ""
-
-
-def test_sleep_that_ends_early_is_continued(clock):
-    def nap(seconds):
-        clock.sleep(min(seconds, 1.5))
-
-    reporter = Reporter(quiet=True)
-    with CheckProgress(reporter, PUBLISHED, may_draw=False, clock=clock, sleep=nap) as progress:
-        progress.pause(4, THREE)
-    assert clock.sleeps == [1.5, 1.5, 1]
-
-
-def test_pause_is_drawn_second_by_second(look):
-    texts = drawn(look(rounds(THREE, checks_of(a=PUBLISHED)), stream=Terminal()))
-    waits = [f"1 of 3 published, next check in {left} s" for left in (5, 4, 3, 2, 1)]
-    assert [text for text in dict.fromkeys(texts) if "next" in text] == waits
 
 
 @pytest.mark.parametrize("room", [0, 500, 1500])
@@ -375,3 +312,13 @@ def test_control_characters_in_a_name_are_escaped(look):
     text = look(work)
     assert "s1.x\\x1b[2J\\x0ay.example: missing -> published" in text
     assert text.count("\n") == 2
+
+
+def test_run_that_ends_early_says_what_it_waits_for(watch):
+    def work(progress, reporter):
+        progress.ending(1, 30.0)
+        progress.ending(8, 90.0)
+
+    first, second = screen(watch(work, stream=io.StringIO()))
+    assert "stopping; 1 request in flight, waiting up to 30 s" in first
+    assert "8 requests in flight, waiting up to 1 min 30 s" in second

@@ -79,13 +79,9 @@ def _as_fifo(file):
 @posix_only
 @pytest.mark.parametrize(
     ("change", "said"),
-    [
-        (_as_link, "symbolic link"),
-        (_as_fifo, "not a regular file"),
-        (_as_directory, ""),
-        (lambda file: os.truncate(file, 1 << 36), "file too large"),
-    ],
-)
+    [(_as_link, "symbolic link"), (_as_fifo, "not a regular file"), (_as_directory, ""),
+     (lambda file: os.truncate(file, 1 << 36), "file too large")],
+)  # fmt: skip
 def test_what_is_not_a_small_file_of_ones_own_is_neither_read_nor_replaced(
     file, account, change, said
 ):

@@ -188,12 +188,6 @@ def test_every_exception_of_a_backend_is_explained(account, raised, message):
         assert caught.value.__context__ is None
 
 
-def test_the_null_backend_is_not_a_usable_keyring(account):
-    with pytest.raises(CredentialsError, match="did not store the secret") as caught:
-        KeyringStore(null.Keyring()).set_secret(account, SECRET)
-    assert_names_the_alternatives(caught.value)
-
-
 def a_token(length: int) -> Token:
     now = time.time()
     return Token(Secret("e" * length), now + 60, now)
@@ -245,19 +239,6 @@ def test_what_was_there_before_a_refused_secret_can_be_restored(account, change,
         store.set_secret(account, Secret("new" if change is refuse_new else "new one"))
     assert store.restore(account, before) is True
     assert list(backend.entries.values()) == ([] if old is None else [old])
-
-
-def test_a_keyring_that_cannot_restore_says_so(account):
-    store = KeyringStore(StubbornKeyring(None))
-    before = store.entries(account)
-    store.set_secret(account, SECRET)
-    assert store.restore(account, before) is False
-
-
-@pytest.mark.parametrize("value", [b"bytes", 7, ["list"], object()])
-def test_an_entry_that_is_not_text_is_an_error(value, account):
-    with pytest.raises(CredentialsError, match="the keyring failed"):
-        KeyringStore(AnsweringKeyring(value)).get_secret(account)
 
 
 def test_a_keyring_that_no_thread_can_ask_is_an_error(account):

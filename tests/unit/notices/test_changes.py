@@ -5,13 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from dkimctl.models.keys import Alarm
-from dkimctl.notices import (
-    Look,
-    Problem,
-    after_second_look,
-    find_changes,
-    first_seen_now,
-)
+from dkimctl.notices import Look, Problem, after_second_look, find_changes, first_seen_now
 
 DAY = timedelta(days=1)
 NOON = datetime(2027, 1, 5, 12, tzinfo=UTC)

@@ -69,24 +69,19 @@ def test_the_program_does_not_inherit_our_secrets(script, tmp_path):
     assert [name for name in ours if name in lines] == []
 
 
-def test_a_program_that_is_not_executable(script):
-    assert failure(script("exit", mode=0o644)).message.endswith("to notify: Permission denied")
+@pytest.mark.parametrize(
+    ("text", "mode", "said"),
+    [("exit 7", 0o755, '/page" failed with exit status 7'),
+     ("kill -9 $$", 0o755, '/page" was killed by SIGKILL'),
+     ("exit", 0o644, "to notify: Permission denied")],
+)  # fmt: skip
+def test_a_program_that_fails(script, text, mode, said):
+    assert failure(script(text, mode)).message.endswith(said)
 
 
-def test_words_that_no_program_can_have():
+def test_what_cannot_be_run_is_named_and_escaped(tmp_path):
     assert failure(["/bin/true", "a\0b"]).message == 'cannot run "/bin/true" to notify: invalid'
-
-
-def test_control_characters_in_a_name_are_escaped(tmp_path):
     assert "\x1b" not in failure([f"{tmp_path}/\x1b[31m"]).message
-
-
-def test_a_program_that_fails(script):
-    assert failure(script("exit 7")).message.endswith('/page" failed with exit status 7')
-
-
-def test_a_program_that_is_killed(script):
-    assert failure(script("kill -9 $$")).message.endswith('/page" was killed by SIGKILL')
 
 
 @pytest.mark.parametrize("text", ["exec <&-; exit 0", "exit 0", "head -c 1 > /dev/null"])

@@ -38,18 +38,6 @@ def keys(portfolio, tmp_path):
     return keys
 
 
-def test_a_key_is_listed_with_what_the_service_and_dns_say_of_it(portfolio, keys):
-    portfolio.add("example.com", age=100, looks={99: Verdict.MISSING, 2: Verdict.PUBLISHED})
-    [key] = keys()
-    assert (key.sign_domain, key.selector, key.key_len, key.enable) == (
-        "example.com", "s1", 2048, True
-    )  # fmt: skip
-    assert (key.age, key.starts_at) == (100 * DAY, NOW - 100 * DAY)
-    assert (key.state, key.looked_at) == ("published", NOW - 2 * DAY)
-    assert key.stage is KeyStage.SIGNING
-    assert key.fqdn == "s1._domainkey.example.com"
-
-
 def test_the_length_of_a_key_is_read_from_its_record_if_the_service_omits_it(portfolio, keys):
     portfolio.add("example.com", age=1, key_len=None)
     [key] = keys()

@@ -110,24 +110,14 @@ def test_a_removed_key():
     assert status.dates.starts_at is None
 
 
-def test_it_is_said_that_it_is_not_recorded_what_a_newer_key_replaces(stages_of):
-    old = stages_of(old=SIGNING, new=key(made=9, starts=2, published=8))["old"]
-    assert (old.stage, old.action) == (KeyStage.UNKNOWN, NextAction.DECIDE)
-    assert old.note == "it is not recorded whether new replaces it"
-
-
 @pytest.mark.parametrize(
     ("one", "urgency"),
-    [
-        (key(made=3, starts=-4, verdict=None), ""),
-        (key(made=3.5, starts=-3.5, verdict=None), "soon"),
-        (key(made=3.5, starts=-3.5, published=0), ""),
-        (key(made=7, starts=0, verdict="missing"), "signing"),
-        (key(verdict="differs"), ""),
-        (key(verdict="missing", enable=False), ""),
-        (key(verdict="missing", code="409"), ""),
-    ],
-)
+    [(key(made=3, starts=-4, verdict=None), ""),
+     (key(made=3.5, starts=-3.5, verdict=None), "soon"),
+     (key(made=3.5, starts=-3.5, published=0), ""),
+     (key(made=7, starts=0, verdict="missing"), "signing"), (key(verdict="differs"), ""),
+     (key(verdict="missing", enable=False), ""), (key(verdict="missing", code="409"), "")],
+)  # fmt: skip
 def test_it_is_urgent_to_publish_a_key_that_signs_or_after_half_of_the_lead(
     stages_of, one, urgency
 ):

@@ -191,29 +191,18 @@ class TestUnknown:
         assert stages(statuses) == [UNKNOWN, CURRENT]
         assert "it is not recorded whether new replaces it" in statuses["old"].reason
 
-    def test_it_can_be_assumed(self, status_of):
-        keys = {"old": started(200), "new": started(20, published=20)}
-        assert stages(status_of(ASSUMING, **keys)) == [RETIRED, CURRENT]
-
     @pytest.mark.parametrize(
         "new",
-        [
-            started(20, published=20, default=1),
-            started(20, published=20, enable=False),
-            started(200, published=20),
-            started(20, published=20, replaces="another"),
-        ],
-    )
+        [started(20, published=20, default=1), started(20, published=20, enable=False),
+         started(200, published=20), started(20, published=20, replaces="another")],
+    )  # fmt: skip
     def test_some_keys_are_no_successor_by_any_assumption(self, status_of, new):
         for policy in (POLICY, ASSUMING):
             assert stages(status_of(policy, old=started(200), new=new))[0] is CURRENT
 
     def test_what_replaces_an_assumed_successor_is_one(self, status_of):
         """The key in between was rotated, and disabled or removed from DNS."""
-        for between in (
-            started(100, enable=False, disabled=10),
-            started(100, verdict="missing"),
-        ):
+        for between in (started(100, enable=False, disabled=10), started(100, verdict="missing")):
             keys = {
                 "old": started(200), "between": between,
                 "new": started(20, replaces="between", published=20),

@@ -196,15 +196,6 @@ class TestKnownKeys:
         expected = {} if verdict is Verdict.MISSING else {"example.com (selector new)": verdict}
         assert known.not_seen_gone([status]) == expected
 
-    @pytest.mark.parametrize("is_over", [True, False])
-    @pytest.mark.parametrize("is_sound", [True, False])
-    def test_a_replaced_record_that_was_never_checked_may_be_there(self, pair, is_over, is_sound):
-        old = pair[0] if is_sound else pair[0]._replace(key_len=1024)
-        known = KnownKeys([old], frozenset([old]), {})
-        status = RetirementStatus(old, Stage.DUE, "", is_over=is_over)
-        expected = {"example.com (selector old)": "never checked"}
-        assert known.not_seen_gone([status]) == (expected if is_over and is_sound else {})
-
     def test_a_record_that_came_back_between_two_looks_is_published_since_then(self, pair):
         history = KeyHistory(NOW - 30 * DAY, published_at=NOW - 20 * DAY, looked_at=NOW - DAY)
         looks = Looks()

@@ -125,21 +125,6 @@ def test_file_that_cannot_be_written_is_exit_code_4_and_all_checks_are_counted(s
     assert "published 1, missing 1" in err
 
 
-def test_error_during_the_checks_keeps_a_file_as_it_was(tmp_path):
-    file = tmp_path / "checks"
-    file.write_text("before")
-
-    def interrupted():
-        with CheckSink(CheckFormat.JSON, file, Reporter(), wanted=PUBLISHED) as sink:
-            sink.emit(check_of(MISSING))
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert file.read_text() == "before"
-    assert list(tmp_path.iterdir()) == [file]
-
-
 @pytest.mark.parametrize("fmt", [CheckFormat.JSON, CheckFormat.JSONL, CheckFormat.CSV])
 def test_other_formats_than_the_table_are_written_meanwhile(capsys, fmt):
     with CheckSink(fmt, None, Reporter(), wanted=PUBLISHED) as sink:

@@ -13,17 +13,12 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="quoted for anot
 
 @pytest.mark.parametrize(
     ("files", "domains", "words"),
-    [
-        (["-"], [], ""),
-        (["a.yaml"], [], " a.yaml"),
-        (["list"], [], " ./list"),
-        (["my list.yaml"], [], " 'my list.yaml'"),
-        (["a.yaml", "b.csv", "list"], ["a.example"], " a.yaml b.csv ./list a.example"),
-        (["a.yaml", "-"], [], ""),
-        ([], ["a.example", "b.example"], " a.example b.example"),
-        (["a.yaml"], [f"d{number}.example" for number in range(6)], ""),
-    ],
-)
+    [(["-"], [], ""), (["a.yaml"], [], " a.yaml"), (["list"], [], " ./list"),
+     (["my list.yaml"], [], " 'my list.yaml'"),
+     (["a.yaml", "b.csv", "list"], ["a.example"], " a.yaml b.csv ./list a.example"),
+     (["a.yaml", "-"], [], ""), ([], ["a.example", "b.example"], " a.example b.example"),
+     (["a.yaml"], [f"d{number}.example" for number in range(6)], "")],
+)  # fmt: skip
 def test_spec_files_and_domains_are_selected(files, domains, words):
     check = next_steps.wait_for(next_steps.select_specs(files, domains))
     assert check == f"`dkimctl check-dns{words} --wait 30m`"

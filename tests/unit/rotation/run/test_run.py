@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from dkimctl.dns.verdicts import Urgency
-from dkimctl.errors import DnsRefused, ExitCode, LedgerError, Throttled
+from dkimctl.errors import DnsRefused, ExitCode, Throttled
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.registration import DomainSpec, Registration, key_of
 from dkimctl.rotation.due import RunPolicy, State, Step
@@ -42,36 +42,6 @@ def old(world):
     assert done(world.run()) == [("publish", "s1")]
     world.pass_time(days=180)
     return world
-
-
-def test_the_life_of_a_key(old):
-    old.pass_time(days=-1)
-    assert old.run().tasks == []
-    old.pass_time(days=1)
-    assert done(old.run()) == [("register", "s20270630"), ("publish", "s20270630")]
-    assert old.records.keys() == {fqdn("s1"), fqdn("s20270630")}
-    old.pass_time(days=7, minutes=1)  # it signs
-    assert old.run().tasks == []
-    old.pass_time(days=13, hours=23)
-    assert old.run().tasks == []
-    old.pass_time(hours=1)
-    assert done(old.run()) == [("remove", "s1")]
-    assert old.records.keys() == {fqdn("s20270630")}
-    assert (old.keys(), old.closed()) == ({f"s20270630 {A}"}, {f"s1 {A}"})
-    assert old.run().tasks == []
-
-
-def test_a_dry_run_tells_what_is_due_and_does_nothing(old):
-    before = old.records, old.keys(), old.effects
-    report = old.run(is_dry=True)
-    assert states(report) == [("register", "due")]
-    assert report.is_due
-    assert (old.records, old.keys(), old.effects) == before
-    old.run()
-    old.pass_time(days=22)
-    report = old.run(is_dry=True)
-    assert states(report) == [("remove", "due")]
-    assert old.records.keys() == {fqdn("s1"), fqdn("s20270630")}
 
 
 @pytest.mark.parametrize("hours", [0, 1, 25, 48])
@@ -120,35 +90,6 @@ def test_selected_domains_alone(world):
     world.run("b.*")
     assert world.keys() == {f"s1 {A}", "s1 b.example", "s20270630 b.example"}
     assert world.records.keys() == {fqdn("s1", "b.example"), fqdn("s20270630", "b.example")}
-
-
-def test_a_ledger_that_cannot_be_written_does_not_keep_dns_from_being_done(old):
-    old.write("dns", {})
-    old.ledger_error = LedgerError("read-only")
-    report = old.run()
-    assert old.records.keys() == {fqdn("s1")}
-    assert old.keys() == {f"s1 {A}"}
-    assert {error.message for error in report.errors} == {"read-only"}
-    assert ExitCode.USAGE in {*report.exit_codes()}
-
-
-def test_what_no_target_covers_is_left_to_hands(old):
-    old.is_covered = False
-    report = old.run()
-    assert states(report) == [("register", "done"), ("publish", "by hand")]
-    assert [*report.exit_codes()] == []
-    old.pass_time(days=3, hours=13)
-    report = old.run()
-    assert [task.urgency for task in report.tasks] == [Urgency.SOON]
-    assert {*report.exit_codes()} == {ExitCode.NO}
-    old.publish()
-    assert old.run().tasks == []
-    old.pass_time(days=30)
-    report = old.run()
-    assert states(report) == [("remove", "by hand")]
-    old.write("dns", {fqdn("s20270630"): old.records[fqdn("s20270630")]})
-    assert done(old.run()) == [("remove", "s1")]
-    assert old.closed() == {f"s1 {A}"}
 
 
 def test_the_selector_of_a_closed_key_is_never_used_again(world):
@@ -278,24 +219,6 @@ def test_dns_that_is_down_loses_nothing_and_removes_nothing(old):
     assert ExitCode.SERVICE in {*report.exit_codes()}
     assert old.records.keys() == old.silent
     old.silent = set()
-    assert done(old.run()) == [("remove", "s1")]
-
-
-def test_a_successor_that_vanished_keeps_the_old_key(old):
-    old.run()
-    old.pass_time(days=22)
-    old.is_covered = False
-    old.write("dns", {fqdn("s1"): old.records[fqdn("s1")]})
-    report = old.run()
-    assert [task.urgency for task in report.tasks if task.step is Step.PUBLISH] == [Urgency.SIGNING]
-    assert old.records.keys() == {fqdn("s1")}
-    old.is_covered = True
-    old.run()
-    assert old.records.keys() == {fqdn("s1"), fqdn("s20270630")}
-    old.pass_time(days=13)
-    old.run()
-    assert fqdn("s1") in old.records, "the grace period begins anew"
-    old.pass_time(days=2)
     assert done(old.run()) == [("remove", "s1")]
 
 
