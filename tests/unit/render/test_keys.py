@@ -14,21 +14,10 @@ import pytest
 from rich.cells import cell_len
 
 from dkimctl.dns.verdicts import Verdict
-from dkimctl.models.keys import (
-    NOT_CHECKED,
-    KeyDates,
-    KeyStage,
-    KeyStatus,
-    NextAction,
-)
+from dkimctl.models.keys import NOT_CHECKED, KeyDates, KeyStage, KeyStatus, NextAction
 from dkimctl.render.html.overview_page import overview_page
 from dkimctl.render.keys import KEY_COLUMNS, open_keys, short_time
-from dkimctl.render.overview import (
-    make_overview,
-    overview_lines,
-    overview_text,
-    timeline,
-)
+from dkimctl.render.overview import make_overview, overview_lines, overview_text, timeline
 from dkimctl.render.renderer import KeyFormat, TableLayout, render_all
 from rendering import HOSTILE
 

@@ -74,18 +74,8 @@ def test_any_text_fits_the_width(result, text, width, wide):
 
 @pytest.mark.parametrize(
     ("outcome", "code"),
-    [
-        (Outcome.CREATED, 32),
-        (Outcome.EXISTS, 32),
-        (Outcome.PENDING, 33),
-        (Outcome.DIFFERS, 33),
-        (Outcome.TAKEN, 33),
-        (Outcome.INVALID, 31),
-        (Outcome.UNUSABLE, 31),
-        (Outcome.FAILED, 31),
-        (Outcome.UNKNOWN, 31),
-    ],
-)
+    [(Outcome.CREATED, 32), (Outcome.DIFFERS, 33), (Outcome.INVALID, 31), (Outcome.FAILED, 31)],
+)  # fmt: skip
 def test_the_outcome_is_coloured(result, outcome, code, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TERM", "dumb")
