@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -10,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
+import hostile
 from dated import DatedCli, serving_commands
 from lives import Life, hosting
-from processes import Cli, ServeProcess, converse
+from processes import Cli, ServeProcess, converse, login_words
 
 HERE = Path(__file__).parent
 # The tests of all other modules are slow: they start many processes, or need daemons.
-FAST = {"test_in_process.py", "test_sandbox.py"}
+FAST = {"test_sandbox.py"}
 LONGEST = "test_two_years.py"  # takes minutes, and comes first: others need not wait for it
 
 
@@ -75,13 +77,8 @@ def login(cli):
     """Log in with the secret on standard input, kept in a file."""
 
     def login(account, *words):
-        return cli(
-            "login", "--auth-url", account["DKIMCTL_AUTH_URL"],
-            "--base-url", account["DKIMCTL_BASE_URL"],
-            "--client-id", account["DKIMCTL_CLIENT_ID"],
-            "--credential-store", "file", "--secret-stdin", *words,
-            stdin=account["DKIMCTL_CLIENT_SECRET"] + "\n",
-        )  # fmt: skip
+        secret = account["DKIMCTL_CLIENT_SECRET"]
+        return cli(*login_words(account), *words, stdin=f"{secret}\n")
 
     return login
 
@@ -106,6 +103,50 @@ def scripted_account(scripted_server, api_fixture, make_answer):
         "DKIMCTL_CLIENT_ID": "id",
         "DKIMCTL_CLIENT_SECRET": "topsecret-value",
     }
+
+
+@pytest.fixture
+def serve():
+    """Start a HostileServer that ends with the test; modules about DNS serve zones instead."""
+    with hostile.servers() as start:
+        yield start
+
+
+@pytest.fixture
+def state(cli):
+    """The state directory."""
+    return cli.home / ".local/state/dkimctl"
+
+
+@pytest.fixture
+def registering(cli, scripted_server, scripted_account, key_records, make_answer):
+    """A service that registers every domain, which `cli` uses; `entries` is what it was sent.
+
+    `on_request` may delay or replace an answer to /domain/dkim.
+    """
+
+    def item(entry):
+        domain, selector = entry["sign_domain"], entry.get("selector", "chosen")
+        values = {"fqdn": f"{selector}._domainkey.{domain}", "type": "TXT"}
+        return {"result": {"code": "201", "message": "created"}, **entry, "selector": selector,
+                "regist_date": scripted_server.regist_date,
+                "setting_values": values | {"value": key_records[2048]}}  # fmt: skip
+
+    def answer(request):
+        if request.path == "/oauth2/token":
+            return tokens(request)
+        entries = json.loads(request.body)["domains"]
+        scripted_server.entries += entries
+        replaced = scripted_server.on_request(request)
+        return replaced or make_answer(200, {"items": list(map(item, entries))})
+
+    tokens = scripted_server.answer
+    scripted_server.answer = answer
+    scripted_server.entries = []
+    scripted_server.on_request = lambda request: None
+    scripted_server.regist_date = "2026-11-21T00:00:00+09:00"
+    cli.environment |= scripted_account
+    return scripted_server
 
 
 @pytest.fixture(scope="session")

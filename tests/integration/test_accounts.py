@@ -161,16 +161,3 @@ def test_logout_deletes_the_secret_of_an_older_version(cli, old_login):
     assert cli("logout").status == 0
     assert names_in(old_login[1]) == []
     assert cli("status").status == 3
-
-
-def test_a_profile_of_the_config_file_uses_the_login_of_an_older_version(cli, account, old_login):
-    url, client_id = account["DKIMCTL_BASE_URL"], account["DKIMCTL_CLIENT_ID"]
-    cli.write(
-        "config.yaml",
-        f"""\
-profiles:
-  other: {{auth_url: "{url}/", base_url: "{_respelled(url)}", client_id: {client_id},
-          credential_store: file}}
-""",
-    )
-    assert cli("token", "--profile", "other", "--config", "config.yaml").status == 0

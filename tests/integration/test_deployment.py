@@ -13,7 +13,6 @@ import socket
 import ssl
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
@@ -22,9 +21,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from documents import PAGES, ROOT
+from documents import PAGES, ROOT, unit
 from ports import free_port
-from processes import LIMIT, Cli
+from processes import LIMIT, Cli, wait_for
 
 if not sys.platform.startswith("linux"):
     pytest.skip("the files are for Linux", allow_module_level=True)
@@ -48,12 +47,9 @@ http {{
 """
 
 
-def section(name: str, unit: str = "dkimctl-serve.service") -> configparser.SectionProxy:
+def section(name: str, file: str = "dkimctl-serve.service") -> configparser.SectionProxy:
     """A section of a unit."""
-    parser = configparser.ConfigParser(strict=False, interpolation=None)
-    parser.optionxform = str
-    parser.read_string((DEPLOY / unit).read_text())
-    return parser[name]
+    return unit((DEPLOY / file).read_text())[name]
 
 
 def unit_command() -> str:
@@ -101,13 +97,6 @@ class Machine:
     def stop(self) -> int:
         self._process.terminate()
         return self._process.wait(LIMIT)
-
-
-def wait_for(condition) -> None:
-    deadline = time.monotonic() + LIMIT
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 @pytest.fixture

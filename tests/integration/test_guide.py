@@ -7,24 +7,11 @@ import time
 
 import pytest
 
+from keyrings import HUNG_KEYRING
 from published import register
 
 ACCOUNT = ("--auth-url", "https://auth.example", "--base-url", "https://api.example",
            "--client-id", "my-id", "--domain", "example.com")  # fmt: skip
-
-# A keyring that waits to be unlocked.
-HANGING = """
-import time
-from keyring.backend import KeyringBackend
-
-class Keyring(KeyringBackend):
-    priority = 1
-
-    def get_password(self, service, username):
-        time.sleep(60)
-
-    set_password = delete_password = get_password
-"""
 
 
 def next_of(done) -> list[list[str]]:
@@ -98,7 +85,7 @@ def test_what_is_urgent_comes_first(cli):
 
 def test_it_sends_nothing_and_waits_for_no_keyring(cli, scripted_server):
     url = scripted_server.url
-    cli.write("hanging.py", HANGING)
+    cli.write("hanging.py", HUNG_KEYRING)
     cli.environment |= {"PYTHONPATH": str(cli.home), "PYTHON_KEYRING_BACKEND": "hanging.Keyring"}
     words = ("--auth-url", url, "--base-url", url, "--client-id", "id", "--domain", "example.com")
     assert cli("init", *words).status == 0

@@ -25,13 +25,6 @@ EVIL = "\x00\x1b]0;owned\x07\x1b[2J\x9b31m\r\x08\x7f\u202e"
 RAW_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
 
 
-@pytest.fixture
-def serve():
-    """Start a HostileServer that ends with the test."""
-    with hostile.servers() as start:
-        yield start
-
-
 def environment_of(url, **more):
     return {
         "DKIMCTL_AUTH_URL": url,
@@ -147,16 +140,6 @@ def test_no_response_hangs_floods_or_crashes_a_command(serve, run_bounded, comma
     assert (status, out) == (4, "")
 
 
-@pytest.mark.parametrize("response", ["dripping header"])
-def test_register_reports_each_domain_as_unknown(serve, cli, response):
-    server = serve(saying("register", RESPONSES[response]))
-    words = ["register", "-", "--timeout", "0.5s", "--max-wait", "1s"]
-    done = cli(*words, stdin=ENTRY, env=environment_of(server.url))
-    check(done.status, done.out, done.err)
-    assert "unknown" in done.err
-    assert (done.status, done.out) == (4, "")
-
-
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "307 Temporary", "308 Permanent"])
 def test_no_redirect_is_followed(serve, run_bounded, command, status):
@@ -168,63 +151,11 @@ def test_no_redirect_is_followed(serve, run_bounded, command, status):
     assert server.requests
 
 
-def test_register_follows_no_redirect(serve, cli):
-    other = serve(lambda request: [GOOD_TOKEN])
-    there = hostile.whole(b"", "307 Temporary", Location=f"{other.url}/domain/dkim")
-    server = serve(saying("register", lambda: [there]))
-    done = cli("register", "-", stdin=ENTRY, env=environment_of(server.url))
-    check(done.status, done.out, done.err)
-    assert other.requests == []
-
-
-def strings_of(value):
-    """An answer of register, with `value` in each of its string fields."""
-    item = {"result": {"code": "201", "message": value}, "sign_domain": "example.com"}
-    evil = {"code": value, "message": value}
-    values = {"fqdn": value, "type": value, "value": value}
-    more = {"selector": value, "start_date": value, "regist_date": value, "setting_values": values}
-    return {"items": [item | more, item | {"result": evil} | more, {**item, "sign_domain": value}]}
-
-
-@pytest.mark.parametrize("form", ["table", "json"])
-def test_control_characters_of_an_answer_are_escaped(serve, cli, form):
-    body = json.dumps(strings_of(EVIL) | {"message": EVIL, "error": EVIL}).encode()
-    server = serve(saying("register", lambda: [hostile.whole(body)]))
-    words = ["register", "-", "--timeout", "2s", "--max-wait", "1s", "--format", form]
-    done = cli(*words, stdin=ENTRY, env=environment_of(server.url))
-    assert done.status in (1, 4)
-    shown = cli("show-dns", "--format", form, env=environment_of(server.url))
-    for text in (done.out, done.err, shown.out, shown.err):
-        assert not RAW_CONTROL.search(text.replace("\r\n", "\n"))
-
-
 @pytest.mark.parametrize("command", COMMANDS)
 def test_control_characters_of_an_error_are_escaped(serve, run_bounded, command):
     body = json.dumps({"error": EVIL, "message": EVIL}).encode()
     server = serve(lambda request: [hostile.whole(body, "400 Bad")])
     assert run_bounded(COMMANDS[command], server.url)[0] == 3
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize(("host", "days"), [("elsewhere.example", 30), ("127.0.0.1", -1)])
-def test_a_certificate_for_another_host_or_expired_is_refused(
-    serve, run_bounded, tmp_path, command, host, days
-):
-    bundle, tls = hostile.make_certificate(tmp_path, host, days=days)
-    server = serve(lambda request: [GOOD_TOKEN], tls)
-    status, out, err = run_bounded([*COMMANDS[command], "--ca-bundle", bundle], server.url)
-    assert (status, out) == (4, "")
-    assert "certificate" in err
-    assert server.requests == []
-
-
-def test_a_certificate_of_an_unknown_ca_is_refused(serve, run_bounded, tmp_path):
-    _, tls = hostile.make_certificate(tmp_path, "127.0.0.1", days=30)
-    server = serve(lambda request: [GOOD_TOKEN], tls)
-    status, _, err = run_bounded(["token"], server.url)
-    assert status == 4
-    assert "--ca-bundle" in err
-    assert server.requests == []
 
 
 def test_a_server_with_a_trusted_certificate_is_accepted(serve, cli, tmp_path):

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 
 from dkimctl.credentials.store import Account, Kind, entry_name
+from keyrings import FILE_KEYRING, HUNG_KEYRING
+from processes import login_words as words_of_login
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs a Secret Service")
 
@@ -113,9 +115,8 @@ def secret_service(cli, needs_tool) -> Iterator[SecretService]:
 
 @pytest.fixture
 def login_words(account) -> list[str]:
-    return ["login", "--auth-url", account["DKIMCTL_AUTH_URL"], "--base-url",
-            account["DKIMCTL_BASE_URL"], "--client-id", account["DKIMCTL_CLIENT_ID"],
-            "--secret-stdin"]  # fmt: skip
+    login, _, _, *more = words_of_login(account)
+    return [login, *more]  # the keyring is the default
 
 
 @pytest.fixture
@@ -176,16 +177,6 @@ def test_a_login_is_stored_only_in_the_keyring_and_its_token_reused(
     assert files
     for private in (account["DKIMCTL_CLIENT_SECRET"], stored_token()["access_token"]):
         assert not any(private.encode() in data for data in files)
-
-
-def test_an_expiring_token_is_renewed_and_stored(cli, logged_in, stored_token):
-    old = stored_token(expires_at=time.time() + 30)["access_token"]
-    renewed = cli("token", "--verbose")
-    assert renewed.err.count("/oauth2/token") == 1
-    assert renewed.out != f"{old}\n"
-    assert renewed.out == f"{stored_token()['access_token']}\n"
-    again = cli("token", "--verbose")
-    assert (again.out, again.err) == (renewed.out, "")
 
 
 def test_a_logout_empties_the_keyring(cli, logged_in, stored_token):
@@ -289,31 +280,13 @@ def test_on_a_terminal_the_wait_can_be_interrupted(cli, logged_in, secret_servic
     assert status == 130, shown
 
 
-_SMALL = """
-import json, os
-from keyring.backend import KeyringBackend
-
-class Keyring(KeyringBackend):
-    priority = 1
-
-    def _load(self):
-        return json.load(open("small.json")) if os.path.exists("small.json") else {}
-
-    def _store(self, entries):
-        with open("small.json", "w") as file:
-            json.dump(entries, file)
-
-    def get_password(self, service, username):
-        return self._load().get(service)
-
-    def set_password(self, service, username, password):
-        if len(password.encode("utf-16-le")) > 2560:
+# As that of Windows, which has no room for more.
+_SMALL = FILE_KEYRING.replace(
+    "        self._store(self._load() |",
+    """        if len(password.encode("utf-16-le")) > 2560:
             raise OSError(1783, "CredWrite", "The stub received bad data")
-        self._store(self._load() | {service: password})
-
-    def delete_password(self, service, username):
-        self._store({key: text for key, text in self._load().items() if key != service})
-"""
+        self._store(self._load() |""",
+)
 
 
 def test_each_command_requests_a_token_too_long_for_the_keyring(cli, scripted_server, make_answer):
@@ -334,11 +307,11 @@ def test_each_command_requests_a_token_too_long_for_the_keyring(cli, scripted_se
     assert len(issued) == 3
     status = cli("status")
     assert (status.status, "(small Keyring)" in status.out) == (0, True)
-    assert token[:9] not in (cli.home / "small.json").read_text()
+    assert token[:9] not in (cli.home / "keyring.json").read_text()
 
 
 def test_a_keyring_that_does_not_encrypt_needs_permission(cli, login_words, account):
-    cli.write("small.py", _SMALL.replace("class Keyring", "class PlaintextKeyring"))
+    cli.write("small.py", FILE_KEYRING.replace("class Keyring", "class PlaintextKeyring"))
     cli.environment |= {"PYTHONPATH": str(cli.home)}
     cli.environment |= {"PYTHON_KEYRING_BACKEND": "small.PlaintextKeyring"}
     secret = account["DKIMCTL_CLIENT_SECRET"]
@@ -347,36 +320,21 @@ def test_a_keyring_that_does_not_encrypt_needs_permission(cli, login_words, acco
     assert "the plain-text keyring (small PlaintextKeyring) does not encrypt" in refused.err
     for way in ("login --credential-store file`", "login --allow-plaintext-keyring`"):
         assert way in refused.err
-    assert not (cli.home / "small.json").exists()
+    assert not (cli.home / "keyring.json").exists()
     allowed = cli(*login_words, "--allow-plaintext-keyring", stdin=secret)
     assert allowed.status == 0
     assert "the secret is in the plain-text keyring (small PlaintextKeyring)" in allowed.err
     assert cli("token", "--verbose").err == "", "later commands need no permission"
     assert "plain-text keyring (small PlaintextKeyring)" in cli("status").out
     assert cli("logout").status == 0
-    assert (cli.home / "small.json").read_text() == "{}"
+    assert (cli.home / "keyring.json").read_text() == "{}"
     assert cli(*login_words, "--credential-store", "file", stdin=secret).status == 0
-    assert (cli.home / "small.json").read_text() == "{}"
-
-
-_POOLED = """
-import time
-from concurrent.futures import ThreadPoolExecutor
-from keyring.backend import KeyringBackend
-
-class Keyring(KeyringBackend):
-    priority = 1
-
-    def get_password(self, service, username):
-        return ThreadPoolExecutor().submit(time.sleep, 60).result()
-
-    set_password = delete_password = get_password
-"""
+    assert (cli.home / "keyring.json").read_text() == "{}"
 
 
 def test_a_hung_keyring_does_not_delay_the_exit(cli, account):
     """Python waits for the threads of a pool when it exits."""
-    cli.write("pooled.py", _POOLED)
+    cli.write("pooled.py", HUNG_KEYRING)
     cli.environment |= {"PYTHONPATH": str(cli.home), "PYTHON_KEYRING_BACKEND": "pooled.Keyring"}
     words = ["--auth-url", account["DKIMCTL_AUTH_URL"], "--client-id", "id"]
     said = assert_fails_in_time(

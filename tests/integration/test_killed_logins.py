@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from dated import CommandServer
+from keyrings import FILE_KEYRING
+from processes import login_words
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and SIGKILL")
 
@@ -30,27 +32,6 @@ def count(event, arguments):
             os.kill(os.getpid(), signal.SIGKILL)
 
 sys.addaudithook(count)
-"""
-KEYRING = """
-import json, pathlib
-from keyring.backend import KeyringBackend
-
-path = pathlib.Path.cwd() / "keyring.json"
-
-class Keyring(KeyringBackend):
-    priority = 1
-
-    def _load(self):
-        return json.loads(path.read_text()) if path.exists() else {}
-
-    def get_password(self, service, username):
-        return self._load().get(service)
-
-    def set_password(self, service, username, password):
-        path.write_text(json.dumps(self._load() | {service: password}))
-
-    def delete_password(self, service, username):
-        path.write_text(json.dumps({k: v for k, v in self._load().items() if k != service}))
 """
 
 
@@ -80,10 +61,7 @@ class Machine:
     def log_in(
         self, store: str, account: dict[str, str], *, profile: str = "default", kill_at: int = 0
     ):
-        urls = [account["DKIMCTL_AUTH_URL"], account["DKIMCTL_BASE_URL"]]
-        words = ["login", "--auth-url", urls[0], "--base-url", urls[1], "--secret-stdin"]
-        words += ["--client-id", account["DKIMCTL_CLIENT_ID"], "--credential-store", store]
-        words += ["--profile", profile]
+        words = [*login_words(account, store), "--profile", profile]
         return self(*words, stdin=account["DKIMCTL_CLIENT_SECRET"], kill_at=kill_at)
 
     def stored(self) -> str:
@@ -98,7 +76,7 @@ class Machine:
 def machine(tmp_path):
     home = tmp_path / "home"
     home.mkdir()
-    (home / "file_keyring.py").write_text(KEYRING)
+    (home / "file_keyring.py").write_text(FILE_KEYRING)
     server = CommandServer(tmp_path)
     yield Machine(server, home)
     server.close()

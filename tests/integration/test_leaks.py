@@ -35,13 +35,6 @@ def leaks(data: bytes) -> set[bytes]:
     return quotations.leaks(data, WANTED)
 
 
-@pytest.fixture
-def serve():
-    """Start a HostileServer that ends with the test."""
-    with hostile.servers() as start:
-        yield start
-
-
 def issuing(say):
     """Answer as a service that issues tokens; `say` answers other requests."""
     body = json.dumps({"access_token": TOKEN, "expires_in": 3600}).encode()
@@ -212,13 +205,6 @@ def test_a_failing_tls_handshake(serve, run, tmp_path):
     _, tls = hostile.make_certificate(tmp_path, "127.0.0.1", days=30)
     server = serve(echo("500 Oh"), tls)
     assert log_in(run, server.url, "-v").returncode == 4
-
-
-def test_a_compressed_response_is_refused(serve, run):
-    server = serve(issuing(lambda _: [hostile.whole(b"x", Content_Encoding="gzip")]))
-    done = run("api", "GET", "/x", **environment_of(server.url))
-    assert done.returncode == 4
-    assert b"is compressed" in done.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs symbolic links")

@@ -20,28 +20,9 @@ def ledger(cli):
 
 
 @pytest.fixture
-def service(cli, scripted_server, scripted_account, key_records, make_answer):
-    """A service that registers everything; `sent` has the domains it received."""
-
-    def answer(request):
-        if request.path == "/oauth2/token":
-            return tokens(request)
-        entries = json.loads(request.body)["domains"]
-        sent.extend(entry["sign_domain"] for entry in entries)
-        return make_answer(200, {"items": [item(entry) for entry in entries]})
-
-    def item(entry):
-        domain, selector = entry["sign_domain"], entry.get("selector", "chosen")
-        values = {"fqdn": f"{selector}._domainkey.{domain}", "type": "TXT"}
-        return {"result": {"code": "201"}, "sign_domain": domain, "selector": selector,
-                "setting_values": values | {"value": key_records[2048]}}  # fmt: skip
-
-    sent: list[str] = []
-    tokens = scripted_server.answer
-    scripted_server.answer = answer
-    scripted_server.sent = sent
-    cli.environment |= scripted_account
-    return scripted_server
+def sent(registering):
+    """The domains that the service received."""
+    return lambda: [entry["sign_domain"] for entry in registering.entries]
 
 
 class TestAFullDisk:
@@ -51,18 +32,18 @@ class TestAFullDisk:
         cli.environment["DKIMCTL_STATE_DIR"] = str(state)
         return state
 
-    def test_from_the_start_nothing_is_sent(self, cli, service, small_disk, state):
+    def test_from_the_start_nothing_is_sent(self, cli, registering, small_disk, state):
         small_disk.fill(leaving=0)
         done = cli("register", "-", stdin=specs(3))
         assert (done.status, done.out) == (2, "")
         assert str(state) in done.err
         assert "hint: free" in done.err
-        assert service.requests == []
+        assert registering.requests == []
         small_disk.relieve()
         assert cli("register", "-", stdin=specs(3)).status == 0
 
     def test_during_the_run_stops_it_in_time_and_loses_nothing(
-        self, cli, service, small_disk, state
+        self, cli, registering, small_disk, state, sent
     ):
         words = ("register", "-", "--batch-size", 10, "--concurrency", 4, "--format", "json")
         small_disk.fill(leaving=6_500_000)
@@ -74,7 +55,7 @@ class TestAFullDisk:
         outcomes = [item["outcome"] for item in stopped.json["items"]]
         done = outcomes.count("created")
         assert outcomes == ["created"] * done + ["pending"] * (3000 - done)
-        assert done == len(service.sent) > 100
+        assert done == len(sent()) > 100
         shown = cli("show-dns", "--format", "value")
         assert len(shown.out.splitlines()) == done
         cli.environment["DKIMCTL_STATE_DIR"] = str(cli.home / "state")
@@ -83,11 +64,11 @@ class TestAFullDisk:
             (cli.home / "state" / path.name).write_bytes(path.read_bytes())
         again = cli(*words, stdin=specs(3000))
         assert again.status == 0
-        assert len(service.sent) == len(set(service.sent)) == 3000
+        assert len(sent()) == len(set(sent())) == 3000
 
 
 def test_a_read_only_state_directory_is_2_for_writers_and_works_for_readers(
-    cli, service, small_disk
+    cli, registering, small_disk, sent
 ):
     cli.environment["DKIMCTL_STATE_DIR"] = str(small_disk.path / "state")
     assert cli("register", "-", stdin=specs(2)).status == 0
@@ -95,7 +76,7 @@ def test_a_read_only_state_directory_is_2_for_writers_and_works_for_readers(
     done = cli("register", "-", stdin=specs(3))
     assert (done.status, done.out) == (2, "")
     assert "DKIMCTL_STATE_DIR" in done.err
-    assert len(service.sent) == 2
+    assert len(sent()) == 2
     shown = cli("show-dns", "--format", "value")
     assert (shown.status, len(shown.out.splitlines())) == (0, 2)
     planned = cli("register", "-", "--dry-run", "--format", "json", stdin=specs(3))
@@ -104,35 +85,37 @@ def test_a_read_only_state_directory_is_2_for_writers_and_works_for_readers(
 
 class TestADamagedLedger:
     @pytest.fixture
-    def damaged(self, cli, service, ledger):
+    def damaged(self, cli, registering, ledger):
         assert cli("register", "-", stdin=specs(2) + "- chosen.example\n").status == 0
-        service.sent.clear()
+        registering.entries.clear()
         data = ledger.read_bytes()
         ledger.write_bytes(b"not a database, by far" + data[22:])
         return ledger
 
-    def test_is_set_aside_and_nothing_is_sent(self, cli, service, damaged):
+    def test_is_set_aside_and_nothing_is_sent(self, cli, registering, damaged, sent):
         before = damaged.read_bytes()
         done = cli("register", "-", stdin=specs(2))
         assert (done.status, done.out) == (2, "")
         assert "quarantined" in done.err
-        assert service.sent == []
+        assert sent() == []
         (aside,) = damaged.parent.glob("ledger.db.damaged-*")
         assert aside.read_bytes() == before
         assert str(aside) in done.err
         assert not damaged.exists()
 
-    def test_afterwards_only_domains_with_a_selector_are_sent_again(self, cli, service, damaged):
+    def test_afterwards_only_domains_with_a_selector_are_sent_again(
+        self, cli, registering, damaged, sent
+    ):
         cli("register", "-", stdin=specs(2))
         text = specs(2) + "- chosen.example\n"
         done = cli("register", "-", "--format", "json", stdin=text)
         assert [item["outcome"] for item in done.json["items"]] == ["created"] * 2 + ["unknown"]
         assert done.status == 4
-        assert sorted(service.sent) == ["d0.example", "d1.example"]
+        assert sorted(sent()) == ["d0.example", "d1.example"]
         assert "damaged ledger" in done.err
         again = cli("register", "-", "--retry-unknown", stdin=text)
         assert again.status == 0
-        assert service.sent[2:] == ["chosen.example"]
+        assert sent()[2:] == ["chosen.example"]
 
     def test_a_reader_reports_it_and_changes_nothing(self, cli, damaged):
         before = damaged.read_bytes()
@@ -141,9 +124,9 @@ class TestADamagedLedger:
         assert "damaged" in done.err
         assert damaged.read_bytes() == before
 
-    def test_damage_in_the_middle_is_detected_before_sending(self, cli, service, ledger):
+    def test_damage_in_the_middle_is_detected_before_sending(self, cli, registering, ledger, sent):
         assert cli("register", "-", stdin=specs(300)).status == 0
-        service.sent.clear()
+        registering.entries.clear()
         data = bytearray(ledger.read_bytes())
         middle = len(data) // 2
         data[middle : middle + 30_000] = b"\xa5" * 30_000
@@ -151,10 +134,10 @@ class TestADamagedLedger:
         done = cli("register", "-", stdin="- {sign_domain: new.example, selector: s1}\n")
         assert done.status == 2
         assert "quarantined" in done.err
-        assert service.sent == []
+        assert sent() == []
 
 
-def test_a_ledger_of_a_newer_version_is_2_and_unchanged(cli, service, ledger):
+def test_a_ledger_of_a_newer_version_is_2_and_unchanged(cli, registering, ledger):
     ledger.parent.mkdir()
     connection = sqlite3.connect(ledger)
     connection.execute("PRAGMA user_version = 99")
@@ -164,4 +147,4 @@ def test_a_ledger_of_a_newer_version_is_2_and_unchanged(cli, service, ledger):
     assert done.status == 2
     assert "newer" in done.err
     assert "upgrade" in done.err
-    assert (ledger.read_bytes(), service.requests) == (before, [])
+    assert (ledger.read_bytes(), registering.requests) == (before, [])

@@ -11,6 +11,8 @@ import time
 
 import pytest
 
+from processes import login_words
+
 # Stops after storing the secret, as on a slow disk, until there is a file `go`.
 HALTING = """
 import os, time
@@ -29,12 +31,7 @@ def login_process(cli):
     """Start a login without waiting for its end."""
 
     def start(account, *words):
-        process = cli.start(
-            "login", "--auth-url", account["DKIMCTL_AUTH_URL"],
-            "--base-url", account["DKIMCTL_BASE_URL"],
-            "--client-id", account["DKIMCTL_CLIENT_ID"],
-            "--credential-store", "file", "--secret-stdin", *words, stdin=subprocess.PIPE,
-        )  # fmt: skip
+        process = cli.start(*login_words(account), *words, stdin=subprocess.PIPE)
         process.stdin.write(account["DKIMCTL_CLIENT_SECRET"].encode())
         process.stdin.close()
         return process
@@ -42,47 +39,26 @@ def login_process(cli):
     return start
 
 
-def test_a_new_login_replaces_the_old_one_and_removes_its_secret(cli, login, live_service, account):
+def test_a_new_login_replaces_the_old_one_and_removes_its_secret(
+    cli, state, login, live_service, account
+):
     other = live_service.create_client()
     assert login(account).status == 0
     assert login(other).status == 0
-    kept = (cli.home / ".local/state/dkimctl/credentials.json").read_text()
-    assert other["DKIMCTL_CLIENT_SECRET"] in kept
-    assert account["DKIMCTL_CLIENT_SECRET"] not in kept
+    assert other["DKIMCTL_CLIENT_SECRET"] in kept(state)
+    assert account["DKIMCTL_CLIENT_SECRET"] not in kept(state)
     assert cli("logout").status == 0
-    kept = (cli.home / ".local/state/dkimctl/credentials.json").read_text()
-    assert other["DKIMCTL_CLIENT_SECRET"] not in kept
-    assert cli("logout").status == 0, "once more does no harm"
+    assert other["DKIMCTL_CLIENT_SECRET"] not in kept(state)
+    again = cli("logout")
+    assert (again.status, "not logged in" in again.err) == (0, True), "once more does no harm"
 
 
-def test_logout_of_a_profile_without_a_login_says_so(cli):
-    done = cli("logout")
-    assert done.status == 0
-    assert "not logged in" in done.err
-
-
-def test_concurrent_logins_lose_nothing(cli, live_service, login_process):
+def test_concurrent_logins_lose_nothing(state, live_service, login_process):
     accounts = [live_service.create_client() for _ in range(6)]
     running = [login_process(account, "--profile", f"p{n}") for n, account in enumerate(accounts)]
     assert [process.wait(60) for process in running] == [0] * len(running)
-    state = cli.home / ".local/state/dkimctl"
     assert len(json.loads((state / "logins.json").read_text())) == len(accounts)
-    kept = (state / "credentials.json").read_text()
-    assert all(account["DKIMCTL_CLIENT_SECRET"] in kept for account in accounts)
-
-
-def test_login_creates_a_profile_and_asks_for_missing_values(cli, on_terminal, account):
-    status, shown = on_terminal(
-        ["login", "--profile", "new", "--credential-store", "file",
-         "--auth-url", account["DKIMCTL_AUTH_URL"]],
-        [
-            ("Base URL", account["DKIMCTL_BASE_URL"]),
-            ("Client ID", account["DKIMCTL_CLIENT_ID"]),
-            ("Client secret", account["DKIMCTL_CLIENT_SECRET"]),
-        ],
-    )  # fmt: skip
-    assert status == 0, shown
-    assert "(profile new)" in shown
+    assert all(account["DKIMCTL_CLIENT_SECRET"] in kept(state) for account in accounts)
 
 
 def test_login_refuses_while_the_config_file_would_win(cli, login, account):
@@ -95,11 +71,8 @@ def test_login_refuses_while_the_config_file_would_win(cli, login, account):
 
 
 def test_an_unusable_secret_is_refused_without_being_shown(cli, account):
-    words = ("login", "--auth-url", account["DKIMCTL_AUTH_URL"], "--base-url",
-             account["DKIMCTL_BASE_URL"], "--client-id", "x", "--secret-stdin",
-             "--credential-store", "file")  # fmt: skip
     for data in (b"", b"\n", b"\xff\xfeverysecret\n", b"very\x00secret\n"):
-        done = cli(*words, stdin=data)
+        done = cli(*login_words(account), stdin=data)
         assert done.status == 3
         assert "secret" in done.err
         assert "verysecret" not in done.err
@@ -187,51 +160,28 @@ def test_ctrl_c_or_the_end_of_input_at_a_prompt(
     assert not state.exists()
 
 
-def test_login_without_a_terminal_never_asks(cli, account):
-    done = cli("login", "--auth-url", account["DKIMCTL_AUTH_URL"], "--base-url",
-               account["DKIMCTL_BASE_URL"], "--client-id", "x",
-               "--credential-store", "file")  # fmt: skip
-    assert done.status == 3
-    assert "--secret-stdin" in done.err
+def test_login_without_a_terminal_says_what_is_missing(cli, account):
+    words = login_words(account)
+    done = cli(*(word for word in words if word != "--secret-stdin"))
+    assert (done.status, "--secret-stdin" in done.err) == (3, True)
+    for missing in ("--auth-url", "--base-url", "--client-id"):
+        at = words.index(missing)
+        done = cli(*words[:at], *words[at + 2 :], stdin="hunter2\n")
+        assert done.status == 2
+        assert f"hint: give {missing}, " in done.err
+        assert f"DKIMCTL_{missing[2:].replace('-', '_').upper()}" in done.err
 
 
-@pytest.mark.parametrize("missing", ["auth-url", "base-url", "client-id"])
-def test_login_without_a_terminal_says_what_is_missing(cli, account, missing):
-    options = {
-        "auth-url": account["DKIMCTL_AUTH_URL"],
-        "base-url": account["DKIMCTL_BASE_URL"],
-        "client-id": "x",
-    }
-    words = [word for name, value in options.items() if name != missing
-             for word in (f"--{name}", value)]  # fmt: skip
-    done = cli("login", *words, "--secret-stdin", stdin="hunter2\n")
-    assert done.status == 2
-    assert f"hint: give --{missing}, " in done.err
-    assert f"DKIMCTL_{missing.replace('-', '_').upper()}" in done.err
-
-
-@pytest.mark.parametrize(
-    ("base_url", "said"),
-    [
-        ("http://127.0.0.1:1", "base URL: cannot reach "),
-        ("https://absent.invalid", "base URL: cannot reach "),
-        ("HTTPS", "base URL: cannot reach "),
-    ],
-)
-def test_a_base_url_that_does_not_answer_stores_nothing(cli, login, account, state, base_url, said):
-    if base_url == "HTTPS":
-        base_url = account["DKIMCTL_BASE_URL"].replace("http://", "https://")
-    done = login(account | {"DKIMCTL_BASE_URL": base_url}, "--timeout", "1s")
+@pytest.mark.parametrize("kind", ["base", "auth"])
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1", "https://absent.invalid", "HTTPS"])
+def test_a_url_that_does_not_answer_is_named_and_nothing_stored(login, account, state, kind, url):
+    if url == "HTTPS":
+        url = account["DKIMCTL_BASE_URL"].replace("http://", "https://")
+    done = login(account | {f"DKIMCTL_{kind.upper()}_URL": url}, "--timeout", "1s")
     assert done.status == 4
-    assert f"error: {said}" in done.err
-    assert "auth URL" not in done.err
+    assert f"error: {kind} URL: " in done.err
     assert not (state / "credentials.json").exists()
     assert not (state / "logins.json").exists()
-
-
-def test_an_auth_url_that_does_not_answer_is_named(login, account):
-    done = login(account | {"DKIMCTL_AUTH_URL": "http://127.0.0.1:1"})
-    assert (done.status, "error: auth URL: cannot reach " in done.err) == (4, True)
 
 
 def test_a_disabled_client_can_log_in_and_is_warned(cli, login, live_service, account):
@@ -270,20 +220,6 @@ def test_what_the_base_url_answers(
     tried = [(request.method, request.path) for request in scripted_server.requests[1:]]
     assert tried == [("GET", "/domain/dkim")], "which registers nothing"
     assert cli("status").status == 0
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="file modes are POSIX")
-def test_stored_logins_are_private_to_the_user(cli, login, account):
-    assert login(account).status == 0
-    state = cli.home / ".local/state/dkimctl"
-    for path in (state, *state.iterdir()):
-        assert path.stat().st_mode & 0o077 == 0, path
-
-
-@pytest.fixture
-def state(cli):
-    """The state directory."""
-    return cli.home / ".local/state/dkimctl"
 
 
 def kept(state):
@@ -410,18 +346,6 @@ def test_a_login_repairs_a_damaged_secret(cli, login, account, state):
     assert cli("status").status == 0
 
 
-def test_the_next_change_removes_files_left_by_a_kill(cli, login, account, state):
-    assert login(account).status == 0
-    leftover = state / ".credentials.json-0123abcd"
-    leftover.write_text(kept(state))
-    others = [state / ".credentials.json-backup", state / ".credentials.json-fedcba98"]
-    others[0].write_text("the user's own")
-    others[1].mkdir()
-    assert cli("logout").status == 0
-    assert not leftover.exists()
-    assert all(other.exists() for other in others)
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="needs FIFOs")
 def test_a_fifo_or_huge_file_in_place_of_the_logins_is_refused(cli, login, account, state):
     assert login(account).status == 0
@@ -435,17 +359,6 @@ def test_a_fifo_or_huge_file_in_place_of_the_logins_is_refused(cli, login, accou
     os.truncate(logins, 1 << 34)
     refused = cli("status")
     assert (refused.status, "file too large" in refused.err) == (2, True)
-
-
-def test_credentials_of_another_user_are_not_used(needs_root, cli, login, account, state):
-    assert login(account).status == 0
-    os.chown(state / "credentials.json", 12345, 12345)
-    refused = cli("token")
-    assert (refused.status, "belongs to another user" in refused.err) == (3, True)
-    os.chown(state / "credentials.json", 0, 0)
-    os.chown(state, 12345, 12345)
-    refused = cli("token")
-    assert (refused.status, "belongs to another user" in refused.err) == (2, True)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from dns_servers import serving
-from documents import PAGES, ROOT, example
+from documents import PAGES, ROOT, example, unit
 from ports import free_port
 from published import APEX, published, register, txt
 
@@ -151,13 +151,6 @@ def test_a_plugin_that_fails_is_unknown_and_says_so_on_one_line(cli, words):
     assert "\nhint: " in done.err
 
 
-def test_other_commands_keep_their_exit_codes(cli):
-    assert (cli("register", "--format", "nagios", "x.yaml").status, cli("api", "-f").status) == (
-        2,
-        2,
-    )
-
-
 def test_prometheus_accepts_the_rules_and_they_fire_when_they_should(needs_tool):
     assert "SUCCESS: 8 rules found" in promtool(needs_tool, "check", "rules", RULES)
     tests = ROOT / "tests" / "fixtures" / "monitoring" / "rules.test.yml"
@@ -166,11 +159,14 @@ def test_prometheus_accepts_the_rules_and_they_fire_when_they_should(needs_tool)
     assert set(alerts) == set(re.findall(r"alertname: (\w+)", tests.read_text()))
 
 
-def test_rules_dashboard_and_page_use_only_metrics_that_are_written(cli, check):
+def test_rules_dashboard_and_page_use_only_metrics_and_labels_that_are_written(cli, check):
     register(cli, *THREE, more="enable: true")
-    written = set(
-        re.findall(r"^# TYPE (\w+)", check("127.0.0.1:1", "prometheus").out, re.MULTILINE)
-    )
+    out = check("127.0.0.1:1", "prometheus").out
+    written = set(re.findall(r"^# TYPE (\w+)", out, re.MULTILINE))
+    texts = RULES.read_text() + (MONITORING / "grafana.json").read_text().replace('\\"', '"')
+    labels = set(re.findall(r'((?:urgency|verdict)="[^"]*")', texts))
+    assert len(labels) == 4
+    assert labels <= set(re.findall(r'(\w+="[^"]*")', out))
     dashboard = json.loads((MONITORING / "grafana.json").read_text())
     queries = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
     assert len(queries) == len(dashboard["panels"]) > 5
@@ -180,21 +176,8 @@ def test_rules_dashboard_and_page_use_only_metrics_that_are_written(cli, check):
     assert set(re.findall(r"^\| `(dkimctl_\w+)`", PAGES["monitoring.md"], re.MULTILINE)) == written
 
 
-def test_the_labels_that_rules_and_dashboard_select_are_written(cli, check):
-    register(cli, *THREE)
-    out = check("127.0.0.1:1", "prometheus").out
-    labels = {pair for line in out.splitlines() for pair in re.findall(r'(\w+="[^"]*")', line)}
-    texts = RULES.read_text() + (MONITORING / "grafana.json").read_text().replace('\\"', '"')
-    selected = set(re.findall(r'((?:urgency|verdict)="[^"]*")', texts))
-    assert len(selected) == 4
-    assert selected <= labels
-
-
-def section(unit: str, name: str) -> configparser.SectionProxy:
-    parser = configparser.ConfigParser(strict=False, interpolation=None)
-    parser.optionxform = str
-    parser.read_string((MONITORING / unit).read_text())
-    return parser[name]
+def section(file: str, name: str) -> configparser.SectionProxy:
+    return unit((MONITORING / file).read_text())[name]
 
 
 def test_systemd_accepts_the_units(tmp_path, needs_tool):

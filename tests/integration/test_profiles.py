@@ -13,12 +13,6 @@ ENTRY = "- {sign_domain: profiles.example, selector: s1, key_len: 2048, enable: 
 
 
 @pytest.fixture
-def state(cli):
-    """The state directory."""
-    return cli.home / ".local/state/dkimctl"
-
-
-@pytest.fixture
 def config(cli):
     """Write the config file in its default place."""
 
@@ -212,3 +206,23 @@ def test_hints_name_the_profile_and_the_config_file(cli, config, words):
         assert "dkimctl" not in done.err
     elif words != ["login"]:
         assert "`dkimctl login --profile t --config 'my config.yaml'`" in done.err
+
+
+DNS = """
+dns:
+  - {provider: rfc2136, server: 192.0.2.1, key_file: /none/tsig.key, zones: [example.com]}
+  - {provider: octodns, class: none_such.Provider, settings: {token: env/NONE, key: keyring/none}}
+notify: {webhook: env/NONE, command: /none/page}
+"""
+
+
+def test_what_does_not_change_dns_leaves_its_keys_and_secrets_alone(cli, config, login, account):
+    words = (("status", "--sandbox", "-f", "table"), ("status", "--sandbox", "-f", "json"))
+    config("")
+    before = [cli(*each) for each in words]
+    config(DNS)
+    assert [cli(*each) for each in words] == before
+    assert login(account).status == 0
+    assert [*listed(cli)] == ["default", "sandbox"]
+    assert cli("profile", "use", "default").status == 0
+    assert cli("profile", "delete", "default", "--yes").status == 0

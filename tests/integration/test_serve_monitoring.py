@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import time
 import urllib.error
 import urllib.request
 
 import pytest
 
 from ports import free_port
-from processes import LIMIT, ServeProcess
+from processes import LIMIT, ServeProcess, wait_for
 
 
 @pytest.fixture
@@ -35,13 +34,6 @@ def ask(url: str) -> tuple[int, str]:
     except urllib.error.HTTPError as error:
         with error:
             return error.code, error.read().decode()
-
-
-def wait_for(condition) -> None:
-    deadline = time.monotonic() + LIMIT
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("workers", [1, 2])

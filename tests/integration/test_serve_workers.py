@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from processes import LIMIT, ServeProcess
+from processes import LIMIT, ServeProcess, wait_for
 
 if sys.platform == "win32":
     pytest.skip("Windows has no signals for others", allow_module_level=True)
@@ -40,13 +40,6 @@ def status_of(url: str, path: str = "/oauth2/token") -> int:
 
 def children(pid: int) -> set[int]:
     return set(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
-
-
-def wait_for(condition) -> None:
-    deadline = time.monotonic() + LIMIT
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 @needs_proc
@@ -129,6 +122,7 @@ def test_a_port_in_use_is_told(service, cli):
     done = cli("serve", "--data", "service.db", "--port", port)
     assert done.status == 2
     assert f"cannot listen on 127.0.0.1 port {port}: another program uses this port" in done.err
+    assert "hint: stop that program, or choose another port with --port" in done.err
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -13,6 +13,7 @@ from contextlib import closing
 import pytest
 
 from ports import free_port
+from processes import login_words
 from thread_limits import limit_words, require_limits, user_id
 
 ENOUGH = 500
@@ -98,11 +99,7 @@ def test_register_over_http(limited, count, live_service, account):
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_login_and_other_requests(limited, count, account):
-    login = [
-        "login", "--auth-url", account["DKIMCTL_AUTH_URL"],
-        "--base-url", account["DKIMCTL_BASE_URL"], "--client-id", account["DKIMCTL_CLIENT_ID"],
-        "--credential-store", "file", "--secret-stdin",
-    ]  # fmt: skip
+    login = login_words(account)
     secret = account["DKIMCTL_CLIENT_SECRET"]
     for words in (login, ["token"], ["api", "DELETE", "/send/1"]):
         done = limited(count)(*words, stdin=secret, env=account if words != login else {})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import configparser
 import json
 import os
 import re
@@ -16,7 +15,7 @@ import pytest
 from aging import let_pass
 from dkimctl.models.keys import Alarm
 from dkimctl.notices import Notice, Problem, notice_document
-from documents import PAGES, blocks, example
+from documents import PAGES, blocks, example, unit
 from lives import PRIMARY
 from ports import free_port
 
@@ -33,13 +32,6 @@ dns: [{{provider: rfc2136, server: {server}, key_file: tsig.key, profiles: [sand
 NOW = datetime(2027, 1, 5, 6, 17, 12, tzinfo=UTC)
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX system")
-
-
-def unit(text: str) -> configparser.ConfigParser:
-    parser = configparser.ConfigParser(strict=False, interpolation=None)
-    parser.optionxform = str
-    parser.read_string(text)
-    return parser
 
 
 @pytest.fixture
@@ -157,6 +149,7 @@ def test_systemd_understands_when_the_timer_runs(needs_tool):
 
 
 def test_who_rotates_by_hand_is_told_by_the_service(cli, inbox):
+    assert f"`{BY_HAND}`" in PAGE
     command = unit(SERVICE)["Service"]["ExecStart"].replace("rotate run --quiet", BY_HAND)
     nobody = f"--sandbox --server 127.0.0.1:{free_port()}"
     words = shlex.split(f"{moved(command, cli)} {nobody}")
@@ -164,10 +157,6 @@ def test_who_rotates_by_hand_is_told_by_the_service(cli, inbox):
     assert done.returncode == 4, done.stderr  # no name server answers
     [problem] = json.loads(inbox.read_text())["new"]
     assert (problem["subject"], problem["problem"]) == ("example.com s1", "no answer")
-
-
-def test_the_page_says_what_to_run_by_hand():
-    assert f"`{BY_HAND}`" in PAGE
 
 
 def test_the_config_of_the_page_is_valid(cli):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import configparser
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,14 @@ def example(mark: str, language: str = "sh") -> str:
     matches = [block for block in blocks(language) if mark in block]
     assert len(matches) == 1, f"{len(matches)} blocks contain {mark!r}"
     return matches[0]
+
+
+def unit(text: str) -> configparser.ConfigParser:
+    """A unit of systemd."""
+    parser = configparser.ConfigParser(strict=False, interpolation=None)
+    parser.optionxform = str  # type: ignore[assignment]
+    parser.read_string(text)
+    return parser
 
 
 def blocks_in_tests() -> Iterator[str]:

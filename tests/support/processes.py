@@ -10,7 +10,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +26,21 @@ _NO_BACKOFF = """
 import tenacity
 tenacity.wait_exponential = tenacity.wait_random = lambda *args, **kwargs: tenacity.wait_none()
 """
+
+
+def login_words(account: Mapping[str, str], store: str = "file") -> list[str]:
+    """The command that logs in with the secret at standard input."""
+    words = ["login", "--credential-store", store, "--secret-stdin"]
+    for name in ("AUTH_URL", "BASE_URL", "CLIENT_ID"):
+        words += [f"--{name.lower().replace('_', '-')}", account[f"DKIMCTL_{name}"]]
+    return words
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + LIMIT
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 class Done(NamedTuple):
