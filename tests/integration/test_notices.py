@@ -181,17 +181,6 @@ def read_until(process: subprocess.Popen[bytes], text: bytes) -> bytes:
     return said
 
 
-def test_what_was_not_selected_stays_as_it_was(check, zone, inbox):
-    zone.publish("b.example.com")
-    check()
-    assert len(inbox.take()) == 1
-    zone.publish("a.example.com", "b.example.com")
-    assert check("b.example.com").status == 0
-    assert inbox.take() == []
-    assert check("a.example.com").status == 0
-    assert [subjects(one["over"]) for one in inbox.take()] == [["a.example.com s1"]]
-
-
 def test_without_an_answer_no_problem_is_over(check, cli, zone, inbox):
     zone.publish("b.example.com")
     check()

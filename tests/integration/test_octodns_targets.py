@@ -7,7 +7,6 @@ import os
 import subprocess
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import httpx
 import pytest
@@ -17,29 +16,15 @@ from dkimctl.models.secret import Secret
 from dkimctl.publishing.changes import Applied, NameState
 from dkimctl.publishing.octodns import OctodnsTarget
 from dkimctl.publishing.plan import work_in_parallel
-from dns_servers import SECRET, WRONG_SECRET, Server, serving_api
+from dns_servers import SECRET, WRONG_SECRET, Server, powerdns_schema, serving_api
 from documents import example
 from ports import free_port
-from update_servers import ZONE, change, open_target, serial, serving_updates, transfer
+from update_servers import KEY, NAMES, OLD, ZONE, change, serial, transfer
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # providers use old names
 
-KEY = "v=DKIM1; k=rsa; p=" + 392 * "A"  # as long as a key of 2048 bits
-NAMES = [f"s1._domainkey.d{number}.example.com" for number in range(5)]
 ALIAS = "s1._domainkey.alias.example.com"
-OLD = """
-s1._domainkey.d1 300 TXT "v=DKIM1; " "p=old"
-s1._domainkey.d1 300 TXT "a second record"
-s1._domainkey.d2 TXT "v=DKIM1; p=retired"
-s1._domainkey.d2 HINFO "stays" "here"
-"""
 WANTED = {NAMES[0]: KEY, NAMES[1]: KEY, NAMES[2]: None}
-# octodns-bind cannot read a zone with TXT that is no UTF-8.
-READABLE = ZONE.replace(r"\255", "")
-SCHEMAS = (
-    Path("/usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql"),
-    Path("/usr/share/doc/pdns-backend-sqlite3/schema.sqlite3.sql"),
-)
 
 
 @pytest.fixture
@@ -51,8 +36,7 @@ def running():
 @pytest.fixture
 def powerdns(running, needs_tool, tmp_path) -> tuple[Server, httpx.Client]:
     """PowerDNS with the zone, and its API."""
-    schema = next((path for path in SCHEMAS if path.exists()), None)
-    schema = schema or needs_tool("pdns-backend-sqlite3")
+    schema = powerdns_schema(needs_tool)
     server, api = running.enter_context(serving_api(schema, tmp_path, needs_tool))
     zone = {"name": "example.com.", "kind": "Native", "nameservers": [], "zone": ZONE + OLD}
     assert api.post("/zones", json=zone).status_code == 201
@@ -62,20 +46,6 @@ def powerdns(running, needs_tool, tmp_path) -> tuple[Server, httpx.Client]:
 def by_api(port: int, secret: str = SECRET) -> OctodnsTarget:
     settings = {"host": "127.0.0.1", "port": port, "api_key": Secret(secret)}
     return OctodnsTarget("octodns_powerdns.PowerDnsProvider", settings, 3600)
-
-
-def by_bind(port: int, secret: str = SECRET, **options: object) -> OctodnsTarget:
-    settings = {
-        "host": "127.0.0.1",
-        "port": port,
-        "key_name": "dkim",
-        "key_secret": Secret(secret),
-        "key_algorithm": "hmac-sha256",
-        "timeout": 5,
-    }
-    return OctodnsTarget(
-        "octodns_bind.Rfc2136Provider", settings | options, 3600, zones=["example.com"]
-    )
 
 
 def publish(target, wanted: dict[str, str | None]) -> dict[str, object]:
@@ -93,13 +63,6 @@ def publish(target, wanted: dict[str, str | None]) -> dict[str, object]:
 def foreign(server: Server) -> set[object]:
     ours = {(f"{name}.", "TXT") for name in WANTED}
     return {one for one in transfer(server) if one[:2] not in ours}
-
-
-def records(server: Server) -> set[object]:
-    """The zone, with our values joined: octodns-bind splits them elsewhere than we do."""
-    ours = {one[:3] for one in transfer(server) - foreign(server)}
-    values = {(name, str(server.ask(name))) for name in WANTED}
-    return {*foreign(server), *ours, *values}
 
 
 def require_published_once(server: Server, target) -> None:
@@ -211,55 +174,9 @@ def test_powerdns_changes_many_zones_in_one_go(powerdns):
     assert [one.error for one in done] == [None] * len(zones)
 
 
-@pytest.mark.parametrize("target", [by_api, by_bind])
-def test_without_a_server_the_zone_cannot_be_read(target):
+def test_without_a_server_the_zone_cannot_be_read():
     with pytest.raises(ServiceError, match=r"cannot read the zone example\.com"):
-        target(free_port()).read("example.com", NAMES)
-
-
-@pytest.fixture
-def named(running, needs_tool, tmp_path):
-    """Start named with a zone that octodns-bind can read."""
-
-    def start(name: str, **options: str) -> Server:
-        context = serving_updates("named", tmp_path / name, needs_tool, READABLE + OLD, **options)
-        return running.enter_context(context)
-
-    return start
-
-
-def test_bind_by_octodns_has_the_same_zone_as_by_our_own_updates(named, capfd):
-    through, own = named("through"), named("own")
-    target = by_bind(through.port)
-    require_alias_untouched(through, target)
-    require_published_once(through, target)
-    require_published_once(own, open_target(own.port))
-    assert records(through) == records(own)
-    require_refused(through, by_bind(through.port, WRONG_SECRET), DnsRefused)
-    assert capfd.readouterr().err == ""
-
-
-def test_bind_loses_a_record_whose_strings_are_split_elsewhere(named):
-    """octodns-bind removes what is split as octoDNS does it, and BIND ignores the rest."""
-    server = named("named")
-    (applied,) = open_target(server.port).apply("example.com", [change(NAMES[0], KEY)])
-    assert applied.error is None
-    before = transfer(server)
-    target = by_bind(server.port)
-    assert publish(target, {NAMES[0]: None}) == {NAMES[0]: None}
-    assert server.ask(NAMES[0]) == []
-    assert transfer(server) == {one for one in before if one[0] != f"{NAMES[0]}."}
-
-
-def test_an_update_that_bind_refuses_is_told(named):
-    other = f'key "other" {{ algorithm hmac-sha256; secret "{SECRET}"; }};\n'
-    server = named("named", more=other)
-    before = transfer(server), serial(server)
-    target = by_bind(server.port, key_name="other")
-    (applied,) = target.apply("example.com", [change(NAMES[0], KEY)])
-    assert isinstance(applied.error, DnsRefused)
-    assert "REFUSED" in applied.error.message
-    assert (transfer(server), serial(server)) == before
+        by_api(free_port()).read("example.com", NAMES)
 
 
 FOREIGN = {

@@ -123,39 +123,27 @@ def test_a_wrong_key_is_refused_and_a_silent_server_gives_no_answer(cli, server)
     assert value_of(server, "example.com") == []
 
 
-def test_check_access_changes_nothing(cli, server):
-    configure(cli, server)
-    register(cli, "example.com", more=KEYS)
-    serial = server.ask("example.com", "SOA")[0].serial
-    done = publish(cli, "--check-access", "--format", "json")
-    assert done.status == 0, done.err
-    (item,) = done.json["items"]
-    assert (item["zone"], item["readable"], item["writable"]) == ("example.com", True, True)
-    configure(cli, server, WRONG_SECRET)
-    refused = publish(cli, "--check-access")
-    assert refused.status != 0
-    assert " no" in refused.out
-    assert "hint: check `key_file`" in refused.err
-    assert server.ask("example.com", "SOA")[0].serial == serial
-
-
-def test_access_is_checked_before_anything_is_registered(cli, server):
+def test_check_access_changes_nothing_also_before_anything_is_registered(cli, server):
     configure(cli, server)
     serial = server.ask("example.com", "SOA")[0].serial
     done = publish(cli, "--check-access")
-    assert (done.status, done.out.split()[-5:]) == (
-        0,
-        [str(server), "example.com", "0", "yes", "yes"],
-    )
+    assert (done.status, done.out.split()[-3:]) == (0, ["0", "yes", "yes"])
     assert "a policy that drops others shows only when publishing" in done.err
     assert publish(cli, "--check-access", "--quiet")[:3] == (0, "", "")
     assert publish(cli, "--check-access", "example.com").status == 1
-    assert server.ask("example.com", "SOA")[0].serial == serial
     cli.write("config.yaml", CONFIG.format(server=server).replace("[example.com]", '["*.com"]'))
     unnamed = publish(cli, "--check-access")
     assert (unnamed.status, unnamed.out) == (1, "")
-    assert "nothing is registered" in unnamed.err
     assert "name a zone in `zones`" in unnamed.err
+    configure(cli, server)
+    register(cli, "example.com", more=KEYS)
+    (item,) = publish(cli, "--check-access", "--format", "json").json["items"]
+    assert (item["zone"], item["readable"], item["writable"]) == ("example.com", True, True)
+    configure(cli, server, WRONG_SECRET)
+    refused = publish(cli, "--check-access")
+    assert (refused.status != 0, " no" in refused.out) == (True, True)
+    assert "hint: check `key_file`" in refused.err
+    assert server.ask("example.com", "SOA")[0].serial == serial
 
 
 def test_without_a_terminal_it_needs_yes_or_dry_run(cli, server):
@@ -320,27 +308,6 @@ def keys(cli, hosted):
 def specs(domain, selector, start, more="") -> str:
     fields = f"key_len: 1024, start_date: {start:%Y-%m-%dT%H:%M+00:00}{more}"
     return f"- {{sign_domain: {domain}, selector: {selector}, {fields}}}\n"
-
-
-def test_wait_sees_the_records_in_dns(keys):
-    later = keys.now + timedelta(days=7)
-    keys.register(specs("wait.example.com", "s1", later))
-    done = keys.cli("publish", "--yes", "--wait", "30s", "--format", "json")
-    assert done.status == 0, done
-    (item,) = done.json["items"]
-    assert (item["applied"], item["in_dns"]) == (True, "published")
-    assert json.loads(done.err)["summary"] == {"created in DNS": 1, "published": 1}
-
-
-def test_register_publish_ends_with_all_seen(keys):
-    later = keys.now + timedelta(days=7)
-    done = keys.register(specs("seen.example.com", "s1", later), "--publish", "--format", "json")
-    assert done.json["items"][0]["outcome"] == "created"
-    assert json.loads(done.err)["summary"] == {
-        "created": 1, "created in DNS": 1, "published": 1,
-    }  # fmt: skip
-    again = keys.register(specs("seen.example.com", "s1", later), "--publish")
-    assert "already in DNS 1" in again.err
 
 
 def test_register_publish_tells_what_cannot_be_published(keys):

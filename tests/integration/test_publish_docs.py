@@ -8,10 +8,9 @@ import subprocess
 import pytest
 
 from dkimctl.publishing.tsig_key import read_tsig_key
-from dns_servers import key_file, running
+from dns_servers import key_file, serving
 from documents import PAGES, example
 from lives import PRIMARY
-from ports import free_port
 from published import APEX, register
 
 CONFIG = example('zones: [example.com, "*.example.net"]', "yaml")
@@ -74,25 +73,17 @@ def test_the_policy_for_bind_lets_the_key_change_the_records_and_no_others(
     register(cli, "example.com", more="start_date: 2036-01-01T00:00+00:00")
     zone = tmp_path / "example.zone"
     zone.write_text(APEX)
-    port = free_port()
     key = key_file(cli.home / "tsig.key")
-    key.chmod(0o600)
-    config = tmp_path / "named.conf"
-    config.write_text(
-        f'options {{ directory "{tmp_path}"; pid-file none; session-keyfile none; recursion no;'
-        f"listen-on port {port} {{ 127.0.0.1; }}; listen-on-v6 {{ none; }}; }};\n"
-        f'controls {{ }};\ninclude "{key}";\n'
-        f'zone "example.com" {{ type primary; file "{zone}"; {policy} }};\n'
-    )
-    command = [needs_tool("named"), "-g", "-n", "1", "-c", str(config)]
-    with running(command, tmp_path / "named.log", port) as server:
+    with serving("named", zone, tmp_path, needs_tool, updates=policy[:-1]) as server:
         more = "    profiles: [sandbox]\n"
         cli.write("config.yaml", CONFIG.replace("192.0.2.1", str(server)) + more)
         access = cli("publish", "--check-access", env=ENV)
         assert (access.status, "yes   yes" in access.out) == (0, True), access
         done = cli("publish", "--yes", env=ENV)
         assert done.status == 0, done
-        script = f"server 127.0.0.1 {port}\nupdate add www.example.com 60 A 192.0.2.1\nsend\n"
+        script = (
+            f"server 127.0.0.1 {server.port}\nupdate add www.example.com 60 A 192.0.2.1\nsend\n"
+        )
         words = [needs_tool("nsupdate"), "-k", str(key)]
         other = subprocess.run(words, input=script, capture_output=True, text=True, check=False)
         assert "REFUSED" in other.stderr

@@ -6,10 +6,7 @@ import contextlib
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -22,6 +19,9 @@ from dns_servers import SECRET, WRONG_SECRET, Server, running, serving
 from name_servers import server_command
 from ports import free_port
 from update_servers import (
+    KEY,
+    NAMES,
+    OLD,
     UPDATED,
     ZONE,
     change,
@@ -30,9 +30,6 @@ from update_servers import (
     serving_updates,
     transfer,
 )
-
-KEY = "v=DKIM1; k=rsa; p=" + 392 * "A"  # as long as a key of 2048 bits
-NAMES = [f"s1._domainkey.d{number}.example.com" for number in range(5)]
 
 
 @pytest.fixture
@@ -69,14 +66,6 @@ def publish(target, wanted: dict[str, str | None]) -> dict[str, DkimctlError | N
         if states[name].values != (() if value is None else (value,))
     ]
     return errors(target.apply("example.com", changes))
-
-
-OLD = """
-s1._domainkey.d1 300 TXT "v=DKIM1; " "p=old"
-s1._domainkey.d1 300 TXT "a second record"
-s1._domainkey.d2 TXT "v=DKIM1; p=retired"
-s1._domainkey.d2 HINFO "stays" "here"
-"""
 
 
 def test_changes_are_made_once_and_no_other_record_is_touched(serve, program):
@@ -289,49 +278,6 @@ def test_one_changed_name_among_many_fails_alone(serve, program):
     failed = errors(target.apply("example.com", list(map(new, names))))
     assert [name for name, error in failed.items() if error] == [names[177]]
     assert server.ask(names[299]) == [KEY.encode()]
-
-
-def test_a_server_that_is_down_is_named(serve, program):
-    target = open_target(free_port())
-    with pytest.raises(ServiceError, match="nothing listens at that address and port"):
-        target.find_zones(NAMES)
-    failed = errors(target.apply("example.com", list(map(new, NAMES))))
-    assert len(set(failed.values())) == 1
-    assert "cannot connect" in str(failed[NAMES[0]])
-    with pytest.raises(ServiceError, match="nothing listens"):
-        open_target(free_port()).check_access("example.com", NAMES)
-
-
-PUBLISHER = """
-import sys
-import time
-from update_servers import change, open_target
-names = [f"s{number}._domainkey.example.com" for number in range(300)]
-target, value = open_target(int(sys.argv[1])), sys.argv[2]
-states = target.read("example.com", names)
-changes = [change(name, value, states[name]) for name in names if states[name].values != (value,)]
-for one in target.apply("example.com", changes):
-    assert one.error is None, one.error
-    print(one.change.record.fqdn, flush=True)
-"""
-
-
-@pytest.mark.parametrize("after", [1, 70, 200])
-def test_after_a_kill_each_name_is_old_or_new_and_the_next_run_goes_on(serve, program, after):
-    server = serve(program)
-    names = [f"s{number}._domainkey.example.com" for number in range(300)]
-    target = open_target(server.port)
-    assert set(publish(target, dict.fromkeys(names, "old" + KEY)).values()) == {None}
-    support = str(Path(__file__).parents[1] / "support")
-    words = [sys.executable, "-c", PUBLISHER, str(server.port), KEY]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, cwd=support, text=True) as process:
-        told = {process.stdout.readline().strip() for _ in range(after)}
-        process.kill()
-    states = target.read("example.com", names)
-    assert {state.values for state in states.values()} <= {("old" + KEY,), (KEY,)}
-    assert all(states[name].values == (KEY,) for name in told)
-    assert set(publish(target, dict.fromkeys(names, KEY)).values()) <= {None}
-    assert {state.values for state in target.read("example.com", names).values()} == {(KEY,)}
 
 
 def test_a_server_that_is_killed_meanwhile_has_each_name_old_or_new(needs_tool, tmp_path):

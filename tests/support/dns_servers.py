@@ -81,6 +81,16 @@ webserver-allow-from=127.0.0.1
 """
 
 
+def powerdns_schema(need: Callable[[str], str]) -> Path:
+    """The tables of PowerDNS in SQLite, where distributions have them."""
+    need("pdns_server")
+    for place in ("pdns-backend-sqlite3/schema", "doc/pdns-backend-sqlite3"):
+        path = Path("/usr/share") / place / "schema.sqlite3.sql"
+        if path.exists():
+            return path
+    return Path(need("pdns-backend-sqlite3"))
+
+
 def make_database(schema: Path, directory: Path, more: str = "") -> None:
     """Create an empty database of PowerDNS, and the configuration that names it."""
     with contextlib.closing(sqlite3.connect(directory / "pdns.sqlite3")) as connection:

@@ -159,21 +159,6 @@ class Network:
         self._start_host(self._tree.hosts[name])
         self._wait_until_served()
 
-    def change(self, *changes: Zone | Host) -> None:
-        """Replace zones, or the records of hosts.
-
-        At the end all servers have them, and the resolver has an empty cache. A host that takes
-        updates keeps its records.
-        """
-        hosts = self._tree.hosts | {one.name: one for one in changes if isinstance(one, Host)}
-        zones = self._tree.zones | {one.name: one for one in changes if isinstance(one, Zone)}
-        self._load(hosts.values(), zones.values())
-        for name in self._tree.hosts:
-            if name in self._processes:
-                self._tell(f"kill -HUP {self._processes[name].pid}; echo sent")
-        self._wait_until_served()
-        self.restart_resolver()
-
     def restart_resolver(self) -> None:
         """Empty its cache."""
         if "resolver" in self._processes:

@@ -17,7 +17,7 @@ from dkimctl.publishing.changes import Action, Change, NameState
 from dkimctl.publishing.rfc2136 import Rfc2136Target
 from dkimctl.publishing.tsig_key import TsigKey
 from dkimctl.text.addresses import Address
-from dns_servers import SECRET, Server, make_database, running, serving
+from dns_servers import SECRET, Server, make_database, powerdns_schema, running, serving
 from ports import free_port
 
 UPDATED = ("named", "knotd", "pdns_server")
@@ -49,10 +49,16 @@ daemon=no
 guardian=no
 dnsupdate=yes
 """
-_SCHEMAS = (
-    Path("/usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql"),
-    Path("/usr/share/doc/pdns-backend-sqlite3/schema.sqlite3.sql"),
-)
+
+KEY = "v=DKIM1; k=rsa; p=" + 392 * "A"  # as long as a key of 2048 bits
+NAMES = [f"s1._domainkey.d{number}.example.com" for number in range(5)]
+# More of the zone, at the second and third of these names.
+OLD = """
+s1._domainkey.d1 300 TXT "v=DKIM1; " "p=old"
+s1._domainkey.d1 300 TXT "a second record"
+s1._domainkey.d2 TXT "v=DKIM1; p=retired"
+s1._domainkey.d2 HINFO "stays" "here"
+"""
 
 EMPTY = NameState()
 
@@ -82,12 +88,8 @@ def serving_updates(
             yield server
         return
     port = free_port()
-    schema = next((path for path in _SCHEMAS if path.exists()), None)
-    make_database(
-        schema or Path(need("pdns-backend-sqlite3")),
-        directory,
-        _PDNS.format(port=port, directory=directory) + more,
-    )
+    config = _PDNS.format(port=port, directory=directory) + more
+    make_database(powerdns_schema(need), directory, config)
     for words in (
         ("load-zone", "example.com", str(file)),
         ("set-kind", "example.com", "primary"),
