@@ -117,13 +117,6 @@ def test_a_key_from_its_registration_to_its_removal(due):
     assert due.run() == []
 
 
-def test_cron_mails_only_if_there_is_something_to_read(due):
-    done = due.cli(*RUN, "--quiet")
-    assert "register" in done.out
-    done = due.cli(*RUN, "--quiet")
-    assert (done.status, done.out, done.err) == (0, "", "")
-
-
 def test_a_server_without_the_record_keeps_the_entry_open(owner):
     """Of two servers, one never gets the changes of the other."""
     domain = "a.example.org"
@@ -188,17 +181,6 @@ def test_a_dry_run_does_not_wait_for_what_it_does_not_do(owner):
     done = owner.cli(*RUN, "--dry-run", "--wait", "60s")
     assert (done.status, "publish  due" in done.out) == (1, True)
     assert time.monotonic() - began < 30
-
-
-def test_the_overview_tells_that_no_run_has_done_what_is_due(due):
-    status = ("overview", "--quiet")
-    due.pass_time(days=6)
-    assert due.cli(*status).status == 0
-    due.pass_time(days=2)
-    done = due.cli(*status)
-    assert (done.status, "warning: overdue, since " in done.err) == (1, True)
-    due.run()
-    assert due.cli(*status).status == 0
 
 
 def test_without_a_target_it_works_by_hand(due):
@@ -318,18 +300,6 @@ def test_the_way_of_the_docs(due, shell):
     assert "register" in done.stdout
     assert len(due.ledger()) == 2
     assert shell(example("rotate run --quiet"), due.cli.environment).stdout == ""
-
-
-def test_a_program_is_told_of_what_cannot_be_published_and_that_it_is_over(due):
-    told = due.listen()
-    with due.life.down("ns1.test"):
-        due.run(status=4)
-        first = told.read_text()
-        assert A in first
-        due.run(status=4)
-        assert told.read_text() == first, "told once"
-    due.run()
-    assert len(told.read_text()) > len(first), "and that it is over"
 
 
 def test_no_problem_is_over_while_dns_cannot_be_asked(owner):

@@ -11,7 +11,6 @@ from dated import FAKETIME, SLEEP, faketime
 from dkimctl.models.registration import RegistrationKey, key_of
 from documents import example
 from lives import PRIMARY, Life
-from mail import name
 
 FIRST = {key_of(f"{domain}.example.com", "s1") for domain in "ab"}
 SECOND = {key_of(f"{domain}.example.com", "s20270701") for domain in "ab"}
@@ -101,25 +100,6 @@ def test_from_the_first_key_to_its_removal(cli, on, life):
     assert [item["verdict"] for item in items] == ["retired", "published"] * 2
     life.until("2027-08-15 10:00")
     assert not life.mail.lost
-
-
-def test_a_successor_that_vanished_stops_the_removal(cli, on, life):
-    """Its record was seen for weeks, and then the zone was restored from a backup."""
-    cli.write("domains.yaml", SPECS)
-    on("2027-01-01 10:00", f"dkimctl register domains.yaml\n{PUBLISH}")
-    on("2027-07-01 10:00", example("rotate --older-than"))
-    vanished = key_of("a.example.com", "s20270701")
-    life.restore({name(vanished): ()}, at=[PRIMARY])
-
-    with pytest.raises(AssertionError, match=r"a.example.com .* is due, but check first"):
-        on("2027-07-18 10:00", example("rotate --retired"))
-    assert in_dns(life) == (FIRST | SECOND) - {vanished}
-    retired = json.loads((cli.home / "retired.json").read_text())["items"]
-    assert [item["sign_domain"] for item in retired] == ["b.example.com"]
-    with pytest.raises(AssertionError, match="DNS now: missing"):
-        on("2027-07-18 10:00", "dkimctl rotate --retired")
-    with pytest.raises(AssertionError, match="SIGNING NOW WITHOUT DNS"):
-        on("2027-07-18 10:00", "dkimctl check-dns")
 
 
 def test_the_checks_of_the_docs(cli, on):
