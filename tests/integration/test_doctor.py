@@ -94,13 +94,6 @@ def test_a_wrong_secret(doctor, account):
     assert "not-the-secret" not in doctor.done.out + doctor.done.err
 
 
-def test_a_disabled_client(doctor, account, live_service):
-    live_service.operate("client", "disable", account["DKIMCTL_CLIENT_ID"])
-    found = doctor(env=account)
-    assert found["token"] == "wrong"
-    assert "403" in doctor.said["token"]
-
-
 def test_nothing_listens_there(doctor, account):
     url = f"http://127.0.0.1:{free_port()}"
     found = doctor(env=account | {"DKIMCTL_BASE_URL": url})
@@ -128,15 +121,6 @@ def test_a_clock_that_differs(doctor, cli, account, needs_tool, offset, state, s
     found = doctor(env=account)
     assert found["clock"] == state
     assert says in doctor.said["clock"]
-
-
-def test_without_a_keyring(doctor, cli, account):
-    secret = account.pop("DKIMCTL_CLIENT_SECRET")
-    cli.environment["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={cli.home}/no-bus"
-    found = doctor(env=account)
-    assert (found["credentials"], found["token"]) == ("wrong", "not checked")
-    assert "no keyring" in doctor.said["credentials"]
-    assert secret not in doctor.done.out
 
 
 @pytest.mark.parametrize("pages", [None, 1])

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import socket
 
 import pytest
 
 from dkimctl.dkim import parse_key_record
 from documents import LANGUAGES, PAGES, ROOT, blocks, blocks_in_tests, example
+from ports import free_port
 
 SPECS = example("s2026", "yaml")
 VENV = "python3 -m venv .venv && . .venv/bin/activate && "
@@ -120,7 +120,8 @@ def test_login_asks_for_the_secret(on_terminal, at_service):
     assert status == 0, shown
 
 
-def test_the_readme_from_top_to_bottom_with_the_service_of_this_machine(cli, shell, port):
+def test_the_readme_from_top_to_bottom_with_the_service_of_this_machine(cli, shell):
+    port = str(free_port())
     cli.write("domains.yaml", example("s2027", "yaml"))
     serve = example("\nAUTH_URL=").replace("8025", port).replace(" &\n", f" &{WAIT}", 1)
     login = example('--client-id "$CLIENT_ID"\n').replace("\n", " --credential-store file")
@@ -152,15 +153,8 @@ WAIT = (
 STOP = "\nkill $(jobs -p)\nwait || true"
 
 
-@pytest.fixture
-def port():
-    """A port on which nothing listens."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return str(free.getsockname()[1])
-
-
-def test_the_services_own_side(cli, shell, port):
+def test_the_services_own_side(cli, shell):
+    port = str(free_port())
     serve = example("client create --data")
     cli.write("one.yaml", "- {sign_domain: example.com, selector: s1, key_len: 2048}\n")
     register = "dkimctl register one.yaml\n"

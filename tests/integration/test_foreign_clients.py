@@ -107,22 +107,21 @@ def test_its_token_registers_a_domain_and_is_used_again(post):
         assert item["setting_values"]["value"].startswith("v=DKIM1;")
 
 
-def test_its_token_is_answered_with_403_while_the_client_is_disabled(post, live_service, account):
-    body = {"domains": [entry()]}
-    live_service.operate("client", "disable", account["DKIMCTL_CLIENT_ID"])
+def test_its_token_is_403_while_the_client_is_disabled_and_once_it_has_expired(
+    post, live_service, account
+):
+    body, client_id = {"domains": [entry()]}, account["DKIMCTL_CLIENT_ID"]
+    live_service.operate("client", "disable", client_id)
     assert post(body) == (403, {"message": "Forbidden"})
-    live_service.operate("client", "enable", account["DKIMCTL_CLIENT_ID"])
+    live_service.operate("client", "enable", client_id)
     assert post(body)[0] == 200
-
-
-def test_its_token_is_answered_with_403_once_it_has_expired(post, live_service, account):
     with (
         closing(open_store(live_service.cli.home / "service.db")) as store,
         store.writing() as connection,
     ):
-        of_client = tokens.c.client_id == account["DKIMCTL_CLIENT_ID"]
+        of_client = tokens.c.client_id == client_id
         connection.execute(update(tokens).where(of_client).values(expires_at=0))
-    assert post({"domains": [entry()]}) == (403, {"message": "Forbidden"})
+    assert post(body) == (403, {"message": "Forbidden"})
 
 
 @pytest.mark.parametrize("login", [authlib, requests_oauthlib])

@@ -102,15 +102,6 @@ def test_only_the_first_of_two_records_for_a_name_is_rendered(cli, saved):
     assert "another item has another record for s1._domainkey.example.com" in done.err
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"items": 1}', "null", "\ufeff{}", "- a.b"])
-def test_an_invalid_saved_result_is_2(cli, content):
-    done = cli("show-dns", "--from", "-", stdin=content)
-    assert (done.status, done.out) == (2, "")
-    assert "<stdin> is not a saved result" in done.err
-    assert "--format json" in done.err
-    assert cli("show-dns", "--from", "no.json").status == 2
-
-
 def test_an_empty_result_shows_nothing(cli):
     done = cli("show-dns", "--from", "-", "--format", "zone", stdin=response())
     assert (done.status, done.out) == (0, "")

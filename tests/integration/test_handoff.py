@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
-from html.parser import HTMLParser
 
 import pytest
 
@@ -33,28 +32,6 @@ ZONES = [
     Zone("cloudflare.com", ("ns.own.test",)),
     Zone("awsdns-01.com", ("ns.own.test",)),
 ]
-
-
-class Codes(HTMLParser):
-    """The text of each code element of a page."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.texts: list[str] = []
-        self._is_code = False
-        self.feed(page)
-
-    def handle_starttag(self, tag, attrs):
-        self._is_code = tag == "code"
-        if self._is_code:
-            self.texts.append("")
-
-    def handle_endtag(self, tag):
-        self._is_code = False
-
-    def handle_data(self, data):
-        if self._is_code:
-            self.texts[-1] += data
 
 
 @pytest.fixture
@@ -97,8 +74,8 @@ def test_a_sheet_is_written_although_dns_does_not_answer(cli, inside):
     assert "the zone of s1._domainkey.silent.test could not be found" in done.err
     assert "DNS has no zone for it" in done.err
     page = (cli.home / "sheet.html").read_text(encoding="utf-8")
-    assert set(values.values()) <= set(Codes(page).texts)
-    assert name_of("silent.test") in Codes(page).texts
+    for text in (*values.values(), name_of("silent.test")):
+        assert f">{text}</code>" in page
     assert "DNS did not answer" in page
     assert "DNS has no zone" in page
 
@@ -150,9 +127,6 @@ def test_a_name_outside_the_zones_given_is_a_usage_error(cli):
         (("--language", "fr"), "--language"),
         (("--language", "ja", "--format", "json"), "--language has no effect with --format json"),
         (("--contact", "x" * 201), "in --contact: the text has 201 characters"),
-        (("--ttl", "-1"), "--ttl"),
-        (("--zone", "not a zone"), "in --zone"),
-        (("--format", "pdf"), "--format"),
         (("--assume-successors",), "--assume-successors has no effect without --retired"),
         (("--output", "dns.PDF"), 'no format has the suffix ".PDF"'),
         (("--output", ""), "in --output: the file name is empty"),
@@ -234,22 +208,12 @@ def test_a_panel_that_cannot_take_the_value_is_named(cli):
     assert "入力できるのは255文字までです" in done.out.replace("\n", "")
 
 
-def test_a_sheet_in_japanese(cli):
-    specs = "[{sign_domain: example.com, selector: s1, start_date: '2099-03-01T00:00+09:00'}]"
-    assert cli("register", "--sandbox", "-", stdin=specs).status == 0
-    words = ("--zone", "example.com", "--language", "ja", "--contact", "営業 山田\t様")
-    done = cli("handoff", "--sandbox", *words)
-    assert "2099年3月1日(日)0:00(日本時間)" in done.out
-    assert "2099年2月27日(金)までに登録してください。" in done.out
-    assert "営業 山田 様" in done.out.replace("\n", " ")
-
-
 def test_the_example_in_the_docs(cli, shell):
     values = register(cli, "example.com")
     shell(example("--contact"), {"DKIMCTL_PROFILE": "sandbox"})
     pages = [(cli.home / name).read_text(encoding="utf-8") for name in ("dns.html", "dns-ja.html")]
     for page in pages:
-        assert values["example.com"] in Codes(page).texts
+        assert f">{values['example.com']}</code>" in page
     assert "mail@example.net" in pages[0]
     assert 'lang="ja"' in pages[1]
     document = json.loads((cli.home / "dns.json").read_text())

@@ -43,16 +43,6 @@ KINDS: dict[str, tuple[int, Callable[[int], bytes], str]] = {
         lambda size: filled(size, b"- " + EMOJI, b"a"),
         "1:3: a value, comment or gap is longer than 4 MiB",
     ),
-    "quotes around lines": (
-        SMALL,
-        lambda size: filled(size, b"- '", b"a\n", b"'"),
-        "1:3: a value, comment or gap is longer than 4 MiB",
-    ),
-    "keys of emoji": (
-        FULL,
-        lambda size: numbered(size, "? {}" + "😀" * 500 + "\n: b\n"),
-        "1:3: a spec file has no key",
-    ),
     "small entries": (
         FULL,
         lambda size: numbered(size, "- d{}.a\n"),
@@ -77,7 +67,6 @@ KINDS: dict[str, tuple[int, Callable[[int], bytes], str]] = {
         lambda size: numbered(size, "- 日本語の名前です{0}.この国の名前です{0}\n"),
         "more than 3,000,000 characters of internationalized labels",
     ),
-    "a character a line": (SMALL, lambda size: filled(size, b"", b"a\n"), "1:1: a value, comment"),
     "nested": (SMALL, lambda size: filled(size, b"", b"["), "nested too deeply"),
     "one flow sequence": (
         FULL,

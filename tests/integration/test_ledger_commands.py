@@ -7,7 +7,6 @@ import os
 import shlex
 import subprocess
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -149,8 +148,7 @@ class TestImport:
 
     @pytest.mark.parametrize(
         "content",
-        ["", "[]", "{}", '{"items": 1}', "null", "- a.b", "\ufeff{}", "x" * 999_999,
-         b"\xff\xfe\x00", b'{"items": "\xe9"}', b"\x00" * 4096, "[" * 99_999],
+        ["[]", '{"items": 1}', "\ufeff{}", "x" * 999_999, b'{"items": "\xe9"}', "[" * 99_999],
         ids=lambda content: repr(content[:14]),
     )  # fmt: skip
     def test_an_invalid_saved_result_is_2_and_changes_nothing(self, cli, tmp_path, content):
@@ -164,14 +162,6 @@ class TestImport:
         saved = export(make_registration()).encode("utf-16")
         assert cli("ledger", "import", "-", stdin=saved).status == 0
         assert known(ledger) == [make_registration()]
-
-    def test_a_missing_or_too_large_file_is_2(self, cli):
-        assert cli("ledger", "import", "no.json", "--sandbox").status == 2
-        with (cli.home / "huge.json").open("wb") as file:
-            file.truncate((1 << 29) + 1)
-        done = cli("ledger", "import", "huge.json", "--sandbox")
-        assert done.status == 2
-        assert "larger than 512 MiB" in done.err
 
     def test_an_empty_result_is_nothing_to_do(self, cli):
         done = cli("ledger", "import", "-", "--sandbox", stdin=response())
@@ -273,29 +263,10 @@ class TestForget:
         assert cli("ledger", "forget", "--force", "sold.yaml").status == 0
         assert known(ledger) == [pair[0]]
 
-    def test_the_table_can_be_written_to_a_file(self, cli, ledger, pair):
-        self.see(ledger, 15, "s2")
-        self.see(ledger, 1, "s1", verdict="missing")
-        done = cli("ledger", "forget", "*", "--format", "table", "--output", "gone.txt")
-        assert (done.status, done.out) == (0, "")
-        text = (cli.home / "gone.txt").read_text()
-        assert "its successor s2 started on" in text
-        assert pair[0].record.value in text
-
-    def test_on_a_terminal_it_is_a_table(self, ledger, pair, on_terminal):
-        status, shown = on_terminal(["ledger", "forget", "--force", "example.com"])
-        assert status == 0
-        assert "DOMAIN" in shown
-
     def test_registrations_that_cannot_be_written_are_not_forgotten(self, cli, ledger, pair):
         words = ("--force", "example.com", "--output", "no/such/file")
         assert cli("ledger", "forget", *words).status == 4
         assert known(ledger) == list(pair)
-        if Path("/dev/full").exists():
-            with Path("/dev/full").open("wb") as full:
-                words = cli.command("ledger", "forget", "--force", "example.com")
-                assert subprocess.run(words, stdout=full, env=cli.environment).returncode == 4
-            assert known(ledger) == list(pair)
 
     def test_a_selection_is_required_and_must_match(self, cli, ledger, pair):
         none = cli("ledger", "forget")

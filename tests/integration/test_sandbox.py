@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import sqlite3
-import subprocess
-from contextlib import closing
 from pathlib import Path
 
 import dns.rdatatype
 import dns.zone
 import pytest
 
-from dkimctl.service.database import open_store
-from dkimctl.service.key_pairs import Passphrase
 from processes import Cli
 
 EXAMPLE = Path(__file__).parents[2] / "domains.example.yaml"
-HEAD = """\
-$ORIGIN example.com.
-$TTL 3600
-@ IN SOA ns.example.com. hostmaster.example.com. 1 7200 900 1209600 300
-@ IN NS ns.example.com.
-ns IN A 192.0.2.1
-"""
 
 
 @pytest.fixture(scope="module")
@@ -96,14 +83,6 @@ def test_a_plan_counts_by_zone(cli, registered):
     assert "not in the zone example.com: s._domainkey.new.example.org" in outside.err
 
 
-@pytest.mark.parametrize("command", [["register", EXAMPLE], ["show-dns"]])
-@pytest.mark.parametrize("option", [["--zone", "example.com"], ["--find-zones"]])
-def test_zones_are_not_for_a_table_of_records(cli, registered, command, option):
-    done = cli(*command, "--sandbox", "--format", "table", *option)
-    assert (done.status, done.out) == (2, "")
-    assert f"{option[0]} has no effect with --format table" in done.err
-
-
 def test_a_plan_sends_and_writes_nothing(cli):
     done = cli("register", "--dry-run", "--sandbox", EXAMPLE, "--format", "json")
     assert done.status == 0
@@ -127,23 +106,6 @@ def test_zone_output_is_the_default_in_a_pipe_and_dnspython_reads_the_exact_valu
         )
         (data,) = zone.find_rdataset(f"{item['selector']}._domainkey", dns.rdatatype.TXT)
         assert b"".join(data.strings).decode() == item["setting_values"]["value"]
-
-
-def test_zone_output_is_accepted_by_named_checkzone_when_included(cli, registered, needs_tool):
-    named_checkzone = needs_tool("named-checkzone")
-    cli.write("dkim.zone", cli("show-dns", "--sandbox", "*example.com").out)
-    cli.write("example.com.zone", f"{HEAD}$INCLUDE dkim.zone\n")
-    checked = subprocess.run(
-        [named_checkzone, "-i", "local", "-D", "example.com", "example.com.zone"],
-        cwd=cli.home,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert checked.returncode == 0, checked.stdout + checked.stderr
-    assert "ignoring out-of-zone" not in checked.stdout + checked.stderr
-    expected = [item for item in registered if item["sign_domain"].endswith("example.com")]
-    assert checked.stdout.count("_domainkey.") == len(expected) > 0
 
 
 def test_value_output_is_the_bare_value(cli, registered):
@@ -172,12 +134,6 @@ def test_show_dns_before_anything_is_registered_says_what_to_do(cli):
     assert (done.status, done.out) == (1, "")
     assert "dkimctl register" in done.err
     assert list(cli.home.rglob("*.db")) == []
-
-
-def test_an_empty_list_is_nothing_to_do(cli):
-    done = cli("register", "--sandbox", "-", stdin="[]\n")
-    assert (done.status, done.out) == (0, "")
-    assert "nothing to do" in done.err
 
 
 def test_refresh_asks_the_service_and_gets_the_same(cli, registered):
@@ -218,17 +174,3 @@ def test_private_keys_are_encrypted_with_a_passphrase(cli):
         assert "open sesame" not in done.err
     again = cli(*words, stdin="[example.com]", env=passphrase)
     assert again.json["items"][0]["outcome"] == "exists"
-
-
-@pytest.mark.parametrize("passphrase", [b"\xff open sesame", b"open sesame" * 94])
-def test_a_passphrase_is_octets_of_any_number(cli, passphrase):
-    words = ("register", "--sandbox", "-", "--format", "json")
-    environment = {"DKIMCTL_SERVICE_PASSPHRASE": os.fsdecode(passphrase)}
-    for outcome in ("created", "exists"):
-        done = cli(*words, stdin="[example.com]", env=environment)
-        assert done.json["items"][0]["outcome"] == outcome, done.err
-    (data,) = cli.home.rglob("sandbox.db")
-    with closing(sqlite3.connect(data)) as connection:
-        (stored,) = connection.execute("SELECT private_key FROM registrations").fetchone()
-    with closing(open_store(data, Passphrase(passphrase))) as store:
-        assert store.unseal(stored).startswith(b"-----BEGIN PRIVATE KEY-----")

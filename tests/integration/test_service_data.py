@@ -17,13 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from dkimctl.service.database import open_store
 from documents import example
 from processes import ServeProcess
 
 pytestmark = pytest.mark.slow
-
-DATA = ("--data", "service.db")
 
 
 def _post(service: ServeProcess, path: str, body: str, authorization: str) -> tuple[int, dict]:
@@ -115,10 +112,6 @@ def test_a_copy_of_a_running_service_has_all_that_was_answered_before(cli, servi
         restored.stop()
 
 
-def _delete(path: Path) -> None:
-    path.unlink()
-
-
 def _delete_all(path: Path) -> None:
     for file in path.parent.glob(f"{path.name}*"):
         file.unlink()
@@ -128,11 +121,6 @@ def _replace_by_a_copy(path: Path) -> None:
     copy = path.with_name("copy.db")
     shutil.copy(path, copy)
     copy.replace(path)
-
-
-def _replace_by_another_service(path: Path) -> None:
-    open_store(path.with_name("other.db")).close()
-    path.with_name("other.db").replace(path)
 
 
 def _replace_by_another_programs(path: Path) -> None:
@@ -149,10 +137,8 @@ def _delete_log(path: Path) -> None:
 @pytest.mark.parametrize(
     "spoil",
     [
-        _delete,
         _delete_all,
         _replace_by_a_copy,
-        _replace_by_another_service,
         _replace_by_another_programs,
         _delete_log,
     ],

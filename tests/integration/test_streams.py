@@ -136,17 +136,6 @@ def test_a_version_or_help_that_cannot_be_written_is_an_error(cli, words):
     assert b"Traceback" not in err
 
 
-def test_a_traceback_is_shown_only_on_request_and_without_secrets(cli, scripted_account):
-    environment = cli.environment | scripted_account | {"DKIMCTL_DEBUG": "1"}
-    done = subprocess.run(
-        cli.command("api", "GET", "/x"),
-        cwd=cli.home, env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 4
-    assert "Traceback" in done.stderr
-    assert scripted_account["DKIMCTL_CLIENT_SECRET"] not in done.stderr
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="closes streams with a POSIX shell")
 @pytest.mark.parametrize(
     ("closing", "status"),
@@ -200,22 +189,6 @@ def test_a_table_in_a_pager_is_coloured_as_the_docs_say(cli, shell, needs_tool):
     cli.write("one.yaml", ENTRY)
     assert cli("register", "--sandbox", "one.yaml").status == 0
     assert "\x1b[32mexists" in shell(example("less -R"), {"DKIMCTL_PROFILE": "sandbox"}).stdout
-
-
-@pytest.mark.parametrize(
-    ("environment", "coloured"),
-    [({"TERM": "dumb"}, False), ({"TERM": "xterm", "CLICOLOR_FORCE": "1"}, True),
-     ({"TERM": "dumb", "FORCE_COLOR": "1"}, True)],
-)  # fmt: skip
-def test_the_terminal_and_the_environment_decide_about_colour(
-    cli, on_terminal, environment, coloured
-):
-    cli.write("one.yaml", ENTRY)
-    cli.environment |= environment
-    for words in (["register", "--sandbox", "-n", "one.yaml"], ["--help"], ["status", "-p", "x"]):
-        assert ("\x1b[" in on_terminal(words)[1]) is coloured, words
-    assert "\x1b[" not in on_terminal(["--color", "never", "status", "-p", "x"])[1]
-    assert "\x1b[" in on_terminal(["--color", "always", "status", "-p", "x"])[1]
 
 
 @pytest.mark.parametrize("columns", [80, 120, 200])
