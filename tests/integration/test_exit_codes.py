@@ -184,6 +184,7 @@ def test_a_run_that_stops_early_shows_its_results_and_is_4(
         ["show-dns", "--profile", "nobody"],
         ["show-dns", "--sandbox", "--timeout", "soon"],
         ["show-dns", "--auth-url", "http://example.com"],
+        ["show-dns", "--auth-url", f"https://{'a' * 64}.example"],
         ["register", "--dry-run", "--format", "zone", "--sandbox", "-"],
         ["register", "--dry-run", "--output-dir", "d", "--zone", "a.example", "--sandbox", "-"],
         ["register", "--format", "zone", "--wide", "--sandbox", "-"],

@@ -343,20 +343,14 @@ def test_a_hung_keyring_does_not_delay_the_exit(cli, account):
     assert_names_the_alternatives(said)
 
 
-def test_without_a_keyring_no_secret_is_asked_for(cli, live_service, on_terminal):
-    cli.environment["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={cli.home}/no-bus"
-    url = live_service.url
-    status, shown = on_terminal(
-        ["login", "--auth-url", url, "--base-url", url, "--client-id", "id"]
-    )
-    assert status == 3
-    assert "this machine has no keyring" in shown
-    assert "Client secret" not in shown
-
-
-def test_without_a_keyring_login_names_two_alternatives_that_work(cli, login_words, account):
+def test_without_a_keyring_login_names_two_alternatives_that_work_and_does_not_ask(
+    cli, login_words, account, on_terminal
+):
     secret = account["DKIMCTL_CLIENT_SECRET"]
     cli.environment["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={cli.home}/no-bus"
+    status, shown = on_terminal([word for word in login_words if word != "--secret-stdin"])
+    assert (status, "this machine has no keyring" in shown) == (3, True)
+    assert "Client secret" not in shown
     refused = cli(*login_words, stdin=secret)
     assert refused.status == 3
     assert "this machine has no keyring" in refused.err

@@ -163,6 +163,12 @@ class TestImport:
         assert cli("ledger", "import", "-", stdin=saved).status == 0
         assert known(ledger) == [make_registration()]
 
+    def test_a_too_large_file_is_2(self, cli):
+        with (cli.home / "huge.json").open("wb") as file:
+            file.truncate((1 << 29) + 1)
+        done = cli("ledger", "import", "huge.json", "--sandbox")
+        assert (done.status, "larger than 512 MiB" in done.err) == (2, True)
+
     def test_an_empty_result_is_nothing_to_do(self, cli):
         done = cli("ledger", "import", "-", "--sandbox", stdin=response())
         assert (done.status, done.err) == (0, "dkimctl: nothing to import\n")

@@ -13,9 +13,8 @@ import pytest
 
 from dkimctl.errors import DnsRefused, NegativeAnswer, ServiceError
 from dkimctl.models.secret import Secret
-from dkimctl.publishing.changes import Applied, NameState
+from dkimctl.publishing.changes import NameState
 from dkimctl.publishing.octodns import OctodnsTarget
-from dkimctl.publishing.plan import work_in_parallel
 from dns_servers import SECRET, WRONG_SECRET, Server, powerdns_schema, serving_api
 from documents import example
 from ports import free_port
@@ -154,24 +153,6 @@ def test_a_zone_that_powerdns_does_not_have_is_not_made(powerdns):
     (applied,) = target.apply("example.net", [change(name, KEY)])
     assert isinstance(applied.error, NegativeAnswer)
     assert [zone["name"] for zone in api.get("/zones").json()] == ["example.com."]
-
-
-def test_powerdns_changes_many_zones_in_one_go(powerdns):
-    """With SQLite, it fails if two are changed at a time: the database is locked."""
-    _, api = powerdns
-    zones = [f"z{number}.example" for number in range(16)]
-    for zone in zones:
-        body = {"name": f"{zone}.", "kind": "Native", "nameservers": []}
-        assert api.post("/zones", json=body).status_code == 201
-    target = by_api(api.base_url.port)
-    done: list[Applied] = []
-    work_in_parallel(
-        zones,
-        lambda zone: target.apply(zone, [change(f"s1._domainkey.{zone}", KEY)]),
-        done.append,
-        wait=lambda: None,
-    )
-    assert [one.error for one in done] == [None] * len(zones)
 
 
 def test_without_a_server_the_zone_cannot_be_read():

@@ -224,6 +224,15 @@ class TestSuccessors:
         assert f"selector: {today()}" in due
         assert cli("rotate", "--sandbox", "--older-than", "101d").out.endswith("\n[]\n")
 
+    def test_a_selector_in_use_or_in_flight_is_not_reused(self, cli, import_, ledger):
+        import_(days=300)
+        import_(selector=today().upper(), days=299)
+        with ledger() as opened:
+            opened.commit(begun=[[DomainSpec("example.com", f"{today()}-2")]])
+        done = cli("rotate", "--sandbox")
+        assert f"selector: {today()}-3\n" in done.out
+        assert "was never answered: example.com" in done.err
+
     @pytest.mark.parametrize(
         ("words", "said"),
         [

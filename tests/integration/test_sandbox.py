@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from pathlib import Path
@@ -174,3 +175,12 @@ def test_private_keys_are_encrypted_with_a_passphrase(cli):
         assert "open sesame" not in done.err
     again = cli(*words, stdin="[example.com]", env=passphrase)
     assert again.json["items"][0]["outcome"] == "exists"
+
+
+@pytest.mark.parametrize("passphrase", [b"\xff open sesame", b"open sesame" * 94])
+def test_a_passphrase_is_octets_of_any_number(cli, passphrase):
+    words = ("register", "--sandbox", "-", "--refresh", "--format", "json")
+    for outcome in ("created", "exists"):
+        environment = {"DKIMCTL_SERVICE_PASSPHRASE": os.fsdecode(passphrase)}
+        done = cli(*words, stdin="[example.com]", env=environment)
+        assert done.json["items"][0]["outcome"] == outcome, done.err

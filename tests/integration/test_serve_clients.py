@@ -192,6 +192,13 @@ def test_a_new_secret_is_printed_as_that_of_a_new_client(cli, secret) -> None:
     assert _is_valid(cli, printed["client_secret"])
 
 
+def test_an_overlap_of_zero_ends_the_old_secret(cli, secret) -> None:
+    done = cli("service", "client", "rotate-secret", "me", "--overlap", "0s", *DATA)
+    assert "the previous secret is no longer valid" in done.err
+    assert not _is_valid(cli, secret)
+    assert _is_valid(cli, json.loads(done.out)["client_secret"])
+
+
 def test_no_secret_is_left_of_a_client_that_is_not_there(cli, secret) -> None:
     words = ("--output", "secret.txt")
     done = cli("service", "client", "rotate-secret", "nobody", *DATA, *words)
