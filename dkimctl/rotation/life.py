@@ -126,7 +126,7 @@ def _stage_of(
     dates = KeyDates(one.created_at, history.published_at, signs_since if one.signs else None)
     if takeover is not None:
         removable_at = _after(takeover.took_over, settings.grace)
-        dates = dates._replace(replaced_at=takeover.successor.begins, removable_at=removable_at)
+        dates = dates._replace(replaced_at=takeover.begins, removable_at=removable_at)
         position = _replaced(takeover, removable_at, now)
     else:
         position = _current(status, history, signs_since, now, successor_due)
@@ -186,19 +186,17 @@ def _current(
 
 def _replaced(takeover: Takeover, removable_at: datetime | None, now: datetime) -> _Position:
     """Where a key is that has a successor."""
-    successor, took_over = takeover.successor, takeover.took_over
+    begins, took_over = takeover.begins, takeover.took_over
     if takeover.stage is Stage.RETIRED:
         return _Position(KeyStage.RETIRED, removable_at, NextAction.REMOVE, removable_at)
     if took_over <= now:
         return _Position(KeyStage.GRACE, took_over, NextAction.REMOVE, removable_at)
-    begins = successor.begins
     if begins <= now:
         return _Position(KeyStage.SUCCESSOR_SIGNING, begins, NextAction.WAIT)
     if took_over == NEVER:
-        created_at = successor.registration.created_at
+        created_at = takeover.successor.created_at
         return _Position(KeyStage.SUCCESSOR_REGISTERED, created_at, NextAction.WAIT, begins)
-    published_at = successor.history.published_at
-    return _Position(KeyStage.SUCCESSOR_PUBLISHED, published_at, NextAction.WAIT, begins)
+    return _Position(KeyStage.SUCCESSOR_PUBLISHED, takeover.published_at, NextAction.WAIT, begins)
 
 
 def stage_of_closed(closed: ClosedKey) -> KeyStatus:

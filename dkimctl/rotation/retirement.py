@@ -61,28 +61,12 @@ class RetirementPolicy(NamedTuple):
     grace: timedelta = GRACE_PERIOD  # for how long a successor must have taken over
 
 
-class Successor(NamedTuple):
-    """A key that replaces an older one: enabled now, and of a later start."""
-
-    registration: Registration
-    starts_at: datetime
-    enabled_at: datetime
-    history: KeyHistory
-
-    @property
-    def selector(self) -> str:
-        return self.registration.selector or ""
-
-    @property
-    def begins(self) -> datetime:
-        """When it begins to sign."""
-        return max(self.starts_at, self.enabled_at)
-
-
 class Takeover(NamedTuple):
-    """What a successor means for the old key."""
+    """What a key that replaces an older one means for that: it is enabled, and starts later."""
 
-    successor: Successor
+    successor: Registration
+    begins: datetime  # when it begins to sign
+    published_at: datetime | None  # since when it is in DNS
     took_over: datetime  # since when it does all that it must; NEVER: it was not seen published
     stage: Stage
     reason: str
@@ -223,14 +207,25 @@ def retirement_statuses(
     `policy.seen_since`. Oldest first within each domain.
     """
     for of_domain in by_signing_domain(registrations).values():
-        succession = _Succession(of_domain, histories)
+        keys = {one: histories.get(one.key, KeyHistory()) for one in of_domain}
+        replacing: dict[str, list[Registration]] = {}  # by the selector that is replaced
+        for one, history in keys.items():
+            if history.replaces is not None:
+                replacing.setdefault(history.replaces.lower(), []).append(one)
         for registration in sorted(of_domain, key=lambda one: one.starts_at or NEVER):
-            history = histories.get(registration.key, KeyHistory())
-            reason = _why_not_old(registration, history, policy.now)
+            start, reason = registration.starts_at, ""
+            if registration.is_taken:
+                reason = "it belongs to another account"
+            elif start is None:
+                reason = "neither its start_date nor its regist_date can be read"
+            elif keys[registration].enabled_at is None:
+                reason = "it was never enabled"
+            elif start > policy.now:
+                reason = f"it starts on {start.date()}"
             if reason:
                 yield RetirementStatus(registration, Stage.CURRENT, reason)
             else:
-                yield _status(registration, succession, policy)
+                yield _status(registration, keys, replacing, policy)
 
 
 def keys_past_grace(
@@ -259,130 +254,91 @@ def as_result(status: RetirementStatus) -> Result:
     return result
 
 
-def _why_not_old(registration: Registration, history: KeyHistory, now: datetime) -> str:
-    """Why nothing replaces this key yet; or ""."""
-    start = registration.starts_at
-    if registration.is_taken:
-        return "it belongs to another account"
-    if start is None:
-        return "neither its start_date nor its regist_date can be read"
-    if history.enabled_at is None:
-        return "it was never enabled"
-    return f"it starts on {start.date()}" if start > now else ""
-
-
 def _status(
-    old: Registration, succession: _Succession, policy: RetirementPolicy
+    old: Registration,
+    keys: Mapping[Registration, KeyHistory],
+    replacing: Mapping[str, Sequence[Registration]],
+    policy: RetirementPolicy,
 ) -> RetirementStatus:
-    successors, unrecorded = succession.recorded(old), succession.assumed(old)
-    if policy.assume_successors:
-        successors += unrecorded
-    if not successors and unrecorded:
-        reason = f"it is not recorded whether {unrecorded[0].selector} replaces it"
+    """The status of a key of a domain that has these `keys`; `replacing` are those made for others.
+
+    What replaces it are the keys that were made to, or to replace one of those, and so on.
+    """
+    newer = [one for one, history in keys.items() if history.replaces is None]
+    recorded = _successors(old, [old], keys, replacing)
+    # The newer keys of which it is not recorded what they replace, and keys that replace them: the
+    # latter may be all that is left, since the former may be disabled, or retired themselves.
+    assumed = _successors(old, [one for one in newer if _is_newer(one, old)], keys, replacing)
+    successors = [*recorded, *assumed] if policy.assume_successors else recorded
+    if not successors and assumed:
+        reason = f"it is not recorded whether {assumed[0].selector or ''} replaces it"
         return RetirementStatus(old, Stage.UNKNOWN, reason)
     if not successors:
         reason = "no newer selector of the domain replaces it: run `dkimctl rotate`"
         return RetirementStatus(old, Stage.CURRENT, reason)
-    takeovers = sorted(
-        (_takeover(one, policy) for one in successors),
-        key=lambda one: (_STAGES.index(one.stage), one.took_over, one.successor.starts_at),
+    takeovers = [_takeover(one, keys[one], policy) for one in successors]
+    takeovers.sort(
+        key=lambda one: (_STAGES.index(one.stage), one.took_over, one.successor.starts_at or NEVER)
     )
     best = takeovers[0]
-    deciding = [
-        one.successor.registration for one in takeovers if one.stage in (Stage.RETIRED, Stage.DUE)
-    ]
+    deciding = [one.successor for one in takeovers if one.stage in (Stage.RETIRED, Stage.DUE)]
     is_over = best.took_over <= policy.now - policy.grace
     return RetirementStatus(old, best.stage, best.reason, deciding, is_over, best)
 
 
-def _takeover(successor: Successor, policy: RetirementPolicy) -> Takeover:
-    begins = successor.begins
-    published = successor.history.published_at
-    if published is not None and published > policy.now:
+def _successors(
+    old: Registration,
+    first: Iterable[Registration],
+    keys: Mapping[Registration, KeyHistory],
+    replacing: Mapping[str, Sequence[Registration]],
+) -> list[Registration]:
+    """Those of the `first` and of the keys that replace them that can replace `old`."""
+    found = list(first)
+    for one in found:  # also those added meanwhile
+        following = replacing.get(one.key.selector, ())
+        found += [other for other in following if other not in found]
+    return [
+        one
+        for one in found
+        if keys[one].enabled_at is not None
+        and keys[one].disabled_at is None
+        and one.signs
+        and _is_newer(one, old)
+    ]
+
+
+def _takeover(successor: Registration, history: KeyHistory, policy: RetirementPolicy) -> Takeover:
+    now, published, looked_at = policy.now, history.published_at, history.looked_at
+    start, enabled = successor.starts_at or NEVER, history.enabled_at or NEVER
+    text = f"its successor {successor.selector or ''} {'starts' if start > now else 'started'} on "
+    text += str(start.date())
+    if enabled > start:
+        text += f", was enabled on {enabled.date()}"
+    if looked_at is None:
+        text += ", but was never seen published"
+    elif published is None:
+        text += f"; DNS on {looked_at.date()}: {history.verdict}"
+    else:
+        text += f" and was seen published from {published.date()} to {looked_at.date()}"
+
+    begins = max(start, enabled)
+    if published is not None and published > now:
         published = None  # a wrong clock has told it: look again
     took_over = NEVER if published is None else max(begins, published)
-    text = _description(successor, policy.now)
-    if max(begins, published or begins) > policy.now - policy.grace:
+    if max(begins, published or begins) > now - policy.grace:
         wait = "run `dkimctl check-dns`"
         if published is not None:
             end = min(took_over, NEVER - policy.grace) + policy.grace
             wait = f"wait until {end.isoformat(timespec='minutes')}"
-        return Takeover(successor, took_over, Stage.WAITING, f"{text}: {wait}")
-    is_seen = published is not None and _is_seen(successor, policy)
-    return Takeover(successor, took_over, Stage.RETIRED if is_seen else Stage.DUE, text)
-
-
-def _is_seen(successor: Successor, policy: RetirementPolicy) -> bool:
-    """Whether it was published at the last look, which is recent."""
-    if policy.published_now is not None:
-        return successor.registration.key in policy.published_now
-    history = successor.history
-    if history.looked_at is None or history.verdict != Verdict.PUBLISHED:
-        return False
-    return policy.seen_since <= history.looked_at <= policy.now
-
-
-def _description(successor: Successor, now: datetime) -> str:
-    start, enabled, history = successor.starts_at, successor.enabled_at, successor.history
-    text = f"its successor {successor.selector} {'starts' if start > now else 'started'} on "
-    text += str(start.date())
-    if enabled > start:
-        text += f", was enabled on {enabled.date()}"
-    if history.published_at is not None and history.looked_at is not None:
-        return (
-            f"{text} and was seen published from {history.published_at.date()} to "
-            f"{history.looked_at.date()}"
-        )
-    if history.looked_at is not None:
-        return f"{text}; DNS on {history.looked_at.date()}: {history.verdict}"
-    return f"{text}, but was never seen published"
-
-
-class _Succession:
-    """The successors of each of a domain's keys, `of_domain`."""
-
-    def __init__(self, of_domain: Sequence[Registration], histories: Histories) -> None:
-        self._registrations = of_domain
-        self._histories = {one: histories.get(one.key, KeyHistory()) for one in of_domain}
-        self._replacing: dict[str, list[Registration]] = {}  # by the selector that is replaced
-        for registration, history in self._histories.items():
-            if history.replaces is not None:
-                self._replacing.setdefault(history.replaces.lower(), []).append(registration)
-
-    def recorded(self, old: Registration) -> list[Successor]:
-        """The keys that were made to replace `old`, or a key that was, and so on."""
-        return self._successors(old, [old])
-
-    def assumed(self, old: Registration) -> list[Successor]:
-        """The newer keys of which it is not recorded what they replace, and keys that replace them.
-
-        The latter may be all that is left: the former may be disabled, or retired themselves.
-        """
-        unrecorded = [
-            one
-            for one in self._registrations
-            if self._histories[one].replaces is None and _is_newer(one, old)
-        ]
-        return self._successors(old, unrecorded)
-
-    def _successors(self, old: Registration, first: Iterable[Registration]) -> list[Successor]:
-        """Those of the `first` and of the keys that replace them that can replace `old`."""
-        found = list(first)
-        for one in found:  # also those added meanwhile
-            following = self._replacing.get(one.key.selector, ())
-            found += [other for other in following if other not in found]
-        successors = []
-        for one in found:
-            start, history = one.starts_at, self._histories[one]
-            if (
-                start is not None
-                and history.enabled_at is not None
-                and history.disabled_at is None
-                and one.signs
-                and _is_newer(one, old)
-            ):
-                successors.append(Successor(one, start, history.enabled_at, history))
-        return successors
+        stage, text = Stage.WAITING, f"{text}: {wait}"
+    else:
+        # It is retired only if the successor was published at the last look, which is recent.
+        is_seen = looked_at is not None and policy.seen_since <= looked_at <= now
+        is_seen = is_seen and history.verdict == Verdict.PUBLISHED
+        if policy.published_now is not None:
+            is_seen = successor.key in policy.published_now
+        stage = Stage.RETIRED if is_seen and published is not None else Stage.DUE
+    return Takeover(successor, begins, history.published_at, took_over, stage, text)
 
 
 def _is_newer(one: Registration, old: Registration) -> bool:
