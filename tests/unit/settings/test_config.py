@@ -9,6 +9,7 @@ import pytest
 from configs import read_config
 from dkimctl.errors import InputError, UsageError
 from dkimctl.settings.config import Config, DnsTarget, NoticeSettings
+from dkimctl.settings.profile import Profile
 
 ROOT = Path(__file__).parents[3]
 
@@ -71,6 +72,16 @@ def test_a_secret_in_the_config_file_is_refused_and_not_quoted(load, key, text):
     assert "secrets are not allowed in this file" in problem.message
     assert "dkimctl login" in problem.hint
     assert "hunter2" not in repr(caught.value.problems)
+
+
+def test_the_example_config_shows_every_key_with_its_default(resolve):
+    path = ROOT / "config.example.yaml"
+    profile, default = resolve(config=read_config(path)), Profile("default")
+    text = path.read_text(encoding="utf-8")
+    for key in set(Profile.__slots__) - {"name"}:
+        assert f"{key}:" in text
+        if key not in {"auth_url", "base_url", "client_id", "defaults"}:
+            assert getattr(profile, key) == getattr(default, key)
 
 
 def test_the_targets_and_notices_that_the_example_config_comments_out_are_valid(load, tmp_path):
