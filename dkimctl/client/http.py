@@ -68,21 +68,17 @@ _CLOSED = -1  # the descriptor of a socket that is closed, or that TLS took over
 
 
 class HttpRequest(NamedTuple):
-    """What to send. `authorization` is the header's value (RFC 9110 section 11.6.2), `max_body`
-    the response's size limit in bytes. A URL that is a secret is not logged.
-
-    A request that `is_last` closes its connection, so that surplus data after its response is
-    never taken for the response to another request.
-    """
+    """What to send."""
 
     method: str
     url: str
-    authorization: Secret | None
+    authorization: Secret | None  # the header's value (RFC 9110 section 11.6.2)
     content_type: str | None = None
     body: bytes | None = None
+    #: Then its connection is closed: no surplus data is taken for the response to another request.
     is_last: bool = True
-    max_body: int = MAX_BODY
-    has_secret_url: bool = False
+    max_body: int = MAX_BODY  # of the response
+    has_secret_url: bool = False  # which is not logged
 
 
 class HttpResponse(NamedTuple):

@@ -35,9 +35,6 @@ class Holder(NamedTuple):
         return f"process {self.pid}, since {self.since}" if self.pid else "another process"
 
 
-_UNKNOWN = Holder(None, "")
-
-
 class Purpose(StrEnum):
     """What a lock is for; its files begin with this word."""
 
@@ -111,10 +108,14 @@ def _find_holder(holder_file: Path) -> Holder:
     for attempt in range(3):
         if attempt:
             time.sleep(0.1)
-        holder = _read_holder(holder_file)
-        if holder.pid is not None and _may_hold(holder.pid):
-            return holder
-    return _UNKNOWN
+        with (
+            contextlib.suppress(OSError),
+            open(holder_file, "rb", opener=open_without_following) as file,
+        ):
+            match = re.fullmatch(_HOLDER, file.read(64))  # not one that is half written
+            if match and _may_hold(int(match[1])):
+                return Holder(int(match[1]), match[2].decode())
+    return Holder(None, "")
 
 
 def _may_hold(pid: int) -> bool:
@@ -136,15 +137,6 @@ def _write_holder(holder_file: Path, content: bytes) -> None:
     """Write in place: Windows cannot replace a file that another process is reading."""
     with open(holder_file, "wb", opener=open_without_following) as file:
         file.write(content)
-
-
-def _read_holder(holder_file: Path) -> Holder:
-    try:
-        with open(holder_file, "rb", opener=open_without_following) as file:
-            match = re.fullmatch(_HOLDER, file.read(64))
-    except OSError:
-        return _UNKNOWN
-    return Holder(int(match[1]), match[2].decode()) if match else _UNKNOWN
 
 
 @contextlib.contextmanager

@@ -349,7 +349,7 @@ def is_damage(error: Exception) -> bool:
 
 def primary_code(error: Exception) -> int:
     """SQLite's primary result code; 0 for any other error."""
-    return _extended_code(error) & 0xFF
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
 def no_space_error(path: Path, reason: object) -> LedgerError:
@@ -367,9 +367,12 @@ def _translated(path: Path, error: Exception) -> LedgerError:
             hint=f"restore a backup as {path.name}; the next `dkimctl register` quarantines a "
             "damaged ledger and says how to continue",
         )
-    if _is_no_space(error):
+    number = error.errno if isinstance(error, OSError) else None
+    # SQLITE_IOERR_SHMSIZE is what opening the file raises on a full disk.
+    is_full = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_IOERR_SHMSIZE
+    if is_full or primary_code(error) == sqlite3.SQLITE_FULL or number in _NO_SPACE:
         return no_space_error(path, reason)
-    if primary_code(error) in _UNREACHABLE or _errno(error) in _NO_ACCESS:
+    if primary_code(error) in _UNREACHABLE or number in _NO_ACCESS:
         return LedgerError(
             f"cannot use the ledger {path}: {reason}",
             hint=f"check that you can read and write in the directory {path.parent}, {_OR_MOVE}",
@@ -383,18 +386,3 @@ def _translated(path: Path, error: Exception) -> LedgerError:
         f"cannot use the ledger {path}: {reason}",
         hint=f"check that the disk of {path.parent} is healthy and not full, {_OR_MOVE}",
     )
-
-
-def _is_no_space(error: Exception) -> bool:
-    # SQLITE_IOERR_SHMSIZE is what opening the file raises on a full disk.
-    if _extended_code(error) == sqlite3.SQLITE_IOERR_SHMSIZE:
-        return True
-    return primary_code(error) == sqlite3.SQLITE_FULL or _errno(error) in _NO_SPACE
-
-
-def _extended_code(error: Exception) -> int:
-    return int(getattr(error, "sqlite_errorcode", 0))
-
-
-def _errno(error: Exception) -> int | None:
-    return error.errno if isinstance(error, OSError) else None

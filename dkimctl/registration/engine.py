@@ -19,7 +19,6 @@ from dkimctl.registration import outcomes
 from dkimctl.registration.batches import Batch, BatchBuilder, Entry
 from dkimctl.registration.limits import (
     BatchScheduler,
-    CircuitBreaker,
     ConcurrencyLimiter,
     EventKind,
     Limits,
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from dkimctl.ledger.intents import Intent
     from dkimctl.registration.retrying import Send
 
+_MAX_UNANSWERED = 5  # batches in a row without any usable answer; then the run ends
 _TICK = 0.5  # seconds; the longest time between two calls of `observer.tick`
 _GATHERING = 0.02  # seconds that an answer may wait for others, while there is enough to send
 _MIN_WINDOW = 5_000  # entries that may wait for the first one without a result
@@ -75,7 +75,7 @@ class RegistrationEngine:
         limiter = ConcurrencyLimiter(limits.concurrency, clock)
         self._scheduler = BatchScheduler(limits.concurrency, limiter, self._channel, start_thread)
         self._deadline = ShutdownDeadline(limits.grace, clock)
-        self._breaker = CircuitBreaker(limits.max_wait)
+        self._unanswered = 0  # batches in a row
         self._clock = clock
         self._reported: list[Batch] = []  # those with something to persist
         self._disk_space = 0  # entries whose answers fit, before the disk is looked at again
@@ -242,13 +242,26 @@ class RegistrationEngine:
         batch.warnings.clear()
         self.begun_early += batch.begun_early
         batch.begun_early.clear()
-        self._end(self._breaker.error_of_wait(batch))
+        failure, max_wait = batch.last_failure, self._limits.max_wait
+        if isinstance(failure, ServiceError) and (asked := failure.retry_after or 0.0) > max_wait:
+            wait = f"it asks to wait {asked:.0f} s, and --max-wait allows {max_wait:.0f} s"
+            hint = "run the same command again later, or with a longer --max-wait"
+            self._end(ServiceError(f"{failure.message}; {wait}", hint=hint))
         if event.failure is not None:
             waiting = len(batch.still_open(batch.to_send))
             self._observer.waiting(waiting, event.seconds, event.failure.message)
         if event.kind is EventKind.DONE:
             self._defect = self._defect or batch.defect
-            self._end(self._breaker.error_of_finished(batch))
+            self._unanswered = 0 if batch.was_ever_answered else self._unanswered + 1
+            if batch.defect is not None:
+                self._end(DkimctlError("a defect in dkimctl"))
+            elif batch.error is not None:
+                self._end(batch.error)
+            elif self._unanswered >= _MAX_UNANSWERED:
+                reason = failure.message if failure else ""
+                message = f"no usable answer to {self._unanswered} batches in a row: {reason}"
+                hint = "run the same command again later; the answers so far are in the ledger"
+                self._end(ServiceError(message, hint=hint))
             # Send no larger batches than the service accepts, once that is known.
             if size := batch.accepted_size():
                 self._builder.batch_size = min(size, self._builder.batch_size)
@@ -257,9 +270,9 @@ class RegistrationEngine:
                     f"batches have {size}, as with --batch-size {size}"
                 )
 
-    def _end(self, error: DkimctlError | None) -> None:
-        """End the run, for an error. What is in flight is still waited for, and persisted."""
-        if error is not None and self._deadline.begin(error):
+    def _end(self, error: DkimctlError) -> None:
+        """End the run. What is in flight is still waited for, and persisted."""
+        if self._deadline.begin(error):
             self._channel.end_waits()
             self._scheduler.revoke_permits()
             if self._scheduler.permitted:

@@ -18,7 +18,6 @@ from dkimctl.registration.batches import Batch
 from dkimctl.system.threads import DaemonThreadPool, StartThread, reserved_threads
 
 _RESERVED = 2  # threads that are left for the keyring and for the output
-_MAX_UNANSWERED = 5  # batches in a row without any usable answer
 
 
 class Limits(NamedTuple):
@@ -79,40 +78,6 @@ class ConcurrencyLimiter:
         self._was_throttled = True
         self._allowed = max(1.0, self._allowed / 2)
         self._paused_until = max(self._paused_until, self._clock() + retry_after)
-
-
-class CircuitBreaker:
-    """Decides whether a failure ends the run. `max_wait` is as in Limits."""
-
-    def __init__(self, max_wait: float) -> None:
-        self._max_wait = max_wait
-        self._unanswered = 0  # batches in a row
-
-    def error_of_wait(self, batch: Batch) -> ServiceError | None:
-        """The error to end the run with, where the service asks for a longer wait than allowed."""
-        failure = batch.last_failure
-        if not isinstance(failure, ServiceError) or failure.retry_after is None:
-            return None
-        if failure.retry_after <= self._max_wait:
-            return None
-        return ServiceError(
-            f"{failure.message}; it asks to wait {failure.retry_after:.0f} s, and --max-wait "
-            f"allows {self._max_wait:.0f} s",
-            hint="run the same command again later, or with a longer --max-wait",
-        )
-
-    def error_of_finished(self, batch: Batch) -> DkimctlError | None:
-        """The error to end the run with after a batch that is finished, if any."""
-        self._unanswered = 0 if batch.was_ever_answered else self._unanswered + 1
-        if batch.defect is not None:
-            return DkimctlError("a defect in dkimctl")
-        if batch.error is not None or self._unanswered < _MAX_UNANSWERED:
-            return batch.error
-        reason = batch.last_failure.message if batch.last_failure else ""
-        return ServiceError(
-            f"no usable answer to {self._unanswered} batches in a row: {reason}",
-            hint="run the same command again later; the answers so far are in the ledger",
-        )
 
 
 class ShutdownDeadline:

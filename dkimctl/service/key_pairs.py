@@ -101,7 +101,7 @@ class KeyQueue:
         self._waiting: list[_Waiting] = []
         self._lock = threading.Lock()
         # The threads must not keep the queue alive: they end with it.
-        self._pool = DaemonThreadPool(_call, "key", start_thread)
+        self._pool = DaemonThreadPool[Callable[[], None]](lambda job: job(), "key", start_thread)
         weakref.finalize(self, self._pool.close)
 
     def make_all(self, client_id: str, lengths: Sequence[int]) -> list[KeyPair | Exception]:
@@ -163,10 +163,6 @@ class KeyQueue:
         taken = time.monotonic() - started
         self._seconds[key_len] += 0.1 * (taken - self._seconds[key_len])  # of a new measurement
         future.set_result(key)
-
-
-def _call(job: Callable[[], None]) -> None:
-    job()
 
 
 class WrongPassphrase(ValueError):

@@ -290,7 +290,12 @@ class _Reader:
         return settings
 
     def _notify(self, node: Node) -> NoticeSettings:
-        readers = self._values({"webhook": _webhook, "recheck": _recheck})
+        readers = self._values(
+            {
+                "webhook": lambda text: text if parse_reference(text) else webhook_url(text),
+                "recheck": lambda text: timedelta(seconds=short_duration(text)),
+            }
+        )
         readers["command"] = self._command
         values, _ = self._fields(node, "notify", readers, secret_hint=REFERENCE_HINT)
         return NoticeSettings(**values)
@@ -450,14 +455,6 @@ def webhook_url(text: str) -> str:
         raise UsageError("the URL has an invalid query", hint=hint)
     scheme, separator, rest = text.partition("://")
     return scheme.lower() + separator + rest
-
-
-def _webhook(text: str) -> str:
-    return text if parse_reference(text) else webhook_url(text)
-
-
-def _recheck(text: str) -> timedelta:
-    return timedelta(seconds=short_duration(text))
 
 
 def _words(text: str) -> tuple[str, ...]:

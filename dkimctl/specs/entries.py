@@ -42,21 +42,11 @@ def _sign_domain(text: str, _is_plain: bool) -> str:
 
 
 @_cached
-def _selector(text: str, _is_plain: bool) -> str:
-    return parse_selector(text)
-
-
-@_cached
 def _key_len(text: str, is_plain: bool) -> int:
     if is_plain and text in {"1024", "2048"}:
         return int(text)
     hint = "write 2048, or 1024 if your DNS provider does not accept longer keys"
     raise invalid_value(text, is_plain, "1024 or 2048", hint)
-
-
-@_cached
-def _start_date(text: str, _is_plain: bool) -> str:
-    return parse_start_date(text)
 
 
 @_cached
@@ -83,9 +73,9 @@ def _replaces(text: str, _is_plain: bool) -> str:
 # In the order of interface 2.3; `replaces` is ours.
 ENTRY_FIELDS: Mapping[str, Converter[object]] = {
     "sign_domain": _sign_domain,
-    "selector": _selector,
+    "selector": _cached(lambda text, _is_plain: parse_selector(text)),
     "key_len": _key_len,
-    "start_date": _start_date,
+    "start_date": _cached(lambda text, _is_plain: parse_start_date(text)),
     "default": _default,
     "enable": _enable,
     "replaces": _replaces,

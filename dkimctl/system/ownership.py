@@ -70,7 +70,10 @@ def directory_fault(directory: Path, *, in_own_group: bool = False) -> Fault | N
     try:
         status = directory.stat()
     except FileNotFoundError:
-        return _dangling(directory) if directory.is_symlink() else None
+        if not directory.is_symlink():
+            return None
+        message = f"the directory {directory} is a symbolic link to a missing one"
+        return Fault(message, "create the directory that it names, or delete the link")
     is_open = _others_can_write(status) if in_own_group else status.st_mode & _GROUP_OR_OTHERS
     return _writable(str(directory.absolute()), status) if is_open else None
 
@@ -81,7 +84,15 @@ def path_fault(path: Path) -> Fault | None:
         return None
     absolute = os.path.join(os.getcwd(), path)  # noqa: PTH109, PTH118 - as written, with its `..`
     faults = (_component_fault(place, status) for place, status in _components(absolute))
-    return next(filter(None, faults), None) or _owner_fault(path)
+    if fault := next(filter(None, faults), None):
+        return fault
+    try:
+        status = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if _is_own(status.st_uid):  # that of what is at the end must be certain
+        return None
+    return Fault(f"unsafe {_kind(status)} {path.absolute()}: it belongs to another user")
 
 
 def file_fault(path: Path, *, private: bool = False) -> Fault | None:
@@ -159,27 +170,11 @@ def _components(path: str) -> Iterator[tuple[str, os.stat_result]]:
 def _component_fault(place: str, status: os.stat_result) -> Fault | None:
     if not _is_trusted(status.st_uid):
         return Fault(f"unsafe {_kind(status)} {place}: it belongs to another user")
-    if stat.S_ISLNK(status.st_mode) or not _others_can_rename(status):
+    # In a directory with the sticky bit, others can rename only what is theirs.
+    is_sticky = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX
+    if stat.S_ISLNK(status.st_mode) or is_sticky or not _others_can_write(status):
         return None
     return _writable(place, status)
-
-
-def _owner_fault(path: Path) -> Fault | None:
-    """That of what is at the end, whose owner must be certain."""
-    try:
-        status = path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    if _is_own(status.st_uid):
-        return None
-    return Fault(f"unsafe {_kind(status)} {path.absolute()}: it belongs to another user")
-
-
-def _others_can_rename(status: os.stat_result) -> bool:
-    """Whether other users can rename what is in a directory; for a file, whether they can write."""
-    if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX:
-        return False
-    return _others_can_write(status)
 
 
 def _others_can_write(status: os.stat_result) -> bool:
@@ -204,11 +199,6 @@ def _writable(place: str, status: os.stat_result) -> Fault:
     message = f"unsafe {_kind(status)} {place}: other users can write to it"
     is_shared = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX  # such as /tmp
     return Fault(message, "" if is_shared else _chmod("go-w", place, status))
-
-
-def _dangling(directory: Path) -> Fault:
-    message = f"the directory {directory} is a symbolic link to a missing one"
-    return Fault(message, "create the directory that it names, or delete the link")
 
 
 def _kind(status: os.stat_result) -> str:

@@ -96,7 +96,16 @@ def _host(text: str) -> str:
     never have it (RFC 6066 section 3), so TLS fails with it.
     """
     if text.startswith("["):
-        return f"[{_ipv6(text[1:-1])}]"
+        import ipaddress
+
+        try:
+            address = ipaddress.IPv6Address(text[1:-1])
+        except ValueError:
+            address = None
+        if address is None or address.scope_id is not None:  # a zone is of this machine alone
+            _refuse("has an invalid IPv6 address", "write it as in [2001:db8::1], without a zone")
+        mapped = address.ipv4_mapped  # which Python 3.13 writes otherwise
+        return f"[{address.compressed if mapped is None else f'::ffff:{mapped}'}]"
     name = _name(text)
     if re.fullmatch(_NUMBER, name.rpartition(".")[2]):
         import ipaddress
@@ -127,20 +136,6 @@ def _name(text: str) -> str:
     if len(name) > _MAX_NAME or not re.fullmatch(_HOST_NAME, name):
         _refuse("has an invalid host or port", "correct it")
     return name
-
-
-def _ipv6(text: str) -> str:
-    """Without a zone, which is of this machine alone. Python 3.13 writes mapped ones otherwise."""
-    import ipaddress
-
-    try:
-        address = ipaddress.IPv6Address(text)
-    except ValueError:
-        address = None
-    if address is None or address.scope_id is not None:
-        _refuse("has an invalid IPv6 address", "write it as in [2001:db8::1], without a zone")
-    mapped = address.ipv4_mapped
-    return address.compressed if mapped is None else f"::ffff:{mapped}"
 
 
 def _path(text: str) -> str:
