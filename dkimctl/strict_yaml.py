@@ -149,8 +149,6 @@ class Document(Problems):
     A context manager: inside, call `root` first, then walk with `pairs`, `items` and `value`. On
     exit, or where reading on is useless (YAML syntax, nesting), it raises InputError with all
     problems found so far, in the order of the file.
-
-    `syntax_advice` has message and hint for what the parser was doing when it met an error.
     """
 
     def __init__(
@@ -158,6 +156,7 @@ class Document(Problems):
     ) -> None:
         import yaml
 
+        # Message and hint, by what the parser was doing when it met an error.
         self._syntax_advice = syntax_advice
         self._source = _Source(data, name)
         super().__init__(name)

@@ -28,7 +28,6 @@ from dkimctl.text.escaping import few, printable
 
 if TYPE_CHECKING:
     from dkimctl.publishing.targets import ZoneAccess
-    from dkimctl.text.addresses import Address
 
 _CHECK = "resolver"
 _TIMEOUTS = Timeouts(udp=(1.0, 2.0), tcp=3.0)

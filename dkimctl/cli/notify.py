@@ -18,6 +18,7 @@ from dkimctl.ledger.selection import Selection
 from dkimctl.models.keys import Alarm
 from dkimctl.models.registration import Registration, RegistrationKey
 from dkimctl.notices import (
+    OUR_SECRETS,
     Look,
     Notice,
     Problem,
@@ -26,7 +27,9 @@ from dkimctl.notices import (
     first_seen_now,
     is_key_subject,
     notice_document,
+    post_notice,
     problem_of,
+    run_notice_program,
     subject_of,
 )
 from dkimctl.rotation.due import Report, State, Step
@@ -69,7 +72,14 @@ def send_notices(
     """
     if not any(_channels(session)):
         return ExitCode.OK
-    look = _confirmed(session, look, look_again, sleep)
+    with session.open_ledger(for_writing=False) as ledger:
+        doubtful = first_seen_now(look, ledger.alarms())
+    if doubtful:  # a second look at the subjects whose problems are new
+        seconds = session.config.notify.recheck.total_seconds()
+        what, when = counted(len(doubtful), "new problem"), format_duration(seconds)
+        session.reporter.note(f"dkimctl: {what}: looking again in {when}, before a notice")
+        sleep(seconds)
+        look = after_second_look(look, look_again(doubtful), doubtful)
     with session.lock_notices(), session.open_ledger(for_writing=True) as ledger:
         now = datetime.now(UTC)
         notice = find_changes(look, ledger.alarms(), now)
@@ -99,21 +109,6 @@ def send_test_notice(session: Session) -> ExitCode:
     return ExitCode.OK
 
 
-def _confirmed(
-    session: Session, look: Look, look_again: LookAgain, sleep: Callable[[float], None]
-) -> Look:
-    """The look, after a second one at the subjects whose problems are new."""
-    with session.open_ledger(for_writing=False) as ledger:
-        doubtful = first_seen_now(look, ledger.alarms())
-    if not doubtful:
-        return look
-    seconds = session.config.notify.recheck.total_seconds()
-    what, when = counted(len(doubtful), "new problem"), format_duration(seconds)
-    session.reporter.note(f"dkimctl: {what}: looking again in {when}, before a notice")
-    sleep(seconds)
-    return after_second_look(look, look_again(doubtful), doubtful)
-
-
 def _deliver(session: Session, notice: Notice, now: datetime) -> list[bool]:
     """Which of the channels have worked."""
     complete = session.reporter.complete
@@ -140,15 +135,11 @@ def _channels(session: Session) -> Iterator[_Channel]:
 
 
 def _by_command(session: Session, document: bytes) -> None:
-    from dkimctl.notices import OUR_SECRETS, run_notice_program
-
     withheld = OUR_SECRETS | session.config.secret_variables()
     run_notice_program(session.config.notify.command, document, os.environ, withheld=withheld)
 
 
 def _by_webhook(session: Session, document: bytes) -> None:
-    from dkimctl.notices import post_notice
-
     url = session.config.notify.webhook
     if (reference := parse_reference(url)) is not None:  # the URL is a secret from elsewhere
         with naming(url):
@@ -212,8 +203,13 @@ class CheckNotices:
     def _add(self, check: Check) -> None:
         if is_good(check.finding.verdict, Verdict.PUBLISHED):
             del self._registrations[subject_of(check.key)]
-        else:
-            self._problems.append(problem_of(check, self._action(check)))
+            return
+        selection = (check.sign_domain,)
+        action = f"look at the record: {next_steps.check(selection)}"
+        if check.finding.verdict is Verdict.MISSING:
+            publish = next_steps.publish(selection, by_target=self._session.has_dns_targets)
+            action = f"publish the record: {publish}, then {next_steps.wait_for(selection)}"
+        self._problems.append(problem_of(check, action))
 
     def _look_again(self, subjects: Collection[str]) -> Look:
         from dkimctl.dns.check import check_publication
@@ -242,19 +238,9 @@ class CheckNotices:
         with self._session.open_ledger(for_writing=False) as ledger:
             return {subject_of(registration.key) for registration in ledger.ours()}
 
-    def _action(self, check: Check) -> str:
-        selection = (check.sign_domain,)
-        if check.finding.verdict is not Verdict.MISSING:
-            return f"look at the record: {next_steps.check(selection)}"
-        publish = next_steps.publish(selection, by_target=self._session.has_dns_targets)
-        return f"publish the record: {publish}, then {next_steps.wait_for(selection)}"
-
 
 class RunNotices:
-    """Tells of the problems of a run. `run_again` is a second look, which may put things right.
-
-    `report` is that of the latest run, with what both have done.
-    """
+    """Tells of the problems of a run. `run_again` is a second look, which may put things right."""
 
     def __init__(
         self,
@@ -266,7 +252,7 @@ class RunNotices:
         self._session = session
         self._selection = selection
         self._run_again = run_again
-        self.report = report
+        self.report = report  # of the latest run, with what both have done
 
     def send(self) -> ExitCode:
         """OK, or SERVICE if a notice was not delivered. Raises LedgerError."""
@@ -298,13 +284,11 @@ class RunNotices:
             return False
         if is_key_subject(subject):
             return Step.PUBLISH in self.report.unknown
-        return bool(self.report.unknown) or subject in self._waiting()
-
-    def _waiting(self) -> set[str]:
-        """The subjects whose retired records may still be there."""
+        # Those that wait: retired records, which may still be there.
         waits = (Step.REMOVE, State.WAITING)
         tasks = [task for task in self.report.tasks if (task.step, task.state) == waits]
-        return {_subject(task.registration.key.sign_domain) for task in tasks}
+        waiting = {_subject(task.registration.key.sign_domain) for task in tasks}
+        return bool(self.report.unknown) or subject in waiting
 
 
 def _problems(report: Report) -> Iterator[Problem]:

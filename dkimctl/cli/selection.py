@@ -133,12 +133,7 @@ def read_retirement_policy(
 
 
 class Checkable:
-    """The registrations of `results` that have a record to check; it warns about the others.
-
-    `retired`: the keys whose records may be gone, each with the reason. `counted`: the keys whose
-    looks are recorded in the ledger; None: all. `status`: the exit code, as far as
-    `registrations` has been iterated over. `left_out` says what becomes of the others.
-    """
+    """The registrations of `results` that have a record to check; it warns about the others."""
 
     def __init__(
         self,
@@ -150,11 +145,11 @@ class Checkable:
         status: ExitCode = ExitCode.OK,
         left_out: str = "not checked",
     ) -> None:
-        self._left_out = left_out
+        self._left_out = left_out  # what becomes of the others
         self.registrations = self._with_record(results, reporter)
-        self.retired = retired
-        self.counted = counted
-        self.status = status
+        self.retired = retired  # the keys whose records may be gone, each with the reason
+        self.counted = counted  # the keys whose looks are recorded in the ledger; None: all
+        self.status = status  # the exit code, as far as `registrations` has been iterated over
 
     def _with_record(self, results: Iterable[Result], reporter: Reporter) -> Iterator[Registration]:
         warnings = AlikeWarnings(reporter)

@@ -134,9 +134,7 @@ def decode_reply(body: bytes, *, is_saved: bool = False) -> Reply:
 
 
 def decode_token(body: bytes) -> tuple[Secret, float | None]:
-    """The access token of a response (interface 2.1), and its lifetime if stated.
-
-    The lifetime is in seconds, at most TOKEN_LIFETIME.
+    """The access token of a response (interface 2.1), and its lifetime in seconds if stated.
 
     Raises DecodeError, which never quotes the body, for another shape or a token that no header
     can carry (RFC 6750 section 2.1).

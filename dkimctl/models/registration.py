@@ -26,11 +26,9 @@ class Outcome(StrEnum):
 GOOD = frozenset({Outcome.CREATED, Outcome.EXISTS})
 """Outcomes of an entry that is registered as it asks."""
 
-USABLE = GOOD | {Outcome.DIFFERS}
-"""Outcomes with a record that may be published."""
+USABLE = GOOD | {Outcome.DIFFERS}  # outcomes with a record that may be published
 
-SOUND = USABLE | {Outcome.RETIRED}
-"""Outcomes with a record that may be, or have been, published."""
+SOUND = USABLE | {Outcome.RETIRED}  # outcomes with a record that may be, or have been, published
 
 
 class RegistrationKey(NamedTuple):

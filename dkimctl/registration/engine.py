@@ -47,9 +47,6 @@ class RegistrationEngine:
     `connect` returns the function that sends a batch; it is called once, when there is something
     to send. `warn` is told of faults in the answers. A batch's intent is in the ledger before
     its request is sent, and its answer before its results are emitted.
-
-    `may_have_reached_service` tells whether any request may have reached the service,
-    `begun_early` the names of new keys that sign already, before they were to.
     """
 
     def __init__(
@@ -83,8 +80,8 @@ class RegistrationEngine:
         self._is_asked_to_stop = False
         self._is_finished = False
         self._warned: set[str] = set()
-        self.may_have_reached_service = False
-        self.begun_early: list[str] = []
+        self.may_have_reached_service = False  # any request
+        self.begun_early: list[str] = []  # names of new keys that sign already
 
     @property
     def stopped(self) -> DkimctlError | None:

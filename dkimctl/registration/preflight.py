@@ -21,12 +21,7 @@ _UNSURE = "it may be registered under a selector that the service chose"
 
 
 class Planner:
-    """Decides from the ledger whether an entry must be sent.
-
-    `assign` gives a selector to entries that have none. `refresh` sends entries again that are
-    in the ledger, `retry_unknown` those whose request without selector was never answered. `now`
-    decides which key of a domain is the current one.
-    """
+    """Decides from the ledger whether an entry must be sent."""
 
     def __init__(
         self,
@@ -38,10 +33,10 @@ class Planner:
         now: datetime | None = None,
     ) -> None:
         self._ledger = ledger
-        self._assign = assign
-        self._refresh = refresh
-        self._retry_unknown = retry_unknown
-        self._now = now or datetime.now(UTC)
+        self._assign = assign  # gives a selector to entries that have none
+        self._refresh = refresh  # entries that are in the ledger are sent again
+        self._retry_unknown = retry_unknown  # also those without selector, never answered
+        self._now = now or datetime.now(UTC)  # decides which key of a domain is the current one
 
     def plan_entry(self, spec: DomainSpec) -> DomainSpec | Result:
         """The entry as it must be sent, or its result if nothing must be sent."""

@@ -32,8 +32,7 @@ _CLIENT_ID = re.compile(r"[!-9;-~]{1,128}")  # visible ASCII but the colon (RFC 
 _SECRET = re.compile(r"[!-~]{1,256}")
 _DELIVERY_ID = re.compile(r"[A-Za-z0-9._~-]{1,128}")  # no escapes in a path (RFC 3986, 2.3)
 
-TOKEN_LIFETIME = 3600
-"""Seconds from issue to expiry (interface 8)."""
+TOKEN_LIFETIME = 3600  # seconds from issue to expiry (interface 8)
 
 _TOKEN_BYTES = 675  # 900 characters: as long as the signed tokens of public services
 _PURGED_AT_ONCE = 1000  # tokens; if there are more, the next issue goes on with them

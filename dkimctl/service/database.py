@@ -86,12 +86,10 @@ class Store:
     """Open data, to close after use. Each operation has a transaction, so threads can share it."""
 
     def __init__(self, name: str, engine: Engine, path: Path | None = None) -> None:
-        self.name = name
-        """That of the file or database, in messages."""
-        self.path = path
-        """The data file; None: the data is in PostgreSQL."""
+        self.name = name  # that of the file or database, in messages
+        self.path = path  # the data file; None: the data is in PostgreSQL
+        # Tells which passphrase the private keys have; None: they are not encrypted.
         self.marker: bytes | None = None
-        """Tells which passphrase the private keys have, None if they are not encrypted."""
         self._fernet: Fernet | None = None
         self._engine = engine
         # SQLite lets one writer at a time, and has others look again every now and then: threads

@@ -25,8 +25,7 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from dkimctl.system.threads import DaemonThreadPool, StartThread, start_daemon
 
-KEY_LENGTHS = (1024, 2048)
-"""In bits (interface 8)."""
+KEY_LENGTHS = (1024, 2048)  # in bits (interface 8)
 
 PLAIN_HEADER = b"-----BEGIN PRIVATE KEY-----"
 """Begins a private key that is stored without encryption."""

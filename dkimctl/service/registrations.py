@@ -20,8 +20,7 @@ from dkimctl.service.validation import Entry, Rejection, validate_entry
 _logger = logging.getLogger(__name__)
 
 
-Item = dict[str, Any]
-"""An item of a registration response (interface 2.4)."""
+Item = dict[str, Any]  # an item of a registration response (interface 2.4)
 
 KeysMaker = Callable[[str, Sequence[int]], Sequence[KeyPair | Exception]]
 """Makes a pair for each of the lengths in bits, for a client; or tells why there is none."""

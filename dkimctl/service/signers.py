@@ -37,8 +37,7 @@ from dkimctl.service.validation import Entry, validate_entry
 from dkimctl.system.files import lock_file_of, sync_directory, wait_for_lock
 from dkimctl.system.ownership import directory_fault, file_fault, refuse
 
-KEPT = timedelta(hours=1)
-"""How long a file stays that is no longer in use."""
+KEPT = timedelta(hours=1)  # how long a file stays that is no longer in use
 
 _STATE = ".dkimctl-export.json"
 # What our files are called: see `SigningKey.fqdn` and `opendkim_files`. Others are not ours.

@@ -78,14 +78,12 @@ class DnsTarget(NamedTuple):
     provider: str
     #: Names or globs, in lower case and without trailing dot; none: all zones that the target has.
     zones: tuple[str, ...] = ()
-    #: Those that may use it; none: all but the sandbox.
-    profiles: tuple[str, ...] = ()
+    profiles: tuple[str, ...] = ()  # those that may use it; none: all but the sandbox
     ttl: int = DEFAULT_TTL
     server: str = ""
     key_file: str = ""
     class_name: str = ""
-    #: In which `env/NAME` and `keyring/NAME` stand for secrets.
-    settings: Mapping[str, object] = {}
+    settings: Mapping[str, object] = {}  # in which `env/NAME` and `keyring/NAME` stand for secrets
 
     def is_for(self, profile: str) -> bool:
         """Whether the profile may use it."""
@@ -106,17 +104,14 @@ class RotationSettings(NamedTuple):
     lead: timedelta = timedelta(days=7)
     #: How long the successor has been signing, and published, when the old record is removed.
     grace: timedelta = timedelta(days=14)
-    #: Successors a day (UTC) at most.
-    limit: int = 50
+    limit: int = 50  # successors a day (UTC) at most
 
 
 class NoticeSettings(NamedTuple):
     """Who is told of problems: `notify`."""
 
-    #: Program and arguments.
-    command: tuple[str, ...] = ()
-    #: A URL or, since such URLs often contain a secret, a reference as text.
-    webhook: str = ""
+    command: tuple[str, ...] = ()  # program and arguments
+    webhook: str = ""  # a URL or, since such URLs often contain a secret, a reference as text
     #: A problem is looked at again after this time, before an alarm.
     recheck: timedelta = timedelta(minutes=1)
 

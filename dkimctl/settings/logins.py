@@ -27,9 +27,7 @@ _UNUSED = "(unused)"  # not the name of a profile
 
 
 def read_logins(state_dir: Path) -> dict[str, dict[str, str]]:
-    """Each login, with the keys LOGIN_KEYS, by profile name.
-
-    The URLs are as they were stored, which older versions did not do in canonical form.
+    """Each login by profile name, with LOGIN_KEYS; its URLs may not be in canonical form.
 
     Raises UsageError if the file cannot be read or is damaged, or if other users can change it.
     """

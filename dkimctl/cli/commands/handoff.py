@@ -25,7 +25,7 @@ from dkimctl.cli.selection import (
     retired_results,
     warn_unmatched,
 )
-from dkimctl.cli.session import open_session
+from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, UsageError
 from dkimctl.handoff.words import Language, SheetFormat
 from dkimctl.ledger.selection import Selection
@@ -36,7 +36,6 @@ from dkimctl.text.escaping import few, quoted
 from dkimctl.text.grouping import counted
 
 if TYPE_CHECKING:
-    from dkimctl.cli.session import Session
     from dkimctl.handoff.sheet import Place, Sheet
 
 app = App()

@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from dkimctl.ledger.ledger import Ledger
 
     MakePlanner = Callable[[Ledger], Planner]
-    from dkimctl.cli.session import Session
     from dkimctl.publishing.changes import ConfiguredTarget
 
 app = App()
