@@ -162,23 +162,7 @@ def notice_document(
     new, still = _grouped(notice.new), _grouped(notice.still)
     over = _alike(notice.over, lambda alarm: (alarm.problem, alarm.first_seen))
     counts = {"new": len(notice.new), "over": len(notice.over), "still": len(notice.still)}
-    document = {
-        "version": VERSION,
-        "time": _written(now),
-        "profile": profile,
-        "text": _shown(_summary(new, over, counts)),
-        "counts": counts,
-        "new": list(_problem_items(new, complete)),
-        "over": list(_items(over)),
-        "still": list(_problem_items(still, complete)),
-    }
-    return f"{json.dumps(document)}\n".encode("ascii")
-
-
-def _summary(
-    new: Sequence[Sequence[_Pair]], over: Sequence[Sequence[Alarm]], counts: Mapping[str, int]
-) -> str:
-    """Such as `dkimctl: 1 new problem: example.com s1 (missing); 1 problem is over: …`."""
+    # Such as `dkimctl: 1 new problem: example.com s1 (missing); 1 problem over: …`.
     parts = []
     if new:
         names = few([_named([alarm for _, alarm in alike]) for alike in new])
@@ -188,7 +172,17 @@ def _summary(
         parts.append(f"{counted(counts['over'], 'problem')} over: {names}")
     if counts["still"]:
         parts.append(f"{counted(counts['still'], 'earlier problem')} not solved yet")
-    return f"dkimctl: {'; '.join(parts)}"
+    document = {
+        "version": VERSION,
+        "time": _written(now),
+        "profile": profile,
+        "text": _shown(f"dkimctl: {'; '.join(parts)}"),
+        "counts": counts,
+        "new": list(_problem_items(new, complete)),
+        "over": list(_items(over)),
+        "still": list(_problem_items(still, complete)),
+    }
+    return f"{json.dumps(document)}\n".encode("ascii")
 
 
 def _named(alike: Sequence[Alarm]) -> str:

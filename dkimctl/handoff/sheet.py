@@ -127,8 +127,17 @@ def _make_record(
     now: datetime,
 ) -> SheetRecord:
     form, is_too_long = _form(record.value, provider)
-    timing = _timing(registration, now)
-    starts_at = _local_start(registration)
+    starts_at = registration.starts_at
+    if not registration.signs:
+        timing = Timing.DISABLED
+    elif starts_at is None:
+        timing = Timing.UNKNOWN
+    else:
+        timing = Timing.LATER if starts_at > now else Timing.NOW
+    if starts_at is not None and utc_time(registration.start_date) is not None:
+        # With the offset in which it was registered.
+        offset = datetime.fromisoformat(registration.start_date or "").tzinfo
+        starts_at = starts_at.astimezone(offset)
     due = starts_at - AHEAD if timing is Timing.LATER and starts_at else None
     return SheetRecord(
         registration.sign_domain,
@@ -155,24 +164,6 @@ def _form(value: str, provider: Provider | None) -> tuple[ValueForm, bool]:
         return provider.form, False
     takes_strings = Trait.TEXT_MODE in provider.traits
     return (ValueForm.STRINGS, False) if takes_strings else (provider.form, True)
-
-
-def _timing(registration: Registration, now: datetime) -> Timing:
-    if not registration.signs:
-        return Timing.DISABLED
-    starts_at = registration.starts_at
-    if starts_at is None:
-        return Timing.UNKNOWN
-    return Timing.LATER if starts_at > now else Timing.NOW
-
-
-def _local_start(registration: Registration) -> datetime | None:
-    """The start with the offset in which it was registered."""
-    starts_at = registration.starts_at
-    if starts_at is None or utc_time(registration.start_date) is None:
-        return starts_at
-    offset = datetime.fromisoformat(registration.start_date or "").tzinfo
-    return starts_at.astimezone(offset)
 
 
 def given_places(names: Iterable[str], zones: Sequence[str]) -> dict[str, Place]:

@@ -134,8 +134,14 @@ def _connect_read_only(path: Path) -> sqlite3.Connection:
     except sqlite3.OperationalError as error:
         if primary_code(error) not in _NO_SIDE_FILES:
             raise
-        if error.sqlite_errorcode == sqlite3.SQLITE_READONLY_ROLLBACK and _undo_killed_change(path):
-            return _connect_and_read(path, "mode=ro")
+        if error.sqlite_errorcode == sqlite3.SQLITE_READONLY_ROLLBACK:
+            # A kill has left half of a change where there is no log: it may be undone.
+            try:
+                _connect_and_read(path, "mode=rw").close()
+            except sqlite3.OperationalError:  # nothing can be written here
+                pass
+            else:
+                return _connect_and_read(path, "mode=ro")
         # The latest changes may not be in the file yet.
         for log in (side_file(path, "-wal"), side_file(path, "-journal")):
             if size_of(log):
@@ -146,15 +152,6 @@ def _connect_read_only(path: Path) -> sqlite3.Connection:
                 ) from error
     # Safe, as nothing can write here and the log is empty.
     return _connect_and_read(path, "mode=ro&immutable=1")
-
-
-def _undo_killed_change(path: Path) -> bool:
-    """Whether half of a change, which a kill has left where there is no log, could be undone."""
-    try:
-        _connect_and_read(path, "mode=rw").close()
-    except sqlite3.OperationalError:  # nothing can be written here
-        return False
-    return True
 
 
 def _connect_and_read(path: Path, parameters: str) -> sqlite3.Connection:
@@ -207,18 +204,16 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
     Without the log the data is as safe, and the next process to open the file tries again.
     """
     deadline = time.monotonic() + 1
-    while not _has_write_ahead_log(connection) and time.monotonic() < deadline:
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if primary_code(error) != sqlite3.SQLITE_BUSY:
+                raise
+        if time.monotonic() >= deadline:
+            return
         time.sleep(0.01)
-
-
-def _has_write_ahead_log(connection: sqlite3.Connection) -> bool:
-    try:
-        connection.execute("PRAGMA journal_mode = WAL")
-    except sqlite3.OperationalError as error:
-        if primary_code(error) != sqlite3.SQLITE_BUSY:
-            raise
-        return False
-    return True
 
 
 def _find_account(connection: sqlite3.Connection, base_url: str, client_id: str) -> int:

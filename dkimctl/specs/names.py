@@ -62,7 +62,19 @@ def parse_domain(text: str) -> str:
         )
     if _ORDINARY.fullmatch(name):
         return name
-    _refuse_other_things(name, text)
+    if url := re.match(_URL, name):
+        _refuse(url[1] + url[2], "is a URL", f"write only the domain name{_if_domain(url[2])}")
+    if key := re.fullmatch(_KEY_NAME, name):
+        hint = f"write the signing domain alone{_if_domain(key[1])}"
+        _refuse(text, "is the name of a key record", hint)
+    for pattern, what, hint in _OTHER_THINGS:
+        if re.search(pattern, name):
+            _refuse(text, what, hint)
+    import ipaddress
+
+    with suppress(ValueError):
+        ipaddress.ip_address(name.strip("[]"))
+        _refuse(text, "is an IP address", "write the signing domain's name")
     labels = _to_ascii(name, text).split(".")
     for label in labels:
         _check_label(label, text)
@@ -154,22 +166,6 @@ def is_a_label(label: str) -> bool:
 def key_name_length(domain: str, selector: str | None) -> int:
     """The octets of `selector._domainkey.domain`; a selector not chosen yet counts as one."""
     return len(selector or "s") + len("._domainkey.") + len(domain)
-
-
-def _refuse_other_things(name: str, text: str) -> None:
-    if url := re.match(_URL, name):
-        _refuse(url[1] + url[2], "is a URL", f"write only the domain name{_if_domain(url[2])}")
-    if key := re.fullmatch(_KEY_NAME, name):
-        hint = f"write the signing domain alone{_if_domain(key[1])}"
-        _refuse(text, "is the name of a key record", hint)
-    for pattern, what, hint in _OTHER_THINGS:
-        if re.search(pattern, name):
-            _refuse(text, what, hint)
-    import ipaddress
-
-    with suppress(ValueError):
-        ipaddress.ip_address(name.strip("[]"))
-        _refuse(text, "is an IP address", "write the signing domain's name")
 
 
 def _if_domain(name: str) -> str:

@@ -208,7 +208,15 @@ def try_lock(path: Path) -> Callable[[], None] | None:
     Raises OSError if there is no such lock here.
     """
     if sys.platform == "win32":
-        return _try_filelock(path)
+        import filelock
+
+        # Its fallback is a file whose existence is the lock: a killed process would leave it.
+        lock = filelock.FileLock(path, mode=0o600, fallback_to_soft=False)
+        try:
+            lock.acquire(timeout=0)
+        except filelock.Timeout:
+            return None
+        return lock.release
     import fcntl  # filelock locks it the same way, but takes 20 ms to import
 
     descriptor = open_without_following(str(path), os.O_RDWR | os.O_CREAT)
@@ -220,18 +228,6 @@ def try_lock(path: Path) -> Callable[[], None] | None:
             return None
         raise
     return lambda: os.close(descriptor)
-
-
-def _try_filelock(path: Path) -> Callable[[], None] | None:
-    import filelock
-
-    # filelock's fallback is a file whose existence is the lock: a killed process would leave it.
-    lock = filelock.FileLock(path, mode=0o600, fallback_to_soft=False)
-    try:
-        lock.acquire(timeout=0)
-    except filelock.Timeout:
-        return None
-    return lock.release
 
 
 class FileIdentity(NamedTuple):

@@ -68,7 +68,7 @@ def status(ctx: typer.Context, fmt: TableOrJsonOption = TableOrJson.TABLE) -> in
         named = {key: {"kind": kind, "name": name or None} for key, (kind, name) in sources.items()}
         write([json.dumps(facts | {"sources": named}, indent=1) + "\n"])
     else:
-        write(setting_lines(_shown(facts), sources))
+        write(_setting_lines(facts, sources))
     return ExitCode.OK if facts["secret_source"] or facts["token"] else ExitCode.AUTH
 
 
@@ -102,8 +102,8 @@ def _add_credentials(
         facts["problem"] = "no secret is stored: run `dkimctl login`"
 
 
-def _shown(facts: Mapping[str, object]) -> dict[str, str]:
-    """What is set, as a table shows it."""
+def _setting_lines(facts: Mapping[str, object], sources: Mapping[str, Source]) -> Iterator[str]:
+    """A line for what is set, by its key; a source that does not fit a terminal gets its own."""
     texts = {key: str(value) for key, value in facts.items() if value and key != "problem"}
     for key in ("timeout", "max_wait"):
         texts[key] = f"{facts[key]:g} s"
@@ -114,11 +114,6 @@ def _shown(facts: Mapping[str, object]) -> dict[str, str]:
         texts["token_expires_at"] += f" (in {format_duration(left)})"
     if problem := facts["problem"]:
         texts["problem"] = str(problem)
-    return texts
-
-
-def setting_lines(texts: Mapping[str, str], sources: Mapping[str, Source]) -> Iterator[str]:
-    """A line for each text, by its key; a source that does not fit a terminal gets its own."""
     width = shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else None
     longest_key = max(map(len, texts))
     for key, text in texts.items():
