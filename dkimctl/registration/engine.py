@@ -82,6 +82,7 @@ class RegistrationEngine:
         self._warned: set[str] = set()
         self.may_have_reached_service = False  # any request
         self.begun_early: list[str] = []  # names of new keys that sign already
+        self.counts_if_nothing_sent: Counter[Outcome] = Counter()
 
     @property
     def stopped(self) -> DkimctlError | None:
@@ -94,6 +95,56 @@ class RegistrationEngine:
         """Send nothing more, and wait a while for what is in flight. Safe in a signal handler."""
         self._is_asked_to_stop = True
         self._channel.wake()
+
+    def prepare(self, specs: Sequence[DomainSpec], now: datetime) -> list[str]:
+        """To be called first: returns warnings about what will be sent.
+
+        The ledger notes which keys the entries replace, also those that are registered already.
+        Raises UsageError like `inspect_entries`, and LedgerError.
+        """
+        replaced = {spec.key: spec.replaces for spec in specs if spec.replaces is not None}
+        try:
+            texts = inspect_entries(specs, self._planner, now)
+            self._ledger.note_replacements(replaced)
+        except LedgerError:
+            self._ledger.check()  # a damaged ledger is quarantined
+            raise
+        return texts
+
+    def execute(self, specs: Sequence[DomainSpec], emit: Callable[[Result], None]) -> None:
+        """Push one result for each entry to `emit`, in the file's order.
+
+        Raises what ended the run, if that was before anything was sent or emitted. Then
+        `counts_if_nothing_sent` has the outcomes.
+        """
+        unsent = self.counts_if_nothing_sent
+        has_emitted = False
+
+        def emit_unless_moot(result: Result) -> None:
+            nonlocal has_emitted
+            is_moot = self.stopped and not self.may_have_reached_service
+            if unsent or (is_moot and not has_emitted):
+                unsent[result.outcome] += 1
+            else:
+                has_emitted = True
+                emit(result)
+
+        self.run(specs, emit_unless_moot)
+        if unsent and self.stopped:
+            raise self.stopped
+
+    def left_unanswered(self, specs: Sequence[DomainSpec]) -> list[Intent]:
+        """Requests of earlier runs that were never answered, and that `specs` do not repeat."""
+        intents = self._ledger.intents()
+        if not intents:
+            return []
+        keys = {spec.key for spec in specs}
+        return [
+            intent
+            for intent in intents
+            # An entry without a selector stands for any of its domain.
+            if keys.isdisjoint({intent.key, key_of(intent.sign_domain, None)})
+        ]
 
     def run(self, specs: Iterable[DomainSpec], emit: Callable[[Result], None]) -> None:
         """Push one result for each entry to `emit`, in order, as soon as those before are known."""
@@ -308,75 +359,6 @@ def _is_persisted(ledger: Ledger, result: Result) -> bool:
     key = result.registration.key
     known = ledger.of_domain(key.sign_domain)
     return not any(one.record for one in known if not key.selector or one.key == key)
-
-
-class RegistrationRun(RegistrationEngine):
-    """One run of `register` over a file, with what earlier runs left unanswered."""
-
-    def __init__(
-        self,
-        specs: Sequence[DomainSpec],
-        ledger: Ledger,
-        planner: Planner,
-        connect: Callable[[], Send],
-        *,
-        observer: RunObserver,
-        warn: Callable[[str], None],
-        limits: Limits,
-    ) -> None:
-        super().__init__(ledger, planner, connect, observer=observer, warn=warn, limits=limits)
-        self.counts_if_nothing_sent: Counter[Outcome] = Counter()
-        self._specs = specs
-
-    def prepare(self, now: datetime) -> list[str]:
-        """To be called first: returns warnings about what will be sent.
-
-        The ledger notes which keys the entries replace, also those that are registered already.
-        Raises UsageError like `inspect_entries`, and LedgerError.
-        """
-        replaced = {spec.key: spec.replaces for spec in self._specs if spec.replaces is not None}
-        try:
-            texts = inspect_entries(self._specs, self._planner, now)
-            self._ledger.note_replacements(replaced)
-        except LedgerError:
-            self._ledger.check()  # a damaged ledger is quarantined
-            raise
-        return texts
-
-    def execute(self, emit: Callable[[Result], None]) -> None:
-        """Push one result for each entry to `emit`, in the file's order.
-
-        Raises what ended the run, if that was before anything was sent or emitted. Then
-        `counts_if_nothing_sent` has the outcomes.
-        """
-        unsent = self.counts_if_nothing_sent
-        has_emitted = False
-
-        def emit_unless_moot(result: Result) -> None:
-            nonlocal has_emitted
-            is_moot = self.stopped and not self.may_have_reached_service
-            if unsent or (is_moot and not has_emitted):
-                unsent[result.outcome] += 1
-            else:
-                has_emitted = True
-                emit(result)
-
-        self.run(self._specs, emit_unless_moot)
-        if unsent and self.stopped:
-            raise self.stopped
-
-    def left_unanswered(self) -> list[Intent]:
-        """Requests of earlier runs that were never answered, and that this file does not repeat."""
-        intents = self._ledger.intents()
-        if not intents:
-            return []
-        keys = {spec.key for spec in self._specs}
-        return [
-            intent
-            for intent in intents
-            # An entry without a selector stands for any of its domain.
-            if keys.isdisjoint({intent.key, key_of(intent.sign_domain, None)})
-        ]
 
 
 def assign_from(

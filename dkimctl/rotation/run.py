@@ -32,7 +32,7 @@ from dkimctl.models.registration import (
 from dkimctl.publishing.changes import Action, Applied, ConfiguredTarget
 from dkimctl.publishing.plan import apply_plan, make_plan
 from dkimctl.registration import outcomes
-from dkimctl.registration.engine import RegistrationRun
+from dkimctl.registration.engine import RegistrationEngine
 from dkimctl.registration.preflight import Planner
 from dkimctl.rotation.due import (
     DnsChange,
@@ -344,8 +344,7 @@ def _send(
         return _Sent(())
     results: list[Result] = []
     with tools.observing(len(specs)) as observer:
-        run = RegistrationRun(
-            specs,
+        run = RegistrationEngine(
             ledger,
             Planner(ledger, refresh=refresh, now=now),
             tools.connect,
@@ -353,11 +352,11 @@ def _send(
             warn=tools.warn,
             limits=tools.limits,
         )
-        for text in run.prepare(now):
+        for text in run.prepare(specs, now):
             tools.warn(text)
         with tools.stopping(run.stop):
             try:
-                run.execute(results.append)
+                run.execute(specs, results.append)
             except DkimctlError as raised:
                 if raised is not run.stopped:
                     raise

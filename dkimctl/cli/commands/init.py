@@ -14,6 +14,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from dkimctl.cli import terminal
+from dkimctl.cli.commands.login import QUESTIONS
 from dkimctl.cli.commands.schema import Schema, modeline
 from dkimctl.cli.embedded_service import INSTALL, is_installed
 from dkimctl.cli.options import ACCOUNT, App, examples, read_output
@@ -37,11 +38,6 @@ from dkimctl.text.grouping import listed
 app = App()
 
 _dns_option = functools.partial(typer.Option, rich_help_panel="How DNS is changed")
-_ACCOUNT = {
-    "auth_url": "Auth URL (such as https://auth.example.com)",
-    "base_url": "Base URL (such as https://api.example.com)",
-    "client_id": "Client ID (such as 0a1b2c3d)",
-}
 _NO_FILE = "none"
 
 
@@ -136,7 +132,7 @@ def init(
         # The options that would have to answer what nothing else does.
         needed = {
             option(key).name: config is not None and _given_value(session, key) is None
-            for key in _ACCOUNT
+            for key in QUESTIONS
         } | {
             "--domain": domain is None,
             "--server": answers.method is DnsMethod.RFC2136 and answers.server is None,
@@ -219,8 +215,14 @@ def _read_account(session: Session, dns: _DnsAnswers) -> FirstConfig:
         name = DEFAULT_PROFILE
     name = _answer(session, "Profile", "--profile", profile_name, name, default=DEFAULT_PROFILE)
     values = {
-        key: _answer(session, label, option(key).name, CHECKS[key], _given_value(session, key))
-        for key, label in _ACCOUNT.items()
+        key: _answer(
+            session,
+            f"{label} (such as {example})",
+            option(key).name,
+            CHECKS[key],
+            _given_value(session, key),
+        )
+        for key, (label, example) in QUESTIONS.items()
     }
     store = session.flags["credential_store"]
     if store is not None:

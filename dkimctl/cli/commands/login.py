@@ -34,7 +34,7 @@ app = App()
 
 _EXPORTED_SECRETS = ("DKIMCTL_CLIENT_SECRET", "DKIMCTL_ACCESS_TOKEN")
 # By key: what it is called, and an example.
-_QUESTIONS = {
+QUESTIONS = {
     "auth_url": ("Auth URL", "https://auth.example.com"),
     "base_url": ("Base URL", "https://api.example.com"),
     "client_id": ("Client ID", "0a1b2c3d"),
@@ -80,7 +80,7 @@ def login(
             hint=f"to log in, first run `unset {' '.join(exported)}`",
         )
     with terminal.interruptible("nothing was stored"):
-        for key, (label, example) in _QUESTIONS.items():
+        for key, (label, example) in QUESTIONS.items():
             if getattr(session.resolve_settings(may_be_new=True).profile, key) is None:
                 session.flags[key] = _ask(session, key, label, example)
         # Other values in the config file would override what is stored.

@@ -42,7 +42,7 @@ from dkimctl.cli.publication import (
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, ServiceError, UsageError
 from dkimctl.models.registration import USABLE, DomainSpec, Outcome, Registration, Result, named
-from dkimctl.registration.engine import RegistrationRun, assign_from, record_names
+from dkimctl.registration.engine import RegistrationEngine, assign_from, record_names
 from dkimctl.registration.preflight import Planner, inspect_entries, plan
 from dkimctl.render.renderer import Format, publishable
 from dkimctl.text.escaping import few
@@ -254,15 +254,15 @@ def _register(
             len(specs), reporter, verbose=session.flags["verbose"],
             may_draw=not output.is_written_to_terminal_meanwhile,
         )  # fmt: skip
-        run = RegistrationRun(
-            specs, ledger, make_planner(ledger), session.connect,
+        run = RegistrationEngine(
+            ledger, make_planner(ledger), session.connect,
             observer=progress, warn=reporter.warn, limits=session.limits,
         )  # fmt: skip
-        _warn(reporter, run.prepare(datetime.now(UTC)))
+        _warn(reporter, run.prepare(specs, datetime.now(UTC)))
         with stopping(run.stop):
             try:
                 with progress:
-                    run.execute(emit)
+                    run.execute(specs, emit)
             except DkimctlError as error:
                 if error is not run.stopped:
                     raise
@@ -272,7 +272,7 @@ def _register(
                 if isinstance(error, Interrupted):
                     raise _interrupted(counts) from None
                 raise error from None
-            unanswered = [] if run.stopped else run.left_unanswered()
+            unanswered = [] if run.stopped else run.left_unanswered(specs)
             lock.close()  # the next run need not wait for the reader of this one
             shown = sink.close()
     if unanswered:
@@ -295,7 +295,7 @@ def _register(
 def _finish(
     session: Session,
     selection: Sequence[str],
-    run: RegistrationRun,
+    run: RegistrationEngine,
     shown: Shown,
     output: OutputOptions,
     *,

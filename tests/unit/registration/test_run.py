@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from datetime import UTC, datetime
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
 from dkimctl.errors import LedgerError, MaybeProcessed, NotProcessed, ServiceError
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DomainSpec, Outcome, key_of
-from dkimctl.registration.engine import RegistrationRun
+from dkimctl.registration.engine import RegistrationEngine
 from dkimctl.registration.limits import Limits
 from dkimctl.registration.preflight import Planner
 
@@ -40,10 +42,16 @@ def make_run(ledger):
     """A run that may send nothing, unless `connect` is given."""
 
     def make(*specs, of=ledger, connect=lambda: pytest.fail("it connects")):
-        return RegistrationRun(
-            specs, of, Planner(of, now=NOW), connect,
+        engine = RegistrationEngine(
+            of, Planner(of, now=NOW), connect,
             observer=Observer(), warn=pytest.fail, limits=Limits(max_wait=1),
         )  # fmt: skip
+        return SimpleNamespace(
+            engine=engine,
+            prepare=partial(engine.prepare, specs),
+            execute=partial(engine.execute, specs),
+            left_unanswered=partial(engine.left_unanswered, specs),
+        )
 
     return make
 
@@ -113,4 +121,4 @@ def test_a_run_that_ends_after_the_service_may_have_got_a_request_has_results(ma
     run, results = make_run(DomainSpec("a.example"), connect=connect), []
     run.execute(results.append)
     assert [result.outcome for result in results] == [Outcome.UNKNOWN]
-    assert "busy; it asks to wait 3600 s" in run.stopped.message
+    assert "busy; it asks to wait 3600 s" in run.engine.stopped.message
