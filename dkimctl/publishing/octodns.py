@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any, TypeAlias
 
@@ -161,14 +161,16 @@ class OctodnsTarget:
                     "globs",
                 )
             try:
-                zones = self._failures.trying(
-                    "list its zones", lambda: list(provider.list_zones()), [*self._zones, *names]
+                zones: list[str] = self._failures.trying(
+                    "list its zones",
+                    lambda: list(map(_in_dns, provider.list_zones())),
+                    [*self._zones, *names],
                 )
             except DnsRefused:
                 if self._zones:  # credentials may be for these zones only
                     return self._zones
                 raise
-        return [_in_dns(str(zone)) for zone in zones]
+        return zones
 
     def _read_zone(self, provider: Any, zone: str, names: Sequence[str]) -> Any:
         """All records of the zone, as an octoDNS Zone."""
@@ -269,14 +271,15 @@ def _revealed(value: Any) -> Any:
     return [_revealed(item) for item in value] if isinstance(value, list) else value
 
 
-def _in_dns(name: str) -> str:
-    """A zone as DNS has it, without trailing dot: some providers list it in another script."""
+def _in_dns(zone: object) -> str:
+    """Its name in DNS, without trailing dot: some providers list it in another script."""
     from octodns.idna import IdnaError, idna_encode
 
-    try:
-        return str(idna_encode(name)).rstrip(".")
-    except IdnaError:  # it has no form in IDNA 2008, as with emoji: no name of ours is in it
-        return name.rstrip(".")
+    name = str(zone)
+    # A name without a form in IDNA 2008, as with emoji, stays as it is: no name of ours is in it.
+    with suppress(IdnaError):
+        name = str(idna_encode(name))
+    return name.rstrip(".")
 
 
 def _states(contents: Any, zone: str, names: Sequence[str]) -> dict[str, NameState]:

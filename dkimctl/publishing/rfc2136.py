@@ -218,7 +218,7 @@ class _Updater:
     def run(self, changes: Sequence[Change]) -> Iterator[Applied]:
         signature = self._server.signer.size if self._server.signer else 0
         room = _MAX_MESSAGE - len(_make_update(self._zone, (), ())) - signature
-        batch: list[_Part] = []
+        batches: list[list[_Part]] = [[]]
         filled = 0
         for part in map(_make_part, changes):
             if part.size > room:
@@ -231,17 +231,14 @@ class _Updater:
                 yield Applied(part.change, error)
                 continue
             if filled + part.size > room:
-                yield from self._begin(batch)
-                batch, filled = [], 0
-            batch.append(part)
+                batches.append([])
+                filled = 0
+            batches[-1].append(part)
             filled += part.size
-        if batch:
-            yield from self._begin(batch)
-
-    def _begin(self, batch: Sequence[_Part]) -> Iterator[Applied]:
-        yield from self._apply(batch)
-        if not self._is_accepted:
-            self._end = self._end or self._refusal
+        for batch in filter(None, batches):
+            yield from self._apply(batch)
+            if not self._is_accepted:
+                self._end = self._end or self._refusal
 
     def _apply(self, parts: Sequence[_Part]) -> Iterator[Applied]:
         changes = [part.change for part in parts]
@@ -255,14 +252,11 @@ class _Updater:
             rcode = self._server.update(message, self._zone)
         except UnknownResult as unknown:
             yield from self._look_again(changes, unknown.error)
+            return
         except DkimctlError as error:
             self._end = error
             yield from _all(changes, error)
-        else:
-            yield from self._answered(parts, rcode)
-
-    def _answered(self, parts: Sequence[_Part], rcode: int) -> Iterator[Applied]:
-        changes = [part.change for part in parts]
+            return
         if rcode == Rcode.NOERROR:
             self._is_accepted = True
             yield from self._confirm(changes)
@@ -274,12 +268,12 @@ class _Updater:
             self._is_accepted = True
             yield from (Applied(change, changed_error(change)) for change in changes)
         else:
-            error = self._server.refused_update(rcode, self._zone)
+            refusal = self._server.refused_update(rcode, self._zone)
             if rcode in _REFUSED:
-                self._refusal = error
+                self._refusal = refusal
             else:
-                self._end = error
-            yield from _all(changes, error)
+                self._end = refusal
+            yield from _all(changes, refusal)
 
     def _look_again(self, changes: Sequence[Change], error: DkimctlError) -> Iterator[Applied]:
         """Find out what became of an update without an answer."""

@@ -138,11 +138,6 @@ def check_access(
     return AccessReport(sorted(tried, key=lambda one: (one.target, one.zone)), uncovered)
 
 
-def names_zones(targets: Iterable[ConfiguredTarget]) -> bool:
-    """Whether the config file names a zone; a glob is no name."""
-    return any(not is_glob(zone) for one in targets for zone in one.zones)
-
-
 def _try_zone(target_zone: TargetZone, names: Sequence[str], registered: int) -> ZoneAccess:
     target, zone, error = target_zone
     access = Access(readable=False, writable=None)

@@ -119,7 +119,8 @@ def _show_access(
 
     Without a selection, also the zones that the config file names.
     """
-    from dkimctl.publishing.targets import check_access, names_zones
+    from dkimctl.publishing.targets import check_access
+    from dkimctl.text.dns_names import is_glob
 
     targets = open_dns_targets(session)
     try:
@@ -127,7 +128,7 @@ def _show_access(
     except NegativeAnswer as error:  # nothing is registered yet
         if words:
             raise
-        if not names_zones(targets):
+        if all(is_glob(zone) for one in targets for zone in one.zones):
             hint = "register something, or name a zone in `zones` of `dns` in the config file"
             raise NegativeAnswer(error.message, hint=hint) from None
         selected = Selected([], ExitCode.OK)
