@@ -101,10 +101,8 @@ class Server:
                 raise NoAnswer(f"it has not answered {self._failures} questions in a row")
             try:
                 answer = await self._ask(question)
-            except NoRoute:  # not the server's fault
-                raise
-            except NoAnswer:
-                self._failures += 1
+            except NoAnswer as error:
+                self._failures += not isinstance(error, NoRoute)  # which is not its fault
                 raise
             self._failures = 0
             return answer

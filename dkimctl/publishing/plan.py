@@ -109,10 +109,8 @@ def make_plan(
                 record.value, state, remove=remove, replace_foreign=replace_foreign
             )
             if counts[name] > 1:
-                action, reason = (
-                    Action.BLOCKED,
-                    "another registration has a record of the same name",
-                )
+                action = Action.BLOCKED
+                reason = "another registration has a record of the same name"
             value = None if remove else record.value
             changes.append(Change(one, record, action, state, value, target.ttl, reason))
         return [ZonePlan(target, zone, changes)]
