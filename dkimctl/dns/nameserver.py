@@ -8,6 +8,7 @@ import errno
 import socket
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.dns import messages, transport
@@ -35,9 +36,6 @@ class Timeouts(NamedTuple):
     burst: float = 1.5
 
 
-_TIMEOUTS = Timeouts()
-
-
 class NoAnswer(Exception):
     """There is no useful answer, so nothing is known. The text says why."""
 
@@ -54,40 +52,31 @@ class NameServer(NamedTuple):
     responder: Server | RecursiveResolver | NoAnswer  # or why its address is not known
 
 
+@dataclass(eq=False)
 class Server:
     """A DNS server at an IP address, asked over UDP, then TCP (RFC 7766).
 
-    At most `max_in_flight` questions are in flight at a time. `recursion` sets the RD bit.
-    `needs_udp`: a server that answers only over TCP is not believed; resolvers would not be able to
-    ask it. What its answers show about it decides how it is asked later.
+    What its answers show about it decides how it is asked later.
     """
 
-    def __init__(
-        self,
-        address: str,
-        port: int = 53,
-        *,
-        max_in_flight: int = 1,
-        recursion: bool = False,
-        needs_udp: bool = True,
-        timeouts: Timeouts = _TIMEOUTS,
-    ) -> None:
-        self.address = address
-        self.port = port
-        self._recursion = recursion
-        self._max_in_flight = max_in_flight
-        self._needs_udp = needs_udp
-        self._timeouts = timeouts
-        self._slots = asyncio.Semaphore(max_in_flight)
-        self._log = QueryLog(Address(address, port))
-        self._prefetched: dict[Question, Answer] = {}
-        self._failures = 0  # in a row
-        self._answers_udp = False  # at least once; a truncated answer counts
-        self._answers_tcp: bool | None = None  # the last question; None: not yet asked
-        self._lost = 0  # answers over UDP, in a row, lost or truncated
-        self._edns = True  # whether to use it
-        self._has_used_edns = False
-        self._same_refusals = 0  # in a row, both with and without EDNS
+    address: str
+    port: int = 53
+    max_in_flight: int = 1  # questions at a time
+    recursion: bool = False  # the RD bit
+    needs_udp: bool = True  # if it answers only over TCP, it is not believed: resolvers fail
+    timeouts: Timeouts = field(default_factory=Timeouts)
+    _prefetched: dict[Question, Answer] = field(default_factory=dict)
+    _failures: int = 0  # in a row
+    _answers_udp: bool = False  # at least once; a truncated answer counts
+    _answers_tcp: bool | None = None  # the last question; None: not yet asked
+    _lost: int = 0  # answers over UDP, in a row, lost or truncated
+    _edns: bool = True  # whether to use it
+    _has_used_edns: bool = False
+    _same_refusals: int = 0  # in a row, both with and without EDNS
+
+    def __post_init__(self) -> None:
+        self._slots = asyncio.Semaphore(self.max_in_flight)
+        self._log = QueryLog(Address(self.address, self.port))
 
     async def ask(self, question: Question) -> Answer:
         """Its answer, of any RCODE. Raises NoAnswer."""
@@ -117,9 +106,9 @@ class Server:
         refusals = self._refusals
         if not self._limits_udp:
             burst = Burst(
-                Address(self.address, self.port), in_flight=self._max_in_flight,
-                recursion=self._recursion, edns=self._edns, refusals=refusals,
-                silence=self._timeouts.burst,
+                server=Address(self.address, self.port), in_flight=self.max_in_flight,
+                recursion=self.recursion, edns=self._edns, refusals=refusals,
+                silence=self.timeouts.burst,
             )  # fmt: skip
             await burst.ask(questions)
             self._prefetched = burst.answers
@@ -132,8 +121,8 @@ class Server:
         left = [question for question in questions if question not in self._prefetched]
         if left and self._limits_udp:
             pipeline = Pipeline(
-                self._connect, self._log, timeout=self._timeouts.tcp, recursion=self._recursion,
-                edns=self._edns, in_flight=self._max_in_flight,
+                self._connect, self._log, timeout=self.timeouts.tcp, recursion=self.recursion,
+                edns=self._edns, in_flight=min(self.max_in_flight, transport.IN_FLIGHT),
             )  # fmt: skip
             # `ask` tells why there is no answer.
             with contextlib.suppress(ConnectionLost, UnreadableAnswer, OSError):
@@ -146,11 +135,11 @@ class Server:
 
     async def ask_over_tcp(self, question: Question, *, edns: bool = True) -> Answer:
         """Its answer over TCP. Raises NoAnswer."""
-        query = encode(messages.random_id(), question, recursion=self._recursion, edns=edns)
+        query = encode(messages.random_id(), question, recursion=self.recursion, edns=edns)
         started = time.monotonic()
         try:
-            async with asyncio.timeout(self._timeouts.tcp):
-                wire = await transport.exchange(await self._connect(), query, self._timeouts.tcp)
+            async with asyncio.timeout(self.timeouts.tcp):
+                wire = await transport.exchange(await self._connect(), query, self.timeouts.tcp)
             answer = messages.decode(wire, question)
         except TruncatedAnswer:
             answer = None
@@ -179,7 +168,7 @@ class Server:
     @property
     def _lacks_udp(self) -> bool:
         """Whether it has never answered over UDP, but should."""
-        return self._needs_udp and not self._answers_udp
+        return self.needs_udp and not self._answers_udp
 
     @property
     def _refusals(self) -> frozenset[int]:
@@ -259,12 +248,12 @@ class Server:
         opening = dns.asyncbackend.get_default_backend().make_socket(  # type: ignore[no-untyped-call]
             family, socket.SOCK_DGRAM, destination=(self.address, self.port)
         )
-        waits = self._timeouts.udp
+        waits = self.timeouts.udp
         async with await opening as channel:
             for number, wait in enumerate(waits, 1):
                 # The last is without EDNS, which some servers and firewalls drop (RFC 6891, 6.2.2).
                 with_edns = edns and (number < len(waits) or number == 1)
-                query = encode(message_id, question, recursion=self._recursion, edns=with_edns)
+                query = encode(message_id, question, recursion=self.recursion, edns=with_edns)
                 try:
                     message = await dns.asyncquery.udp(
                         messages.parsed(query), self.address, wait, self.port, sock=channel,
@@ -280,7 +269,7 @@ class Server:
         raise TimeoutError
 
     async def _connect(self) -> Streams:
-        async with asyncio.timeout(self._timeouts.tcp):
+        async with asyncio.timeout(self.timeouts.tcp):
             return await asyncio.open_connection(self.address, self.port)
 
 

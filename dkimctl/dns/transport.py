@@ -9,6 +9,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Container, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from dkimctl.dns import messages
@@ -20,60 +21,51 @@ if TYPE_CHECKING:
 
 _MAX_BURST = 30.0  # seconds
 _MAX_READ = 1 << 16  # bytes at a time; a datagram is not larger
-_IN_FLIGHT = 128  # questions over TCP, which fit into the buffers of a connection
+IN_FLIGHT = 128  # questions over TCP, which fit into the buffers of a connection
 _MAX_CONNECTIONS = 16  # at a time, to a server that closes each after a few answers
 _MAX_SILENCES = 2  # connections on which a server stops to answer
 
 
+@dataclass(eq=False, kw_only=True)
 class Burst:
     """Many questions at once over UDP.
 
     Questions whose answer is lost, truncated or a refusal of EDNS are left out, for the caller to
     ask again one by one. Asking each question with a timeout of its own takes five times as long,
     and dnspython twenty times.
-
-    `refusals` are the RCODEs after which to ask again without EDNS; `silence` is the longest wait
-    for the next answer, in seconds.
     """
 
-    def __init__(
-        self,
-        server: Address,
-        *,
-        in_flight: int,
-        recursion: bool,
-        edns: bool,
-        refusals: Container[int],
-        silence: float,
-    ) -> None:
-        self.answers: dict[Question, Answer] = {}
-        #: The numbers of answers of no use.
-        self.truncated = self.refused = 0
-        self._server = server
-        self._in_flight = in_flight
-        self._recursion = recursion
-        self._edns = edns
-        self._refusals = refusals
-        self._silence = silence
-        self._log = QueryLog(server)
-        self._waiting: dict[int, tuple[Question, float]] = {}  # and when, by message ID
+    server: Address
+    in_flight: int
+    recursion: bool
+    edns: bool
+    refusals: Container[int]  # RCODEs after which to ask again without EDNS
+    silence: float  # the longest wait for the next answer, in seconds
+    answers: dict[Question, Answer] = field(default_factory=dict)
+    #: The numbers of answers of no use.
+    truncated: int = 0
+    refused: int = 0
+    _waiting: dict[int, tuple[Question, float]] = field(default_factory=dict)  # by message ID; when
+
+    def __post_init__(self) -> None:
+        self._log = QueryLog(self.server)
 
     async def ask(self, questions: Iterable[Question]) -> None:
         """`answers` gets what comes at once."""
         unsent, loop = iter(questions), asyncio.get_running_loop()
-        family = socket.AF_INET6 if ":" in self._server.host else socket.AF_INET
+        family = socket.AF_INET6 if ":" in self.server.host else socket.AF_INET
         try:
             with socket.socket(family, socket.SOCK_DGRAM) as channel:
                 channel.setblocking(False)
-                channel.connect(self._server)
+                channel.connect(self.server)
                 async with asyncio.timeout(_MAX_BURST):
-                    deadline = loop.time() + self._silence
+                    deadline = loop.time() + self.silence
                     while self._send(channel, unsent):
                         async with asyncio.timeout_at(deadline):
                             data = await loop.sock_recv(channel, _MAX_READ)
                         # Other datagrams must not extend the wait.
                         if self._receive(channel, data):
-                            deadline = loop.time() + self._silence
+                            deadline = loop.time() + self.silence
                         await asyncio.sleep(0)  # let other servers' bursts run
         except OSError as error:  # no IPv6, too many open files, or no more answers come
             for question, started in self._waiting.values():
@@ -81,13 +73,13 @@ class Burst:
 
     def _send(self, channel: socket.socket, unsent: Iterator[Question]) -> bool:
         """Send what may be in flight; returns whether there are answers to wait for."""
-        while len(self._waiting) < self._in_flight:
+        while len(self._waiting) < self.in_flight:
             question = next(unsent, None)
             if question is None:
                 break
             while (message_id := random_id()) in self._waiting:
                 pass
-            query = encode(message_id, question, recursion=self._recursion, edns=self._edns)
+            query = encode(message_id, question, recursion=self.recursion, edns=self.edns)
             try:
                 channel.send(query)
             except BlockingIOError:
@@ -99,7 +91,7 @@ class Burst:
         """Read this datagram and others that have arrived; returns whether any was an answer."""
         waiting = len(self._waiting)
         with contextlib.suppress(BlockingIOError):
-            for _ in range(self._in_flight):
+            for _ in range(self.in_flight):
                 self._take(data)
                 data = channel.recv(_MAX_READ)
             self._take(data)
@@ -119,7 +111,7 @@ class Burst:
             self.truncated += 1
         del self._waiting[message_id]
         self._log.answered("UDP", question, answer, started)
-        if answer is not None and answer.rcode in self._refusals:
+        if answer is not None and answer.rcode in self.refusals:
             self.refused += 1
         elif answer is not None:
             self.answers[question] = answer
@@ -170,30 +162,20 @@ async def exchange(streams: Streams, wire: bytes, timeout: float) -> bytes:
         writer.transport.abort()
 
 
+@dataclass(eq=False)
 class Pipeline:
     """Asks over few TCP connections, answered in any order (RFC 7766 section 6.2.1.1)."""
 
-    def __init__(
-        self,
-        connect: Callable[[], Awaitable[Streams]],
-        log: QueryLog,
-        *,
-        timeout: float,
-        recursion: bool = False,
-        edns: bool = False,
-        in_flight: int = _IN_FLIGHT,
-        signer: Signer | None = None,
-    ) -> None:
-        self.responses: dict[Question, Response] = {}
-        self._connect = connect
-        self._log = log
-        self._timeout = timeout
-        self._recursion = recursion
-        self._edns = edns
-        self._in_flight = min(in_flight, _IN_FLIGHT)
-        self._signer = signer
-        self._capacity = sys.maxsize  # questions that a connection answers
-        self._silences = 0
+    connect: Callable[[], Awaitable[Streams]]
+    log: QueryLog
+    timeout: float  # the longest wait for the next answer, in seconds
+    recursion: bool = False
+    edns: bool = False
+    in_flight: int = IN_FLIGHT
+    signer: Signer | None = None
+    responses: dict[Question, Response] = field(default_factory=dict)
+    _capacity: int = sys.maxsize  # questions that a connection answers
+    _silences: int = 0
 
     async def ask(self, questions: Iterable[Question]) -> None:
         """Ask them all; `responses` gets what comes, even if an error ends it.
@@ -213,28 +195,28 @@ class Pipeline:
 
     async def _ask_once(self, unasked: deque[Question]) -> None:
         """Ask over one connection; puts questions without an answer back."""
-        reader, writer = await self._connect()
+        reader, writer = await self.connect()
         waiting: dict[bytes, tuple[Question, bytes, float]] = {}  # by message ID
         asked = 0
         received = bytearray()
         try:
-            async with asyncio.timeout(self._timeout) as wait:
+            async with asyncio.timeout(self.timeout) as wait:
                 while True:
                     batch: list[bytes] = []
                     # Half of what may be in flight at least, or all.
                     while (
-                        (batch or len(waiting) <= self._in_flight // 2)
-                        and len(waiting) < self._in_flight
+                        (batch or len(waiting) <= self.in_flight // 2)
+                        and len(waiting) < self.in_flight
                         and asked < self._capacity
                         and unasked
                     ):
                         question = unasked.popleft()
                         wire, mac = encode(
                             asked & 0xFFFF,  # an ID may be guessed
-                            question, recursion=self._recursion, edns=self._edns,
+                            question, recursion=self.recursion, edns=self.edns,
                         ), b""  # fmt: skip
-                        if self._signer:
-                            wire, mac = self._signer.sign(wire)
+                        if self.signer:
+                            wire, mac = self.signer.sign(wire)
                         waiting[wire[:2]] = question, mac, time.monotonic()
                         batch.append(len(wire).to_bytes(2) + wire)
                         asked += 1
@@ -247,7 +229,7 @@ class Pipeline:
                     received += data
                     # Messages that answer nothing do not extend the wait.
                     if self._take(received, waiting):
-                        wait.reschedule(asyncio.get_running_loop().time() + self._timeout)
+                        wait.reschedule(asyncio.get_running_loop().time() + self.timeout)
         except (OSError, ConnectionLost) as error:
             is_timeout = isinstance(error, TimeoutError)
             self._silences += is_timeout
@@ -275,8 +257,8 @@ class Pipeline:
             question, mac, sent = waiting.get(message_id, (None, b"", 0.0))
             if question is None:
                 continue
-            if self._signer:
-                wire = self._signer.verify(wire, mac, or_refusal=True)
+            if self.signer:
+                wire = self.signer.verify(wire, mac, or_refusal=True)
             try:
                 answer = messages.decode(wire, question)
             except TruncatedAnswer:
@@ -286,6 +268,6 @@ class Pipeline:
                 raise UnreadableAnswer("it cannot be read", question)
             del waiting[message_id]
             self.responses[question] = Response(answer, wire)
-            self._log.answered("TCP", question, answer, sent)
+            self.log.answered("TCP", question, answer, sent)
         del received[:start]
         return len(waiting) < count

@@ -26,7 +26,7 @@ def send(there, questions=MANY, **options):
 
     async def work():
         async with there, asyncio.timeout(20):
-            burst = Burst(Address("127.0.0.1", there.port), **(OPTIONS | options))
+            burst = Burst(server=Address("127.0.0.1", there.port), **(OPTIONS | options))
             await burst.ask(questions)
             return burst
 
