@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, redirect_stderr, suppress
 from typing import TYPE_CHECKING, Any, Self, TextIO, cast
 
@@ -36,29 +36,21 @@ class ProgressDisplay:
     """Draws a bar with a text, not in the first second and then at most five times a second.
 
     Nothing is drawn unless `may_draw`, with --quiet, or where stderr is not a terminal that can
-    move its cursor. `clock` gives seconds. All is called from the main thread.
+    move its cursor. All is called from the main thread.
     """
 
-    def __init__(
-        self,
-        reporter: Reporter,
-        *,
-        may_draw: bool = True,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, reporter: Reporter, *, may_draw: bool = True) -> None:
         can_draw = sys.stderr.isatty() and os.environ.get("TERM") not in PLAIN_TERMINALS
         self.draws = may_draw and not reporter.quiet and can_draw
-        self.is_shown = False
         self._reporter = reporter
-        self._clock = clock
-        self._next_draw = clock() + _BAR_AFTER
+        self._next_draw = time.monotonic() + _BAR_AFTER
         self._bar: _Bar | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        bar, self._bar, self.is_shown = self._bar, None, False
+        bar, self._bar = self._bar, None
         if bar is not None:
             with suppress(OSError):
                 bar.close()
@@ -66,15 +58,14 @@ class ProgressDisplay:
     @property
     def is_due(self) -> bool:
         """Whether it is time to draw."""
-        return self.draws and self._clock() >= self._next_draw
+        return self.draws and time.monotonic() >= self._next_draw
 
     def draw(self, done: int, total: int | None, text: str) -> None:
         """Draw now that `done` of `total` is done; None: the total is not known."""
-        self._next_draw = self._clock() + _REDRAW
+        self._next_draw = time.monotonic() + _REDRAW
         try:
             if self._bar is None:
                 self._bar = _Bar(total, colour=self._reporter.shows_colour(sys.stderr))
-                self.is_shown = True
             self._bar.show(done, total, text)
         except OSError:  # the terminal is gone; the work goes on
             self.draws = False
@@ -100,18 +91,9 @@ class CheckProgress(ProgressDisplay):
     Where no bar can be drawn, a line is written for each verdict that a later round changes.
     """
 
-    def __init__(
-        self,
-        reporter: Reporter,
-        wanted: Verdict,
-        *,
-        may_draw: bool = True,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
-        super().__init__(reporter, may_draw=may_draw, clock=clock)
+    def __init__(self, reporter: Reporter, wanted: Verdict, *, may_draw: bool = True) -> None:
+        super().__init__(reporter, may_draw=may_draw)
         self._wanted = wanted
-        self._sleep = sleep
         self._last: dict[str, Verdict] = {}  # by FQDN, from the second round on
         self._done = 0  # in this round, and good in those before it
         self._total: int | None = None  # known from the second round on
@@ -135,12 +117,12 @@ class CheckProgress(ProgressDisplay):
         if self._total is None and not self.draws:
             self._reporter.note(f"dkimctl: {good}; checking the rest again")
         self._done, self._total = self._count_good(), len(checks)
-        until = self._clock() + seconds
-        while (left := until - self._clock()) > 0:
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
             if self.draws:
                 text = f"{good}, next check in {format_duration(left)}"
                 self.draw(self._done, self._total, text)
-            self._sleep(min(left, _REDRAW) if self.draws else left)
+            time.sleep(min(left, _REDRAW) if self.draws else left)
 
     def _good_of_all(self) -> str:
         word = "gone" if self._wanted is Verdict.MISSING else str(self._wanted)
@@ -157,20 +139,14 @@ class RegistrationProgress(ProgressDisplay):
     """
 
     def __init__(
-        self,
-        total: int,
-        reporter: Reporter,
-        *,
-        verbose: bool,
-        may_draw: bool = True,
-        clock: Callable[[], float] = time.monotonic,
+        self, total: int, reporter: Reporter, *, verbose: bool, may_draw: bool = True
     ) -> None:
-        super().__init__(reporter, may_draw=may_draw, clock=clock)
+        super().__init__(reporter, may_draw=may_draw)
         self._verbose = verbose
         self._total = total
         self._done = self._need_attention = 0
         self._waits: list[tuple[float, int]] = []  # (until when, entries)
-        now = clock()
+        now = time.monotonic()
         self._samples = deque([(now, 0)])  # (when, done), a second apart
         self._next_line = now + _LINE_EVERY
         self._next_wait_note = self._noted_until = now
@@ -180,7 +156,7 @@ class RegistrationProgress(ProgressDisplay):
         outcomes = [result.outcome for result in results if result.outcome is not Outcome.PENDING]
         self._done += len(outcomes)
         self._need_attention += sum(outcome not in GOOD for outcome in outcomes)
-        if (now := self._clock()) - self._samples[-1][0] >= 1:
+        if (now := time.monotonic()) - self._samples[-1][0] >= 1:
             self._samples.append((now, self._done))
         self.tick()
 
@@ -190,7 +166,7 @@ class RegistrationProgress(ProgressDisplay):
         Noted once in five seconds, since every batch waits when the service is down; sooner only
         for a wait that is much longer.
         """
-        now = self._clock()
+        now = time.monotonic()
         until = now + seconds
         self._waits.append((until, entries))
         if now >= self._next_wait_note or until > self._noted_until + _MUCH_LONGER:
@@ -212,9 +188,9 @@ class RegistrationProgress(ProgressDisplay):
 
     def tick(self) -> None:
         """Show the time that has passed; to be called at least twice a second."""
-        now, done, total = self._clock(), self._done, self._total
+        now, done, total = time.monotonic(), self._done, self._total
         if self.draws:
-            if self.is_due and (self.is_shown or done < total):
+            if self.is_due and (self._bar is not None or done < total):
                 self.draw(done, total, f"{done}/{total} done, {self._rest(now, '/s')}")
         elif self._verbose and now >= self._next_line:
             self._next_line = now + _LINE_EVERY

@@ -23,7 +23,7 @@ from dkimctl.handoff.words import (
     wrapped,
 )
 from dkimctl.render.data import json_line
-from dkimctl.render.html.page import environment
+from dkimctl.render.html import environment
 from dkimctl.render.keys import written_time
 from dkimctl.render.renderer import txt_data
 from dkimctl.render.table import code, fenced

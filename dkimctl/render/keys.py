@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import assert_never
 
 from dkimctl.dns.verdicts import Verdict
 from dkimctl.models.keys import NOT_CHECKED, KeyStage, KeyStatus, NextAction
@@ -25,15 +24,11 @@ def open_keys(
     fmt: KeyFormat, layout: TableLayout, now: datetime, *, notes: bool = True
 ) -> Renderer[KeyStatus]:
     """The renderer of a list of keys in `fmt`; the rest is for KeyTable."""
-    match fmt:
-        case KeyFormat.TABLE:
-            return KeyTable(layout, now, notes=notes)
-        case KeyFormat.JSON:
-            return JsonRenderer(key_fields, "count")
-        case KeyFormat.CSV:
-            return CsvRenderer(KEY_COLUMNS, key_row)
-        case _:
-            assert_never(fmt)
+    if fmt is KeyFormat.JSON:
+        return JsonRenderer(key_fields, "count")
+    if fmt is KeyFormat.CSV:
+        return CsvRenderer(KEY_COLUMNS, key_row)
+    return KeyTable(layout, now, notes=notes)
 
 
 def key_fields(key: KeyStatus) -> dict[str, str | int | None]:
@@ -99,8 +94,21 @@ class KeyTable(Renderer[KeyStatus]):
         yield from table(columns, (self._row(key, columns) for key in self._keys), self._layout)
 
     def _row(self, key: KeyStatus, columns: Sequence[str]) -> Row:
-        layout = self._layout
-        texts = _texts(key, self._now, layout.encoding)
+        layout, looked_at = self._layout, key.looked_at
+        texts = {
+            "DOMAIN": readable(key.sign_domain, layout.encoding),
+            "SELECTOR": key.selector,
+            "BITS": str(key.key_len or ""),
+            "AGE": short_time(key.age),
+            "START": _day(key.starts_at),
+            "ON": "" if key.enable is None else ("yes" if key.enable else "no"),
+            "STATE": key.state,
+            "SEEN": short_time(None if looked_at is None else self._now - looked_at),
+            "STAGE": key.stage,
+            # In one word, since most rows have it.
+            "NEXT": "register" if key.action is NextAction.REGISTER else key.action,
+            "DUE": _day(key.due),
+        }
         lines = []
         if layout.wide and key.fqdn:  # on one line, to be copied
             lines.append(f"{INDENT}{styled(printable(key.fqdn), Style.DIM, layout)}\n")
@@ -109,27 +117,8 @@ class KeyTable(Renderer[KeyStatus]):
             if key.urgency:
                 note, style = f"URGENT: {note}", Style.BOLD_RED
             lines += below(note, layout, style)
-        return Row(
-            [texts[name] for name in columns], [_style(key, name) for name in columns], lines
-        )
-
-
-def _texts(key: KeyStatus, now: datetime, encoding: str) -> Mapping[str, str | None]:
-    """The texts of all columns, by their names."""
-    return {
-        "DOMAIN": readable(key.sign_domain, encoding),
-        "SELECTOR": key.selector,
-        "BITS": str(key.key_len or ""),
-        "AGE": short_time(key.age),
-        "START": _day(key.starts_at),
-        "ON": "" if key.enable is None else ("yes" if key.enable else "no"),
-        "STATE": key.state,
-        "SEEN": short_time(None if key.looked_at is None else now - key.looked_at),
-        "STAGE": key.stage,
-        # In one word, since most rows have it.
-        "NEXT": "register" if key.action is NextAction.REGISTER else key.action,
-        "DUE": _day(key.due),
-    }
+        styles = [_style(key, name) for name in columns]
+        return Row([texts[name] for name in columns], styles, lines)
 
 
 def _style(key: KeyStatus, column: str) -> str:

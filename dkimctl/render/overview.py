@@ -116,14 +116,10 @@ def overview_lines(overview: Overview) -> Iterator[str]:
 
     def items(events: Sequence[Event]) -> list[dict[str, object]]:
         return [
-            {
-                "at": written_time(at),
-                "what": what,
-                "sign_domain": key.sign_domain,
-                "selector": key.selector,
-            }
+            {"at": written_time(at), "what": what, "sign_domain": key.sign_domain,
+             "selector": key.selector}
             for at, what, key in events
-        ]
+        ]  # fmt: skip
 
     members = {
         "at": written_time(overview.now),
@@ -167,7 +163,15 @@ def overview_text(
     `height` is in lines; `complete` adds the options of the profile to a command.
     """
     now = overview.now
-    lines = [*_head(overview, layout)]
+    title = f"{_counted(overview.domains, 'domain')}, {_counted(overview.keys, 'key')}"
+    lines = [_title(title, f"on {now:%Y-%m-%d}", layout).lstrip("\n")]
+    facts = {"Stages": _counts(overview.stages), "In DNS": _counts(overview.states)}
+    if overview.states and overview.looked_at is not None:
+        facts["In DNS"] += f"; last look {short_time(now - overview.looked_at)} ago"
+    bits = {f"{length} bits": count for length, count in sorted(overview.key_lengths.items())}
+    facts["Keys"] = _counts(bits)
+    for name, text in facts.items():
+        lines += wrapped(f"{name:<7} {text}", layout) if text else ()
     if overview.urgent:
         kinds = grouped((_URGENCIES[Urgency(key.urgency)], key) for key in overview.urgent)
         lines.append(_title("Urgent", "", layout))
@@ -179,7 +183,13 @@ def overview_text(
         lines += _rows([("", what, keys) for what, keys in kinds.items()], Style.YELLOW, layout)
     lines += _section("This week", overview.week, now + WEEK, now, layout)
     lines += _section("This month", overview.month, now + MONTH, now, layout)
-    lines += _ages(overview.ages, layout)
+    lines.append(_title("Age of the keys", "in days", layout))
+    most = max(band.keys for band in overview.ages)
+    for band in overview.ages:
+        days = f"{band.begin} to {band.end - 1}" if band.end else f"{band.begin} and more"
+        length = -(-band.keys * min(_LONGEST_BAR, layout.width - 24) // most) if most else 0
+        bar = styled("#" * length, Style.CYAN, layout)
+        lines.append(f"  {days:<12} {f'{bar} ' if bar else ''}{band.keys:,}\n")
     yield from lines
     left = height - sum(line.count("\n") for line in lines) - _AROUND_TIMELINE
     shown = first_domains(overview.statuses, min(max(left, _FEWEST_KEYS), _MOST_KEYS))
@@ -188,21 +198,8 @@ def overview_text(
     yield _title("Timeline", "what is due first", layout)
     yield from timeline(shown, now, layout)
     if more := len(overview.statuses) - len(shown):
-        text = f"{_counted(more, 'more key')}: `dkimctl list --sort-by due` lists all"
-        yield from wrapped(complete(text), layout)
-
-
-def _head(overview: Overview, layout: TableLayout) -> Iterator[str]:
-    title = f"{_counted(overview.domains, 'domain')}, {_counted(overview.keys, 'key')}"
-    yield _title(title, f"on {overview.now:%Y-%m-%d}", layout).lstrip("\n")
-    facts = {"Stages": _counts(overview.stages), "In DNS": _counts(overview.states)}
-    if overview.states and overview.looked_at is not None:
-        facts["In DNS"] += f"; last look {short_time(overview.now - overview.looked_at)} ago"
-    bits = {f"{length} bits": count for length, count in sorted(overview.key_lengths.items())}
-    facts["Keys"] = _counts(bits)
-    for name, text in facts.items():
-        if text:
-            yield from wrapped(f"{name:<7} {text}", layout)
+        rest = f"{_counted(more, 'more key')}: `dkimctl list --sort-by due` lists all"
+        yield from wrapped(complete(rest), layout)
 
 
 def _section(
@@ -237,7 +234,10 @@ def _rows(rows: Sequence[Row], style: str, layout: TableLayout) -> Iterator[str]
         head = f"  {day:<{days}}  " if days else "  "
         count = _counted(len(keys), "key")
         left = layout.width - len(head) - whats - len(count) - len("    ")
-        names = [_name(key, layout.encoding) for key in keys]
+        names = []
+        for key in keys:
+            name = readable(key.sign_domain, layout.encoding)
+            names.append(printable(f"{name} ({key.selector})" if key.selector else name))
         text = ""  # the first names, and how many more
         for some in range(1, len(names) + 1):
             more = f" and {len(names) - some} more" if some < len(names) else ""
@@ -257,17 +257,6 @@ def grouped(pairs: Iterable[tuple[GroupT, KeyStatus]]) -> dict[GroupT, list[KeyS
     return groups
 
 
-def _ages(ages: Sequence[AgeBand], layout: TableLayout) -> Iterator[str]:
-    yield _title("Age of the keys", "in days", layout)
-    most = max(band.keys for band in ages)
-    widest = min(_LONGEST_BAR, layout.width - 24)
-    for band in ages:
-        name = f"{band.begin} to {band.end - 1}" if band.end else f"{band.begin} and more"
-        bar = "#" * -(-band.keys * widest // most if most else 0)
-        bar = styled(bar, Style.CYAN, layout)
-        yield f"  {name:<12} {f'{bar} ' if bar else ''}{band.keys:,}\n"
-
-
 def _title(title: str, more: str, layout: TableLayout) -> str:
     more = styled(more, Style.DIM, layout) if more else ""
     return f"\n{styled(title, Style.BOLD, layout)} {more}".rstrip() + "\n"
@@ -280,11 +269,6 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 def _counted(count: int, one: str) -> str:
     return f"{count:,} {one}" if count == 1 else f"{count:,} {one}s"
-
-
-def _name(key: KeyStatus, encoding: str) -> str:
-    name = readable(key.sign_domain, encoding)
-    return printable(f"{name} ({key.selector})" if key.selector else name)
 
 
 # The phases of a key's life: the date of KeyDates that begins each, and those that may end it.

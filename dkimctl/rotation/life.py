@@ -104,7 +104,15 @@ def read_domain_keys(
 
 def find_stages(known: KnownKeys, settings: RotationSettings, now: datetime) -> Iterator[KeyStatus]:
     """The status of each selected registration."""
-    due = dict(_successors_due(known.registrations, settings))
+    # When the line of each key gets a successor: its newest key decides, once that signs.
+    due: dict[RegistrationKey, datetime] = {}
+    for of_domain in by_signing_domain(known.registrations).values():
+        for line in lines_of(of_domain):
+            newest = newest_of(line)
+            at = None if newest is None else _after(newest.created_at, settings.max_age)
+            if at is not None:
+                at = max(at, *(one.starts_at or at for one in line))
+                due |= {one.key: at for one in line}
     policy = RetirementPolicy(now, now - _MAX_AGE_OF_LOOK, grace=settings.grace)
     for status in known.statuses(policy):
         yield _stage_of(status, known.histories, settings, now, due.get(status.registration.key))
@@ -218,20 +226,6 @@ def _stage_of_unanswered(intent: Intent, replaces: str | None) -> KeyStatus:
     else:
         note = f"it replaces {replaces}; its request got no answer: `dkimctl rotate run` asks again"
     return KeyStatus(intent.sign_domain, intent.selector, *position, KeyDates(), note=note)
-
-
-def _successors_due(
-    registrations: Iterable[Registration], settings: RotationSettings
-) -> Iterator[tuple[RegistrationKey, datetime]]:
-    """When the line of each key gets a successor: its newest key decides, once that signs."""
-    for of_domain in by_signing_domain(registrations).values():
-        for line in lines_of(of_domain):
-            newest = newest_of(line)
-            at = None if newest is None else _after(newest.created_at, settings.max_age)
-            if at is None:
-                continue
-            at = max(at, *(one.starts_at or at for one in line))
-            yield from ((one.key, at) for one in line)
 
 
 def _after(time: datetime | None, delta: timedelta) -> datetime | None:

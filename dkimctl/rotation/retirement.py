@@ -178,22 +178,19 @@ def review_with_look(
     now = clock()
     published = {key for key, one in looks.latest.items() if one is Verdict.PUBLISHED}
     fresh = policy._replace(now=now, published_now=published)
-    unanswered = []
-
-    def explained(status: RetirementStatus) -> RetirementStatus:
-        """The status, with what the look has found at the successor of one that is due."""
+    statuses, unanswered = [], set()
+    for status in known.after(looks, now).statuses(fresh):
         found = [checks[one.key] for one in status.successors if one.key in checks]
         if status.stage is not Stage.DUE or not found:
-            return status
+            statuses.append(status)
+            continue
         if all(one.finding.verdict is Verdict.NO_ANSWER for one in found):
-            unanswered.append(status.registration)
-        if found[0].key != status.successors[0].key:
-            return status
-        verdict, reason = found[0].finding.verdict, found[0].finding.reason
-        seen = f"{verdict} ({reason})" if reason else verdict
-        return status._replace(reason=f"{status.reason}; DNS now: {seen}")
-
-    statuses = [*map(explained, known.after(looks, now).statuses(fresh))]
+            unanswered.add(status.registration)
+        reason = status.reason
+        if found[0].key == status.successors[0].key:
+            verdict, why = found[0].finding.verdict, found[0].finding.reason
+            reason += f"; DNS now: {verdict} ({why})" if why else f"; DNS now: {verdict}"
+        statuses.append(status._replace(reason=reason))
     return Review(statuses, frozenset(unanswered))
 
 

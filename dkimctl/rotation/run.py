@@ -143,15 +143,22 @@ class RotationRun:
         specs, error = due.specs, None
         for rounds_left in reversed(range(_MAX_ROUNDS)):
             sent = _send(specs, ledger, self._tools, now, refresh=False)
-            self._warn_of_clock(sent.results, now)
+            new = (one.registration for one in sent.results if one.outcome is Outcome.CREATED)
+            late = max((now - (one.created_at or now) for one in new), default=timedelta())
+            if late > _MAX_SKEW:
+                self._tools.warn(
+                    f"the clock of this machine is {late.days} days ahead of the service's: new "
+                    "keys start that much too late; correct the clock, and register others in "
+                    "their place"
+                )
             taken = {one.registration.key for one in sent.results if one.outcome is Outcome.TAKEN}
             error = sent.error
             may_retry = taken and rounds_left and error is None
             again = find_due(ledger, self._selection, settings, now).specs if may_retry else ()
-            new = [*_registration_tasks(specs, sent)]
+            tasks = [*_registration_tasks(specs, sent)]
             lines = {(spec.sign_domain, spec.default) for spec in specs if spec.key in taken}
             specs = [spec for spec in again if (spec.sign_domain, spec.default) in lines]
-            self._tasks += [task for task in new if not (specs and task.registration.key in taken)]
+            self._tasks += [one for one in tasks if not (specs and one.registration.key in taken)]
             if not specs:
                 break
         return error
@@ -159,16 +166,6 @@ class RotationRun:
     def _note_held(self, held: Iterable[HeldKey], postponed: int) -> None:
         self._tasks += [Task(Step.REGISTER, State.BLOCKED, *one) for one in held]
         self._postponed = postponed
-
-    def _warn_of_clock(self, results: Sequence[Result], now: datetime) -> None:
-        """Warn if the service says that new keys were made long before `now`."""
-        made = (one.registration.created_at for one in results if one.outcome is Outcome.CREATED)
-        late = max((now - one for one in made if one is not None), default=timedelta())
-        if late > _MAX_SKEW:
-            self._tools.warn(
-                f"the clock of this machine is {late.days} days ahead of the service's: new keys "
-                "start that much too late; correct the clock, and register others in their place"
-            )
 
     def _refresh(
         self,

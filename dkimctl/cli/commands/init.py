@@ -23,7 +23,7 @@ from dkimctl.cli.output.next_steps import SPEC_FILE
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, OutputError, UsageError, naming
-from dkimctl.render.html.page import environment
+from dkimctl.render.html import environment
 from dkimctl.settings.config import DnsTarget, check_class
 from dkimctl.settings.profile import DEFAULT_PROFILE, option, variable
 from dkimctl.settings.values import CHECKS, SANDBOX, Check, file_path, profile_name

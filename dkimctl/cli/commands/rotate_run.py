@@ -90,6 +90,7 @@ def run(
     is due.
     """
     from dkimctl.cli.notify import RunNotices
+    from dkimctl.publishing.targets import open_targets
     from dkimctl.rotation.run import RotationRun
 
     session = open_session(ctx)
@@ -102,17 +103,32 @@ def run(
     if next(selected.pick(registered), None) is None:
         require_empty(session, selected)
 
+    reporter = session.reporter
+    tools = Tools(
+        open_ledger=session.open_ledger,
+        lock_account=session.lock_account,
+        connect=session.connect,
+        limits=session.limits,
+        open_targets=lambda: open_targets(session.config, session.profile.name, session.secrets),
+        open_source=open_source,
+        warn=lambda text: reporter.warn(reporter.complete(text)),
+        stopping=stopping,
+        observing=lambda total: RegistrationProgress(
+            total, reporter, verbose=session.flags["verbose"]
+        ),
+        watching=lambda wanted: CheckProgress(reporter, wanted),
+        clock=lambda: datetime.now(UTC),
+    )
     runs: list[RotationRun] = []
 
     def execute() -> Report:
         with contextlib.nullcontext() if dry_run else session.lock_rotation():
-            runs.append(RotationRun(selected, policy, _tools(session)))
+            runs.append(RotationRun(selected, policy, tools))
             return runs[-1].execute()
 
     def show(report: Report) -> None:
         show_report(
-            session.reporter, report, fmt, output,
-            is_dry=dry_run, has_targets=session.has_dns_targets,
+            reporter, report, fmt, output, is_dry=dry_run, has_targets=session.has_dns_targets
         )  # fmt: skip
 
     told = ExitCode.OK
@@ -133,28 +149,6 @@ def run(
     show(report)
     due = ExitCode.NO if dry_run and report.is_due else ExitCode.OK
     return worst_check([due, told, *report.exit_codes(), warn_unmatched(session, selected)])
-
-
-def _tools(session: Session) -> Tools:
-    """What a run of the session's profile works with."""
-    from dkimctl.publishing.targets import open_targets
-
-    reporter = session.reporter
-    return Tools(
-        open_ledger=session.open_ledger,
-        lock_account=session.lock_account,
-        connect=session.connect,
-        limits=session.limits,
-        open_targets=lambda: open_targets(session.config, session.profile.name, session.secrets),
-        open_source=open_source,
-        warn=lambda text: reporter.warn(reporter.complete(text)),
-        stopping=stopping,
-        observing=lambda total: RegistrationProgress(
-            total, reporter, verbose=session.flags["verbose"]
-        ),
-        watching=lambda wanted: CheckProgress(reporter, wanted),
-        clock=lambda: datetime.now(UTC),
-    )
 
 
 def show_report(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from dkimctl.render.html.page import environment
+from dkimctl.render.html import environment
 from dkimctl.render.overview import (
     MONTH,
     PHASES,

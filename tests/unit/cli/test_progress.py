@@ -7,9 +7,11 @@ import os
 import re
 import sys
 from contextlib import redirect_stderr
+from types import SimpleNamespace
 
 import pytest
 
+import dkimctl.cli.progress as progress_module
 from dkimctl.cli.output.streams import Color, Reporter
 from dkimctl.cli.progress import CheckProgress, RegistrationProgress
 from dkimctl.dns.verdicts import Check, Finding, Verdict
@@ -25,8 +27,11 @@ def results(count, outcome=Outcome.CREATED):
 
 
 @pytest.fixture
-def clock():
-    return Clock()
+def clock(monkeypatch):
+    clock = Clock()
+    time = SimpleNamespace(monotonic=clock, sleep=clock.sleep)
+    monkeypatch.setattr(progress_module, "time", time)
+    return clock
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +59,7 @@ def watch(clock):
         reporter = Reporter(quiet=quiet, color=color)
         with redirect_stderr(stream):
             with RegistrationProgress(
-                total, reporter, verbose=verbose, may_draw=may_draw, clock=clock
+                total, reporter, verbose=verbose, may_draw=may_draw
             ) as progress:
                 work(progress, reporter)
             assert sys.stderr is stream
@@ -146,14 +151,15 @@ _LINE = "[bold]domain[/] :smile: " + " ".join(f"word{number}" for number in rang
 
 _PROGRAM = f"""
 import sys
+import time
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.progress import RegistrationProgress
 from dkimctl.models.registration import Outcome, Registration, Result
 
 now, reporter, done = 0.0, Reporter(), Result(Registration("example.com"), Outcome.CREATED)
-clock = lambda: now
+time.monotonic = lambda: now
 with RegistrationProgress(
-    100_000, reporter, verbose=False, may_draw=True, clock=clock
+    100_000, reporter, verbose=False
 ) as progress:
     for second in range(20):
         now += 1
@@ -237,9 +243,7 @@ def look(clock):
         stream = io.StringIO() if stream is None else stream
         reporter = Reporter(quiet=quiet, as_json=as_json)
         with redirect_stderr(stream):
-            with CheckProgress(
-                reporter, wanted, may_draw=may_draw, clock=clock, sleep=clock.sleep
-            ) as progress:
+            with CheckProgress(reporter, wanted, may_draw=may_draw) as progress:
                 work(progress)
             assert sys.stderr is stream
         return stream.getvalue()

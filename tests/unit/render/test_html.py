@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from dkimctl.render.html.page import environment
+from dkimctl.render.html import environment
 
 
 class _Page(HTMLParser):
