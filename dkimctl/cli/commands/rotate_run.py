@@ -30,7 +30,7 @@ from dkimctl.cli.output.results import worst_check
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.progress import CheckProgress, RegistrationProgress
 from dkimctl.cli.selection import SelectionArgument, read_selection, require_empty, warn_unmatched
-from dkimctl.cli.session import Session, open_session
+from dkimctl.cli.session import open_session
 from dkimctl.cli.terminal import interrupting, stopping
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted
 from dkimctl.models.registration import named
