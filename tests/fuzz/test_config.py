@@ -238,17 +238,6 @@ def test_stored_logins_are_read_or_refused(tmp_path_factory, data):
         assert is_safe(login["base_url"])
 
 
-@given(data=LOGINS)
-def test_a_command_uses_stored_logins_or_reports_the_problem(command_line, data):
-    kept = command_line.state / "logins.json"
-    kept.write_bytes(data)
-    done = command_line("show-dns")
-    kept.unlink()
-    assert (done.out, done.status in {1, 2}) == ("", True)
-    assert sum(line.startswith("dkimctl: error: ") for line in done.err.splitlines()) == 1
-    assert all(map(is_harmless, done.err.splitlines()))
-
-
 @given(ENVIRONMENTS)
 def test_the_environment_gives_a_profile_or_is_refused(environ):
     profile = resolved(environ=environ)

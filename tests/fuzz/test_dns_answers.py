@@ -12,7 +12,6 @@ import dns.message
 import dns.name
 import dns.rdataclass
 import dns.rdatatype
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -327,12 +326,3 @@ def test_sound_responses_are_understood():
         assert check.finding.verdict is Verdict.PUBLISHED
         assert bool(source.made) is not is_given
     assert len(encode(1, ASKED, recursion=False)) < 512
-
-
-@pytest.mark.parametrize("kind", DATA)
-def test_the_records_are_sound_before_the_mutation(kind):
-    data = DATA[kind][0]
-    owner = b"\0" if kind == "OPT" else b"\xc0\x0c"
-    counts = (0, 0, 1) if kind == "OPT" else (1, 0, 0)
-    record = owner + RECORD.pack(TYPES[kind], IN, 0, len(data)) + data
-    assert by_others(HEADER.pack(7, 0x8400, 1, *counts) + ASKED.section + record)

@@ -289,13 +289,3 @@ def test_commands_continue_with_damaged_rows_or_refuse_them(command_line, damage
     assert all(map(is_harmless, done.out.replace("\t", " ").split("\n")))
     assert all(map(is_harmless, done.err.splitlines()))
     assert done.status == 0 or done.err
-
-
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_commands_work_with_the_sound_ledger(command_line, sound, words):
-    shutil.copyfile(sound, command_line.state / "ledger.db")
-    done = command_line(*words, "--sandbox")
-    for path in command_line.state.glob("ledger.*"):
-        path.unlink()
-    status = 1 if "forget" in words else 0
-    assert (done.status, bool(done.out or done.err)) == (status, True)

@@ -34,7 +34,6 @@ STRINGS = {
 
 RECORDS = {
     "ttl-0": (PUBLISHED, "{name}. 0 TXT {value}\n"),
-    "ttl-max": (PUBLISHED, "{name}. 2147483647 TXT {value}\n"),
     "upper-case-owner": (PUBLISHED, "S1._DOMAINKEY.{domain}. TXT {value}\n"),
     "escaped-owner": (PUBLISHED, "\\115\\049._\\100omainkey.{domain}. TXT {value}\n"),
     "beside-others": (PUBLISHED, RECORD + '{name}. HINFO "a" "b"\n{name}. URI 1 1 "a:b"\n'),
@@ -43,40 +42,30 @@ RECORDS = {
     "another-selector": (MISSING, "s2._domainkey.{domain}. TXT {value}\n"),
     "only-below": (MISSING, "a.{name}. TXT {value}\n"),
     "at-the-domain": (MISSING, "{domain}. TXT {value}\n"),
-    "without-domainkey": (MISSING, "s1.{domain}. TXT {value}\n"),
-    "without-underscore": (MISSING, "s1.domainkey.{domain}. TXT {value}\n"),
     "one-label": (MISSING, "s1\\._domainkey.{domain}. TXT {value}\n"),
-    "other-types": (MISSING, '{name}. HINFO "a" "b"\n{name}. URI 1 1 "a:b"\n'),
     "type-spf": (MISSING, "{name}. SPF {value}\n"),
     "doubled-zone": (MALFORMED, "{name}.plain.example. TXT {value}\n"),
     "another-longer-key": (MISMATCH, "{name}. TXT {other}\n"),
     "revoked": (REVOKED, '{name}. TXT "v=DKIM1; p="\n'),
-    "empty": (MALFORMED, '{name}. TXT ""\n'),
     "spf": (MALFORMED, '{name}. TXT "v=spf1 -all"\n'),
 }
 
 # Names with wildcards next to the key's name, or instead of it (RFC 4592).
 WILDCARDS = {
     "wild-txt": (MISSING, '*.{domain}. TXT "v=spf1 -all"\n'),
-    "wild-key": (PUBLISHED, "*.{domain}. TXT {value}\n"),
     "wild-key-deep": (PUBLISHED, "*._domainkey.{domain}. TXT {value}\n"),
     "wild-revoked": (MISSING, '*._domainkey.{domain}. TXT "v=DKIM1; p="\n'),
     "wild-other-key": (MISSING, "*._domainkey.{domain}. TXT {other}\n"),
-    "wild-hidden": (MISSING, "*.{domain}. TXT {value}\ns2._domainkey.{domain}. TXT {other}\n"),
     "wild-overridden": (PUBLISHED, '*._domainkey.{domain}. TXT "v=DKIM1; p="\n' + RECORD),
-    "wild-other-type": (MISSING, "*.{domain}. A 192.0.2.1\n"),
     "wild-blocked": (MISSING, '*._domainkey.{domain}. TXT {value}\n{name}. HINFO "a" "b"\n'),
-    "wild-alias": (PUBLISHED, "*.{domain}. CNAME key.far.example.\n"),
     "wild-alias-deep": (PUBLISHED, "*._domainkey.{domain}. CNAME deep.far.example.\n"),
     "wild-alias-astray": (MISSING, "*.{domain}. CNAME nothing.far.example.\n"),
-    "wild-alias-to-text": (MISSING, "*.{domain}. CNAME text.far.example.\n"),
     "wild-alias-to-revoked": (MISSING, "*.{domain}. CNAME revoked.far.example.\n"),
     "wild-alias-beside": (PUBLISHED, "*._domainkey.{domain}. CNAME text.far.example.\n" + RECORD),
 }
 
 ALIASES = {
     "alias": (PUBLISHED, _alias("key.{domain}.") + _TARGET),
-    "alias-upper-case": (PUBLISHED, _alias("KEY.{domain}.") + _TARGET),
     "alias-to-another-selector": (
         PUBLISHED, _alias("s2._domainkey.{domain}.") + "s2._domainkey.{domain}. TXT {value}\n",
     ),
@@ -91,13 +80,10 @@ ALIASES = {
         PUBLISHED, _alias("a.wild.{domain}.") + "*.wild.{domain}. CNAME key.{domain}.\n" + _TARGET,
     ),
     "alias-dangling": (MISSING, _alias("nothing.{domain}.")),
-    "alias-dangling-far": (MISSING, _alias("nothing.far.example.")),
     "alias-to-no-zone": (MISSING, _alias("nothing.invalid-zone.example.")),
-    "alias-to-no-tld": (MISSING, _alias("nothing.invalid.")),
     "alias-to-root": (MISSING, _alias(".")),
     "alias-to-other-type": (MISSING, _alias("a.{domain}.") + "a.{domain}. A 192.0.2.1\n"),
     "alias-to-other-key": (MISMATCH, _alias("key.{domain}.") + "key.{domain}. TXT {other}\n"),
-    "alias-to-revoked": (REVOKED, _alias("revoked.far.example.")),
     "alias-to-text": (MALFORMED, _alias("text.far.example.")),
     "alias-to-itself": (MALFORMED, _alias("{name}.")),
     "alias-loop": (MALFORMED, _alias("a.{domain}.") + "a.{domain}. CNAME {name}.\n"),
@@ -119,7 +105,6 @@ DNAMES = {
 
 # What cases have in the other zone.
 _FAR = {
-    "wild-alias": "key.far.example. TXT {value}\n",
     "wild-alias-deep": "deep.far.example. TXT {value}\n",
     "alias-far": "alias-far.far.example. TXT {value}\n",
     "alias-loop-far": "alias-loop-far.far.example. CNAME {name}.\n",
@@ -141,15 +126,11 @@ SEVERAL = {
 _LONG = "a" * 63
 NAMES = (
     Case("xn--bcher-kva.plain.example", PUBLISHED, spelled="bücher.plain.example"),
-    Case("xn--r8jz45g.plain.example", PUBLISHED, spelled="例え.plain.example"),
     Case("mixed.plain.example", PUBLISHED, spelled="MiXeD.Plain.EXAMPLE"),
     Case(f"{_LONG}.plain.example", PUBLISHED),
-    Case("long-selector.plain.example", PUBLISHED, selector=_LONG),
     Case(f"{_LONG}.{_LONG}.{_LONG[:50]}.plain.example", PUBLISHED, selector=_LONG[:49]),
-    Case("a.b.c.d.e.f.g.h.plain.example", PUBLISHED),
     Case("digits.plain.example", PUBLISHED, selector="20261122"),
     Case("dotted.plain.example", PUBLISHED, selector="a.b.c"),
-    Case("hyphens.plain.example", PUBLISHED, selector="a--b-c"),
     Case("two-bits.plain.example", PUBLISHED, key_len=2048),
     Case("another-key.plain.example", MISMATCH, "{name}. TXT {other}\n", key_len=2048),
     Case("plain.example", PUBLISHED),
@@ -158,33 +139,16 @@ NAMES = (
 
 
 def _chains() -> Iterator[Case]:
-    """Chains of aliases, within a zone and between two."""
-    for length in range(2, _MAX_ALIASES + 3):
+    """Chains of aliases."""
+    for length in (2, _MAX_ALIASES, _MAX_ALIASES + 1):
         links = [f"a{number}.{{domain}}." for number in range(length)]
         near = _alias(links[0]) + "".join(
             f"{link} CNAME {target}\n" for link, target in itertools.pairwise(links)
         )
-        yield _chain(
-            length, Case(f"chain-{length}.{PLAIN}", PUBLISHED, near + links[-1] + " TXT {value}\n")
-        )
-        if length in (2, 5, _MAX_ALIASES, _MAX_ALIASES + 1):
-            yield _chain(length, _zigzag(length))
-
-
-def _chain(length: int, case: Case) -> Case:
-    if length <= _MAX_ALIASES:
-        return case
-    return case._replace(verdict=MALFORMED, mail=Mail.DEPENDS, because=_LONG_CHAIN)
-
-
-def _zigzag(length: int) -> Case:
-    zones = (FAR, PLAIN)
-    names = [f"a{number}.zigzag-{length}.{zones[number % 2]}." for number in range(length)]
-    lines = {PLAIN: _alias(names[0]), FAR: ""}
-    for number, name in enumerate(names):
-        data = "TXT {value}" if name == names[-1] else f"CNAME {names[number + 1]}"
-        lines[zones[number % 2]] += f"{name} {data}\n"
-    return Case(f"zigzag-{length}.{PLAIN}", PUBLISHED, lines[PLAIN], elsewhere={FAR: lines[FAR]})
+        case = Case(f"chain-{length}.{PLAIN}", PUBLISHED, near + links[-1] + " TXT {value}\n")
+        if length > _MAX_ALIASES:
+            case = case._replace(verdict=MALFORMED, mail=Mail.DEPENDS, because=_LONG_CHAIN)
+        yield case
 
 
 def _cases() -> Iterator[Case]:

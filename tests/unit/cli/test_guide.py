@@ -46,8 +46,3 @@ def test_all_is_well_until_a_date():
         "1 key of 1 domain: signing 1.",
     ]
     assert not guide.is_urgent
-
-
-def test_of_many_domains_all_are_meant():
-    many = [key(f"d{number}", due=NOW) for number in range(9)]
-    assert commands(*many) == ["dkimctl rotate"]

@@ -143,21 +143,15 @@ def test_cut_record_is_truncated_wherever_it_was_cut(value, length):
 
 @pytest.mark.parametrize(
     ("value", "reason"),
-    [
-        ("", "empty"),
-        (f"{OURS}; n=é", "printable ASCII"),
-        (SPF, "not a DKIM key record"),
-        ("google-site-verification=abc", "no tag p="),
-        (f"{OURS}; k=rsa", "k= occurs twice"),
-        (f"v=DKIM1;; p={KEY}", "list of tag=value"),
-        (f"v=DKIM1; p={KEY[:80]}*{KEY[81:]}", "not base64"),
-        (f"v=DKIM1; p={KEY[8:]}", "not an RSA key"),
-        (f"v=DKIM1; p={KEY[:80]}AAAA{KEY[84:200]}", "cut short"),
-        (f"v=DKIM1; p={BARE_KEY}", "our key in an encoding that some verifiers cannot read"),
-        (f'"{OURS[:50]}" "', "quotation marks"),
-        (f"v=DKIM1\\; k=rsa\\; p={KEY}", "backslashes"),
-    ],
-)
+    [("", "empty"), (f"{OURS}; n=é", "printable ASCII"), (SPF, "not a DKIM key record"),
+     ("google-site-verification=abc", "no tag p="), (f"{OURS}; k=rsa", "k= occurs twice"),
+     (f"v=DKIM1;; p={KEY}", "list of tag=value"),
+     (f"v=DKIM1; p={KEY[:80]}*{KEY[81:]}", "not base64"),
+     (f"v=DKIM1; p={KEY[8:]}", "not an RSA key"),
+     (f"v=DKIM1; p={KEY[:80]}AAAA{KEY[84:200]}", "cut short"),
+     (f"v=DKIM1; p={BARE_KEY}", "our key in an encoding that some verifiers cannot read"),
+     (f'"{OURS[:50]}" "', "quotation marks"), (f"v=DKIM1\\; k=rsa\\; p={KEY}", "backslashes")],
+)  # fmt: skip
 def test_record_that_verifiers_cannot_read_is_malformed(value, reason):
     finding = compare_values(OURS, [value])
     assert finding.verdict is MALFORMED

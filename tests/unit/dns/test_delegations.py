@@ -137,15 +137,11 @@ def test_zone_whose_own_ns_records_have_no_address_is_found_by_its_delegation(fi
 
 @pytest.mark.parametrize(
     ("answer", "reason"),
-    [
-        (SILENT, "it does not answer"),
-        (refusal, "it answers REFUSED"),
-        (from_cache, "it is not authoritative (lame)"),
-        (denial, "it does not delegate the zone"),
-        (referral("ns.test", zone="com"), "it is not authoritative (lame)"),
-        (referral("ns.test", zone="other.com"), "it is not authoritative (lame)"),
-    ],
-)
+    [(SILENT, "it does not answer"), (refusal, "it answers REFUSED"),
+     (from_cache, "it is not authoritative (lame)"), (denial, "it does not delegate the zone"),
+     (referral("ns.test", zone="com"), "it is not authoritative (lame)"),
+     (referral("ns.test", zone="other.com"), "it is not authoritative (lame)")],
+)  # fmt: skip
 def test_delegation_is_not_known_if_no_server_answers(find, answer, reason):
     zone, labels = find({A: NO_ROUTE, B: answer})
     assert labels == BOTH

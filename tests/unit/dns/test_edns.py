@@ -92,13 +92,6 @@ def test_server_without_edns_is_remembered(refusing, rcode):
     assert sum(map(uses_edns, there.asked)) == len(MANY) + 1
 
 
-def test_server_that_drops_edns_is_remembered(name_server, reply):
-    there = name_server(lambda wire: () if uses_edns(wire) else [reply(wire)])
-    answers = run(there, ask_twice, max_in_flight=8)
-    assert {answer.values for answer in answers} == {(b"v=DKIM1",)}
-    assert sum(map(uses_edns, there.asked)) == 8 + 2
-
-
 def test_server_that_drops_edns_is_asked_without_it_over_tcp_as_well(name_server, reply, stream):
     async def over_tcp(reader, writer):
         while True:
@@ -110,13 +103,6 @@ def test_server_that_drops_edns_is_asked_without_it_over_tcp_as_well(name_server
         lambda wire: () if uses_edns(wire) else [reply(wire, "", flags="AA TC")], over_tcp
     )
     assert run(there, ask_one).values == (b"v=DKIM1",)
-
-
-def test_server_that_refuses_everything_is_remembered(name_server, reply):
-    there = name_server(lambda wire: [reply(wire, "", rcode=dns.rcode.REFUSED)])
-    answers = run(there, ask_twice, max_in_flight=8)
-    assert {answer.rcode for answer in answers} == {dns.rcode.REFUSED}
-    assert 3 * len(MANY) <= len(there.asked) < 5 * len(MANY)  # else six times
 
 
 def test_lost_answers_do_not_end_the_use_of_edns(name_server, reply):

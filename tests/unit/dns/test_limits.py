@@ -68,16 +68,6 @@ def test_limit_is_remembered(limiting):
     assert asyncio.run(work()) == 0
 
 
-def test_limit_is_learned_from_single_questions(limiting):
-    async def work():
-        async with asking(limiting) as server:
-            for at in range(0, 320, 32):
-                await asyncio.gather(*map(server.ask, MANY[at : at + 32]))
-            return len({wire[:2] for wire in limiting.asked})
-
-    assert asyncio.run(work()) < 3 * 32
-
-
 def test_limiting_server_without_tcp_is_asked_over_udp(name_server, reply):
     seen = set()
 

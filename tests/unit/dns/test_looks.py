@@ -48,12 +48,9 @@ def test_no_answer_is_not_noted():
 
 @pytest.mark.parametrize(
     ("verdict", "noted"),
-    [
-        (PUBLISHED, {}),
-        (MISSING, {KEY: Verdict.INCONSISTENT}),
-        (Verdict.MISMATCH, {KEY: Verdict.MISMATCH}),
-    ],
-)
+    [(PUBLISHED, {}), (MISSING, {KEY: Verdict.INCONSISTENT}),
+     (Verdict.MISMATCH, {KEY: Verdict.MISMATCH})],
+)  # fmt: skip
 def test_with_a_silent_server_nothing_is_published_or_gone(verdict, noted):
     assert looks_of(make_check(verdict, verdict, NO_ANSWER)).latest == noted
 

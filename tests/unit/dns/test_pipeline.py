@@ -11,7 +11,7 @@ import time
 import pytest
 
 from dkimctl.dns.messages import QueryLog, make_txt_question
-from dkimctl.dns.transport import ConnectionLost, Pipeline, UnreadableAnswer, exchange
+from dkimctl.dns.transport import ConnectionLost, Pipeline, exchange
 from dkimctl.text.addresses import Address
 
 MANY = [make_txt_question(f"s{number}._domainkey.example.com") for number in range(40)]
@@ -75,12 +75,6 @@ def serve(name_server, stream, echo):
         return name_server(over_tcp=over_tcp)
 
     return make
-
-
-def test_all_questions_share_a_connection(serve):
-    there = serve()
-    assert are_right(ask(there))
-    assert there.connections == 1
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -191,18 +185,6 @@ def test_silent_connection_times_out(name_server, questions):
     there = name_server(over_tcp=over_tcp)
     assert ask(there, questions, timeout=0.1, raises=ConnectionLost) == {}
     assert there.connections == 1
-
-
-def test_one_lost_answer_does_not_lose_the_others(serve, stream, echo):
-    lossy = lambda wire: (b"" if b"\x02s7" in wire else stream.frame(echo(wire)), False)  # noqa: E731
-    answers = ask(serve(lossy), timeout=0.3, raises=ConnectionLost)
-    assert MANY[7] not in answers
-    assert len(answers) == len(MANY) - 1
-
-
-def test_truncated_answer_cannot_be_read(serve, stream, reply):
-    truncated = lambda wire: (stream.frame(reply(wire, "", flags="AA TC")), False)  # noqa: E731
-    assert ask(serve(truncated), ASKED, raises=UnreadableAnswer) == {}
 
 
 @pytest.mark.parametrize(

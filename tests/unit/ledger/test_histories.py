@@ -117,10 +117,6 @@ class TestEnabled:
         ledger.record([made(make_registration, code="409")])
         assert ledger.histories()[FIRST] == KeyHistory(AT_NOON)
 
-    def test_a_key_of_another_account_has_no_history(self, ledger, make_registration):
-        ledger.record([made(make_registration, code="409", record=None)])
-        assert ledger.histories() == {}
-
     def test_a_key_that_another_account_had_is_enabled_since_it_is_known_to_be_ours(
         self, ledger, path, clock, make_registration
     ):
@@ -212,13 +208,6 @@ class TestLooks:
         clock.now = NOON + DAY
         two.note_looks({FIRST: "published"})
         assert two.histories()[FIRST].published_at == AT_NOON - timedelta(minutes=5)
-
-
-def test_noting_nothing_touches_no_file(two, path):
-    before = path.stat().st_mtime_ns, path.with_name("ledger.db-wal").stat().st_mtime_ns
-    two.note_looks({})
-    two.note_replacements({})
-    assert before == (path.stat().st_mtime_ns, path.with_name("ledger.db-wal").stat().st_mtime_ns)
 
 
 @pytest.mark.parametrize(

@@ -24,19 +24,14 @@ def select(*words: str) -> tuple[list[int], list[str]]:
 
 @pytest.mark.parametrize(
     ("words", "found", "unmatched"),
-    [
-        ([], [0, 1, 2, 3], []),
-        (["example.com"], [0, 1], []),
-        (["EXAMPLE.com", "absent.example"], [0, 1], ["absent.example"]),
-        (["*.example.com"], [2], []),
-        (["*.EXAMPLE.Com"], [2], []),
-        (["*.example.co"], [], ["*.example.co"]),
-        (["*"], [0, 1, 2, 3], []),
-        (["[xm]*", "?.example"], [2, 3], ["?.example"]),
-        (["domains.yaml"], [1, 2], ["gone.example"]),
-        (["example.com", "-"], [0, 1, 2], ["gone.example"]),
-    ],
-)
+    [([], [0, 1, 2, 3], []), (["example.com"], [0, 1], []),
+     (["EXAMPLE.com", "absent.example"], [0, 1], ["absent.example"]),
+     (["*.example.com"], [2], []), (["*.EXAMPLE.Com"], [2], []),
+     (["*.example.co"], [], ["*.example.co"]), (["*"], [0, 1, 2, 3], []),
+     (["[xm]*", "?.example"], [2, 3], ["?.example"]),
+     (["domains.yaml"], [1, 2], ["gone.example"]),
+     (["example.com", "-"], [0, 1, 2], ["gone.example"])],
+)  # fmt: skip
 def test_words_select(words, found, unmatched):
     assert select(*words) == (found, unmatched)
 

@@ -33,13 +33,6 @@ def test_a_zone_that_cannot_be_tried_has_the_reason(make_registration):
         assert (zone.error, zone.access) == (failure, Access(False, None, "no answer"))
 
 
-def test_a_target_without_selected_names_is_listed(make_registration):
-    used, idle = FakeTarget("a.test", label="used"), FakeTarget("b.test", label="idle")
-    report = _check([make_registration("a.test")], used, idle)
-    assert [(one.target, one.names) for one in report.zones] == [("idle", 0), ("used", 1)]
-    assert report.zones[0].access == Access(None, None, "nothing that is selected is in it")
-
-
 def test_zones_that_are_named_are_tried_without_registrations(make_registration):
     target, idle = FakeTarget("a.test", "b.test", "c.test"), FakeTarget("d.test", label="idle")
     configured = [

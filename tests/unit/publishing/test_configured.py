@@ -53,12 +53,9 @@ def broken() -> FakeTarget:
 
 @pytest.mark.parametrize(
     ("profile", "labels"),
-    [
-        ("default", ["192.0.2.1", "192.0.2.2"]),
-        ("agency", ["192.0.2.1", "192.0.2.2", "octodns_x.X"]),
-        ("sandbox", ["octodns_x.X"]),
-    ],
-)
+    [("default", ["192.0.2.1", "192.0.2.2"]),
+     ("agency", ["192.0.2.1", "192.0.2.2", "octodns_x.X"]), ("sandbox", ["octodns_x.X"])],
+)  # fmt: skip
 def test_a_profile_has_its_targets_in_their_order(profile, labels):
     targets = open_targets(CONFIG, profile, SECRETS)
     assert [configured.target.label for configured in targets] == labels

@@ -112,15 +112,10 @@ def test_answered_entries_are_stored_while_the_rest_is_retried(
 
 @pytest.mark.parametrize(
     ("step", "selector", "is_open"),
-    [
-        (MaybeProcessed("x"), None, True),
-        (MaybeProcessed("x"), "s1", True),
-        (NotProcessed("x"), None, False),
-        (RequestRefused("400", "x"), "s1", False),
-        (TokenRejected("403"), None, False),
-        (CredentialsError("no secret"), None, False),
-    ],
-)
+    [(MaybeProcessed("x"), None, True), (MaybeProcessed("x"), "s1", True),
+     (NotProcessed("x"), None, False), (RequestRefused("400", "x"), "s1", False),
+     (TokenRejected("403"), None, False), (CredentialsError("no secret"), None, False)],
+)  # fmt: skip
 def test_only_entries_in_doubt_keep_their_intent(
     service, make_run, entries, path, step, selector, is_open
 ):

@@ -23,10 +23,6 @@ def said(ledger, *specs, **options) -> list[str]:
 class TestWarnings:
     """They are about what will be sent, and nothing else."""
 
-    def test_a_new_entry_is_warned_of(self, ledger):
-        [short] = said(ledger, SHORT)
-        assert short.startswith("1024-bit keys for 1 domain (example.com)")
-
     def test_an_entry_that_signs_at_once_is_refused_only_as_a_successor(self, ledger):
         [at_once] = said(ledger, SUCCESSOR._replace(replaces=None))
         assert at_once.startswith("signing starts at registration")
@@ -51,10 +47,6 @@ class TestWarnings:
         ledger.record([make_registration(code="409", record=None)])
         assert said(ledger, SHORT) == []
         assert len(said(ledger, SHORT._replace(selector=None))) == 1
-
-    def test_a_file_that_raises_no_doubt_is_not_looked_up(self, ledger):
-        ledger.close()
-        assert said(ledger, SHORT._replace(key_len=2048)) == []
 
 
 class TestLateSuccessors:

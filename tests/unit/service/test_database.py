@@ -42,12 +42,6 @@ def test_only_the_owner_can_read_the_files(tmp_path):
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_a_path_with_url_characters_is_just_a_path(tmp_path):
-    path = tmp_path / "a b?mode=memory#%41.db"
-    open_store(path).close()
-    assert path.is_file()
-
-
 def test_the_data_file_uses_wal_foreign_keys_and_a_busy_timeout(sqlite_store):
     with sqlite_store.reading() as connection:
         pragmas = {
@@ -107,11 +101,6 @@ def test_a_file_that_other_users_can_access_is_refused(tmp_path, mode):
     open_store(path).close()
 
 
-def test_a_path_below_a_file_is_refused(tmp_path):
-    (tmp_path / "file").touch()
-    _refusal(tmp_path / "file" / "service.db")
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
 def test_a_file_that_cannot_be_written_is_refused(tmp_path, needs_tool):
     path = tmp_path / "service.db"
@@ -152,14 +141,6 @@ def _replace_by_a_copy(path):
     copy = path.with_name("copy.db")
     shutil.copy(path, copy)
     copy.replace(path)
-
-
-def test_opening_a_file_does_not_change_it(tmp_path):
-    path = tmp_path / "service.db"
-    open_store(path).close()
-    before = path.read_bytes()
-    open_store(path).close()
-    assert path.read_bytes() == before
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows lets nobody delete files in use")

@@ -35,12 +35,8 @@ def other_token(get_token, other_credentials):
 @pytest.mark.interface("4.2", "path", "counts", "created")
 @pytest.mark.interface("7.3", "code-201")
 def test_a_created_item_has_every_field(register, fixed_keys):
-    stated = {
-        "key_len": 2048,
-        "start_date": "2021-08-01T00:00+09:00",
-        "default": 1,
-        "enable": False,
-    }
+    start = "2021-08-01T00:00+09:00"
+    stated = {"key_len": 2048, "start_date": start, "default": 1, "enable": False}
     result = register({**NAMES, **stated})
     assert result.headers["Content-Type"] == "application/json"
     item = {
@@ -156,12 +152,6 @@ def test_another_client_gets_409_without_the_data(register, other_token):
     register(NAMES)
     (item,) = register(NAMES, token=other_token).json["items"]
     assert item == {"result": {"code": "409", "message": "already registered"}, **NAMES}
-
-
-@pytest.mark.interface("2.3", "selector-unique")
-def test_another_selector_of_a_taken_domain_is_free(register, other_token):
-    register(NAMES)
-    assert _codes(register({**NAMES, "selector": "s2"}, token=other_token)) == ["201"]
 
 
 def test_a_deleted_clients_registrations_stay_taken(register, other_token, store, credentials):

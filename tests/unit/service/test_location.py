@@ -85,9 +85,3 @@ def test_the_ids_of_clients_are_read_while_the_service_runs(tmp_path):
         delete_client(store, "gone")
         assert read_client_ids(path) == ["one", "two"]
     assert read_client_ids(path) == ["one", "two"]
-
-
-def test_without_a_data_file_none_is_made(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        read_client_ids(tmp_path / "service.db")
-    assert list(tmp_path.iterdir()) == []

@@ -71,12 +71,6 @@ def test_a_store_that_fails_fails_what_it_should_store(sqlite_store, make_keys):
     assert _codes(items) == ["500", "400", "409"]
 
 
-def test_the_failure_of_one_entry_affects_no_other(store, credentials, fixed_keys):
-    entries = [_entry("a.example"), _entry("b.example"), _entry("a.example")]
-    registrar = Registrar(store, lambda *_: [ZeroDivisionError(), fixed_keys[1024]], lambda: 0.0)
-    assert _codes(registrar.register(credentials.client_id, entries)) == ["500", "201", "500"]
-
-
 @pytest.fixture
 def registered(register):
     return register({"sign_domain": "Example.COM", "selector": "S1"})
@@ -89,10 +83,6 @@ def test_an_unknown_registration_is_a_no(store, registered, operation):
         with pytest.raises(NegativeAnswer, match="is not registered"):
             operation(store, name, *more)
     assert len(list(list_registrations(store))) == 1
-
-
-def test_names_are_read_without_case():
-    assert read_name("XN--BCHER-KVA.example", "S1.Mail") == ("xn--bcher-kva.example", "s1.mail")
 
 
 @pytest.mark.parametrize(

@@ -41,14 +41,6 @@ def test_an_unknown_delivery_is_404(client, token):
         assert _cancel(client, token, delivery_id).status_code == 404
 
 
-def test_a_given_delivery_id_is_used(store, credentials):
-    assert add_delivery(store, credentials.client_id, "20210701-1") == "20210701-1"
-
-
-def test_generated_delivery_ids_are_unique(store, credentials):
-    assert len({add_delivery(store, credentials.client_id) for _ in range(5)}) == 5
-
-
 @pytest.mark.parametrize("delivery_id", ["", "a/b", "a b", "a?b", "ä", "x" * 129])
 def test_a_delivery_id_that_cannot_be_in_a_path_is_refused(store, credentials, delivery_id):
     with pytest.raises(UsageError, match="invalid delivery ID"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-
 import pytest
 
 from dkimctl.service.clients import (
@@ -44,13 +42,6 @@ def test_tokens_are_not_stored_in_plain_text(sqlite_store, token):
 @pytest.mark.interface("4.1", "credentials")
 def test_a_secret_may_have_colons(store, request_token):
     assert request_token(create_client(store, "name", "a:b::c")).status_code == 200
-
-
-@pytest.mark.parametrize("scheme", ["basic", "BASIC"])
-def test_the_case_of_the_scheme_does_not_matter(request_token, credentials, scheme):
-    pair = f"{credentials.client_id}:{credentials.secret}".encode()
-    header = f"{scheme} {base64.b64encode(pair).decode()}"
-    assert request_token(None, authorization=header).status_code == 200
 
 
 @pytest.mark.interface("2.2", "error", "invalid_client")

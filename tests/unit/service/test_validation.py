@@ -45,10 +45,6 @@ def test_names_are_converted_to_lower_case():
     assert (result.sign_domain, result.selector) == ("example.com", "s1.mail")
 
 
-def test_unknown_fields_are_ignored():
-    assert isinstance(validate_entry(_entry(comment="x")), Entry)
-
-
 @pytest.mark.interface("2.3", "sign_domain")
 @pytest.mark.parametrize(
     "domain",
@@ -178,12 +174,3 @@ def test_enable_is_a_boolean_only(enable):
 def test_all_problems_are_reported_at_once():
     message = _refusal(dict.fromkeys(["sign_domain", *FIELDS]))
     assert [part.split()[0] for part in message.split("; ")] == ["sign_domain", *FIELDS]
-
-
-def test_a_rejection_has_the_names_as_sent_if_they_are_strings():
-    result = validate_entry({"sign_domain": "Not A Domain", "selector": "S_1"})
-    assert isinstance(result, Rejection)
-    assert (result.sign_domain, result.selector) == ("Not A Domain", "S_1")
-    result = validate_entry({"sign_domain": 7, "selector": ["s1"]})
-    assert isinstance(result, Rejection)
-    assert (result.sign_domain, result.selector) == (None, None)

@@ -19,18 +19,14 @@ def test_what_is_not_set_has_its_default(load):
     ("given", "problem"),
     [
         ("max_age: 7d", "1:12: lead is not shorter than max_age"),
-        ("lead: 180d", "1:12: lead is not shorter than max_age"),
         ("max_age: 30d, lead: 30d", "1:26: lead is not shorter than max_age"),
         ("lead: 0", "1:18: lead: invalid duration"),
-        ("grace: two weeks", "1:19: grace: invalid duration"),
         (
             "grace: 119h",
             "1:19: grace: shorter than 5 days, for which signed mail may be on its way",
         ),
         ("max_age: 180", "1:21: max_age: a number without a unit"),
-        ("lead: 1.5", "1:18: lead: a number without a unit"),
         ("limit: 0", "1:19: limit: the value is not a number, or out of range"),
-        ("limit: all", "1:19: limit: the value is not a number, or out of range"),
         ("maxage: 90d", '1:12: rotation has no key "maxage"'),
     ],
 )
