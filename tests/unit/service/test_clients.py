@@ -127,6 +127,14 @@ def test_of_three_secrets_the_oldest_is_invalid(store, clock):
     assert all(authenticate(store, "me", secret, clock=clock) for secret in secrets)
 
 
+def test_a_previous_secret_is_of_its_own_client_only(store, clock):
+    old = create_client(store, "first")
+    rotate_secret(store, "first", 60, clock=clock)
+    create_client(store, "second")
+    assert not authenticate(store, "second", old.secret, clock=clock)
+    assert not authenticate(store, "unknown", old.secret, clock=clock)
+
+
 def test_a_rotation_of_a_deleted_client_does_not_revive_it(store, clock):
     old = create_client(store, "me")
     new = rotate_secret(store, "me", 60, clock=clock).credentials
