@@ -12,7 +12,6 @@ import typer
 from dkimctl.cli.options import read_duration
 from dkimctl.cli.output import next_steps
 from dkimctl.cli.output.checks import CheckSink
-from dkimctl.cli.output.destination import NullWriter
 from dkimctl.cli.progress import CheckProgress
 from dkimctl.cli.session import Session
 from dkimctl.cli.terminal import ending_like_ctrl_c
@@ -140,8 +139,7 @@ def check_records(
 
     sink = CheckSink(
         None, None, session.reporter, wanted=policy.wanted, selection=selection,
-        writer=None if is_shown else NullWriter(), has_targets=True,
-        is_written=True,
+        is_shown=is_shown, has_targets=True, is_written=True,
     )  # fmt: skip
     try:
         with ending_like_ctrl_c(), recorded_looks(session) as looks, sink:

@@ -47,27 +47,27 @@ def open_service_store(
 ) -> Store:
     """Open the service's data; by default what the environment names, or the user's data file.
 
-    With `with_keys`, private keys can be read. Raises UsageError if a data file is missing, unless
-    it `may_create` it.
+    Private keys can be read only `with_keys`. Raises UsageError for a missing data file, unless it
+    `may_create` it.
     """
     with needs_service_extra():
         from dkimctl.service.database import open_key_store, open_store
         from dkimctl.service.location import default_location
     location = data or default_location()
-    if isinstance(location, Path):
-        if not may_create and _is_missing(location):
-            raise _missing(location, data)
-        _require_directory(data)
+    if isinstance(location, Path) and not may_create and _is_missing(location):
+        option = data_option(data)
+        create = f"create it with `dkimctl service client create{option}`"
+        raise UsageError(
+            f"{location}: the service has no such data file",
+            hint=f"check the name, or {create}" if data else f"{create}, or name one with --data",
+        )
+    # Only the default directory is created: the name of another may have a typo.
+    if isinstance(data, Path) and _is_missing(data.parent):
+        raise UsageError(
+            f"{data}: the directory {data.parent} does not exist",
+            hint="create the directory, or name another data file with --data",
+        )
     return open_key_store(location) if with_keys else open_store(location)
-
-
-def open_served_store(data: Location | None) -> Store:
-    """Open or create the data to serve. Raises UsageError."""
-    with needs_service_extra():
-        from dkimctl.service.database import open_key_store
-        from dkimctl.service.location import default_location
-    _require_directory(data)
-    return open_key_store(data or default_location())
 
 
 def data_option(data: Location | None) -> str:
@@ -77,24 +77,6 @@ def data_option(data: Location | None) -> str:
     if isinstance(data, Path):
         return f" --data {shlex.quote(str(data))}"
     return f" --database {shlex.quote(data.text)}"  # as it was typed, so without a password
-
-
-def _missing(path: Path, data: Location | None) -> UsageError:
-    option = data_option(data)
-    create = f"create it with `dkimctl service client create{option}`"
-    return UsageError(
-        f"{path}: the service has no such data file",
-        hint=f"check the name, or {create}" if data else f"{create}, or name one with --data",
-    )
-
-
-def _require_directory(data: Location | None) -> None:
-    """Only the default directory is created: the name of another may have a typo."""
-    if isinstance(data, Path) and _is_missing(data.parent):
-        raise UsageError(
-            f"{data}: the directory {data.parent} does not exist",
-            hint="create the directory, or name another data file with --data",
-        )
 
 
 def _is_missing(path: Path) -> bool:
@@ -113,13 +95,22 @@ class Sandbox:
     def __init__(self) -> None:
         with needs_service_extra():
             from dkimctl.service.app import create_app
+            from dkimctl.service.clients import create_client, list_clients
             from dkimctl.service.database import open_key_store
-        self._store = open_key_store(data_dir() / "sandbox.db")
+        store = self._store = open_key_store(data_dir() / "sandbox.db")
+
+        def has_client() -> bool:
+            return any(client.client_id == SANDBOX_CLIENT_ID for client in list_clients(store))
 
         # Failures show in the answers; without a handler Python would print them as well.
         logging.getLogger("dkimctl.service").addHandler(logging.NullHandler())
-        _ensure_client(self._store)
-        self.app = create_app(self._store)
+        try:
+            if not has_client():
+                create_client(store, SANDBOX_CLIENT_ID)
+        except UsageError:
+            if not has_client():  # otherwise another process has created it first
+                raise
+        self.app = create_app(store)
 
     def issue_token(self) -> Token:
         """Issue a token directly; the secret of the sandbox's client is not stored anywhere."""
@@ -134,17 +125,3 @@ class Sandbox:
 
     def __exit__(self, *_: object) -> None:
         self._store.close()
-
-
-def _ensure_client(store: Store) -> None:
-    from dkimctl.service.clients import create_client, list_clients
-
-    def exists() -> bool:
-        return any(client.client_id == SANDBOX_CLIENT_ID for client in list_clients(store))
-
-    try:
-        if not exists():
-            create_client(store, SANDBOX_CLIENT_ID)
-    except UsageError:
-        if not exists():  # otherwise another process has created it first
-            raise

@@ -36,8 +36,7 @@ _PANELS = {
 _MODULES = {"logout": "login", "token": "api"}
 COMMANDS = {name: panel for panel, names in _PANELS.items() for name in names}
 
-_SHORT_PROFILE = "-[nqvy]*p"
-_SHORT_FORMAT = "-[nqvy]*f"  # also after the letters of flags, such as in -nf
+SHORT_FORMAT = "-[nqvy]*f"  # also after the letters of flags, such as in -nf
 
 
 class _Root(Group):
@@ -130,21 +129,37 @@ def run(args: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    reporter = Reporter(as_json=wants_json(args), color=wanted_color(args))
+    # What must be known of the command line even if it cannot be parsed.
+    fmt = last_value(args, "--format", SHORT_FORMAT)
+    color = next((one for one in Color if one == last_value(args, "--color")), Color.AUTO)
+    reporter = Reporter(as_json=fmt == "json", color=color)
     try:
-        status = _dispatch(args, reporter)
+        try:
+            result = root_command().main(
+                list(args), prog_name="dkimctl", standalone_mode=False, obj=reporter
+            )
+        except (KeyboardInterrupt, typer.Abort):
+            raise Interrupted from None
+        if result == ExitCode.INTERRUPTED:  # Typer caught Ctrl-C
+            raise Interrupted
+        status = int(result or ExitCode.OK)
     except Exception as error:  # noqa: BLE001 - a traceback helps only developers
         if os.environ.get("DKIMCTL_DEBUG") == "1":
             import traceback
 
             show_lines(traceback.format_exc())
         if isinstance(error, TyperException):  # there was no session to know them
-            reporter.command_options = given_options(given_profile(args), os.environ)
+            flags = {
+                "profile": last_value(args, "--profile", "-[nqvy]*p"),
+                "sandbox": "--sandbox" in args,
+                "config": last_value(args, "--config"),
+            }
+            reporter.command_options = given_options(flags, os.environ)
         reported = _as_dkimctl_error(error)
         reporter.error(reported)
         status = reported.exit_code
         # A monitoring plugin answers as one, even if it fails.
-        if "check-dns" in args and _last_value(args, "--format", _SHORT_FORMAT) == "nagios":
+        if "check-dns" in args and fmt == "nagios":
             from dkimctl.render.monitoring import State, unknown_line
 
             with suppress(OutputError):
@@ -152,18 +167,6 @@ def run(args: Sequence[str]) -> int:
             status = State.UNKNOWN
     reporter.close()
     return int(status)
-
-
-def _dispatch(args: Sequence[str], reporter: Reporter) -> int:
-    try:
-        result = root_command().main(
-            list(args), prog_name="dkimctl", standalone_mode=False, obj=reporter
-        )
-    except (KeyboardInterrupt, typer.Abort):
-        raise Interrupted from None
-    if result == ExitCode.INTERRUPTED:  # Typer caught Ctrl-C
-        raise Interrupted
-    return int(result or ExitCode.OK)
 
 
 def _as_dkimctl_error(error: Exception) -> DkimctlError:
@@ -185,29 +188,6 @@ def _as_dkimctl_error(error: Exception) -> DkimctlError:
     )
 
 
-# What must be known of the command line even if it cannot be parsed.
-
-
-def wants_json(args: Sequence[str]) -> bool:
-    """Whether to report errors as JSON."""
-    return _last_value(args, "--format", _SHORT_FORMAT) == "json"
-
-
-def given_profile(args: Sequence[str]) -> dict[str, str | bool | None]:
-    """The flags that choose the profile and the config file."""
-    return {
-        "profile": _last_value(args, "--profile", _SHORT_PROFILE),
-        "sandbox": "--sandbox" in args,
-        "config": _last_value(args, "--config"),
-    }
-
-
-def wanted_color(args: Sequence[str]) -> Color:
-    """What --color asks for; the parser reports an invalid value."""
-    value = _last_value(args, "--color")
-    return next((color for color in Color if color == value), Color.AUTO)
-
-
 def split_command(
     args: Sequence[str], commands: Container[str], options: Iterable[Any]
 ) -> tuple[str, list[str]]:
@@ -224,7 +204,7 @@ def split_command(
     return (two, rest[:at] + rest[at + 1 :]) if two in commands else (first, rest)
 
 
-def _last_value(args: Iterable[str], option: str, short: str | None = None) -> str | None:
+def last_value(args: Iterable[str], option: str, short: str | None = None) -> str | None:
     """The last value of an option; `short` is a pattern of its short form."""
     value = None
     words = iter(args)

@@ -17,7 +17,7 @@ from dkimctl.text.durations import format_duration
 from dkimctl.text.grouping import counted
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.console import Console
 
 # All in seconds.
 _BAR_AFTER = 1.0  # shorter work needs no bar
@@ -135,14 +135,11 @@ class CheckProgress(ProgressDisplay):
 class RegistrationProgress(ProgressDisplay):
     """Shows how far a run of `total` entries is.
 
-    Where no bar can be drawn, `verbose` asks for a line every five seconds.
+    Where no bar can be drawn, --verbose asks for a line every five seconds.
     """
 
-    def __init__(
-        self, total: int, reporter: Reporter, *, verbose: bool, may_draw: bool = True
-    ) -> None:
+    def __init__(self, total: int, reporter: Reporter, *, may_draw: bool = True) -> None:
         super().__init__(reporter, may_draw=may_draw)
-        self._verbose = verbose
         self._total = total
         self._done = self._need_attention = 0
         self._waits: list[tuple[float, int]] = []  # (until when, entries)
@@ -192,7 +189,7 @@ class RegistrationProgress(ProgressDisplay):
         if self.draws:
             if self.is_due and (self._bar is not None or done < total):
                 self.draw(done, total, f"{done}/{total} done, {self._rest(now, '/s')}")
-        elif self._verbose and now >= self._next_line:
+        elif self._reporter.verbose and now >= self._next_line:
             self._next_line = now + _LINE_EVERY
             rest = self._rest(now, " a second")
             self._reporter.note(f"dkimctl: {done} of {total} done, {rest}")
@@ -274,9 +271,11 @@ class _LinesAbove:
         self._unfinished = ""  # a line without its end
 
     def write(self, text: str) -> int:
+        from rich.segment import Segment, Segments
+
         lines, end, self._unfinished = (self._unfinished + text).rpartition("\n")
         if end:
-            self._console.print(_Verbatim(lines + end), soft_wrap=True, end="")
+            self._console.print(Segments([Segment(lines + end)]), soft_wrap=True, end="")
         return len(text)
 
     def close(self) -> None:
@@ -284,15 +283,3 @@ class _LinesAbove:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
-
-
-class _Verbatim:
-    """Text that rich writes unchanged."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from rich.segment import Segment
-
-        yield Segment(self._text)

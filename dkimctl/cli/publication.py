@@ -30,8 +30,8 @@ from dkimctl.errors import DkimctlError, ExitCode, Interrupted, OutputError, Usa
 from dkimctl.models.registration import Registration, RegistrationKey, named
 from dkimctl.publishing.changes import Action, Applied
 from dkimctl.publishing.plan import CHANGING, PlanItem, items_of, with_outcome
-from dkimctl.render.changes import open_changes
-from dkimctl.render.renderer import PublicationFormat, render_all
+from dkimctl.render.changes import render_changes
+from dkimctl.render.renderer import PublicationFormat
 from dkimctl.text.escaping import few, printable
 from dkimctl.text.grouping import MAX_ALIKE, counted, without_names
 
@@ -106,23 +106,19 @@ def open_dns_targets(session: Session) -> Sequence[ConfiguredTarget]:
     return open_targets(session.config, session.profile.name, session.secrets)
 
 
-class Selected(NamedTuple):
-    """Registrations with a sound record, and the exit code for what cannot be selected."""
-
-    registrations: Sequence[Registration]
-    status: ExitCode
-
-
-def select_to_publish(session: Session, words: Sequence[str]) -> Selected:
+def select_to_publish(
+    session: Session, words: Sequence[str]
+) -> tuple[Sequence[Registration], ExitCode]:
     """What is registered and selected, but for disabled keys and those past their grace period.
 
-    Warns about records that are not sound. Raises like `registered_results`.
+    The exit code is for what cannot be selected. Warns about records that are not sound. Raises
+    like `registered_results`.
     """
     selection = read_selection(session, words)
     results = registered_results(session, selection)
     sound = Checkable(results, session.reporter, retired={}, left_out="not published")
     registrations = without_left_out(session, sound.registrations)
-    return Selected(registrations, worst([sound.status, warn_unmatched(session, selection)]))
+    return registrations, worst([sound.status, warn_unmatched(session, selection)])
 
 
 def without_left_out(session: Session, registrations: Iterable[Registration]) -> list[Registration]:
@@ -170,13 +166,12 @@ def publish_records(
         if not terminal.confirms(question, refusal=refusal, hint="nothing was changed"):
             reporter.note("dkimctl: nothing was changed")
             return ExitCode.NO
-    run = _Changes(session, count)
-    run.apply(plan)
-    items = [with_outcome(item, run.applied) for item in items]
+    applied, is_stopped = _make_changes(plan, count, reporter)
+    items = [with_outcome(item, applied) for item in items]
     reported = view.report(items)
     status = ExitCode.OK
     try:
-        if run.is_stopped and len(run.applied) < count:
+        if is_stopped and len(applied) < count:
             made = sum(item.is_applied for item in items)
             total = sum(item.step in CHANGING for item in items)
             raise Interrupted(
@@ -194,7 +189,9 @@ def publish_records(
     finally:
         if not is_table:  # also after Ctrl-C: what was changed
             written = view.write(items)
-    view.name_next(items)
+    if options.wait is None and any(item.is_applied for item in items):
+        wait = next_steps.wait_for(view.words)
+        reporter.note(f"dkimctl: next, check that all servers have them: {wait}")
     return worst([written, reported, status])
 
 
@@ -209,65 +206,57 @@ def unchanged_if_interrupted() -> Iterator[None]:
         raise Interrupted(hint=hint) from None
 
 
-class _Changes:
-    """Makes the changes of a plan, with a progress bar, until a signal stops it."""
+def _make_changes(
+    plan: PublicationPlan, total: int, reporter: Reporter
+) -> tuple[dict[RegistrationKey, Applied], bool]:
+    """What became of each change, and whether the first Ctrl-C or SIGTERM has stopped more.
 
-    def __init__(self, session: Session, total: int) -> None:
-        self.applied: dict[RegistrationKey, Applied] = {}
-        self.is_stopped = False
-        self._total = total
-        self._reporter = session.reporter
-        self._progress = PublicationProgress(session.reporter, total, "changed")
-        self._is_announced = False
+    Raises Interrupted at the second, which does not wait for the changes that were begun.
+    """
+    from dkimctl.publishing.plan import apply_plan
 
-    def apply(self, plan: PublicationPlan) -> None:
-        """The first Ctrl-C or SIGTERM begins no more changes.
+    applied: dict[RegistrationKey, Applied] = {}
+    is_stopped = is_announced = False
+    progress = PublicationProgress(reporter, total, "changed")
 
-        Raises Interrupted at the second, which does not wait for those that were begun.
-        """
-        from dkimctl.publishing.plan import apply_plan
+    def stop() -> None:  # called in a signal handler
+        nonlocal is_stopped
+        is_stopped = True
 
-        try:
-            with stopping(self._stop), self._progress:
-                apply_plan(plan, self._emit, is_stopped=lambda: self.is_stopped, wait=self._wait)
-        except KeyboardInterrupt:
-            made = sum(one.error is None for one in self.applied.values())
-            raise Interrupted(
-                f"interrupted: {made} of {counted(self._total, 'change')} made, perhaps more",
-                hint=f"to go on: `{next_steps.same_command()}`",
-            ) from None
+    def emit(one: Applied) -> None:
+        applied[one.change.registration.key] = one
+        progress.show(len(applied))
 
-    def _stop(self) -> None:  # called in a signal handler
-        self.is_stopped = True
+    def wait() -> None:
+        nonlocal is_announced
+        if is_stopped and not is_announced:
+            is_announced = True
+            done = "stopping when the changes that were begun are done"
+            reporter.note(f"dkimctl: {done}; Ctrl-C again ends at once")
+        progress.show(len(applied))
 
-    def _emit(self, one: Applied) -> None:
-        self.applied[one.change.registration.key] = one
-        self._progress.show(len(self.applied))
-
-    def _wait(self) -> None:
-        if self.is_stopped and not self._is_announced:
-            self._is_announced = True
-            self._reporter.note(
-                "dkimctl: stopping when the changes that were begun are done; Ctrl-C again ends "
-                "at once"
-            )
-        self._progress.show(len(self.applied))
+    try:
+        with stopping(stop), progress:
+            apply_plan(plan, emit, is_stopped=lambda: is_stopped, wait=wait)
+    except KeyboardInterrupt:
+        made = sum(one.error is None for one in applied.values())
+        raise Interrupted(
+            f"interrupted: {made} of {counted(total, 'change')} made, perhaps more",
+            hint=f"to go on: `{next_steps.same_command()}`",
+        ) from None
+    return applied, is_stopped
 
 
 class PublicationView:
-    """Shows the items of a plan: on stdout in the format of `options`, on stderr the summary.
-
-    `words` are the selection as it was typed. If it `is_shown` not, warnings have what the table
-    would.
-    """
+    """Shows the items of a plan: on stdout in the format of `options`, on stderr the summary."""
 
     def __init__(
         self,
         reporter: Reporter,
         options: PublishOptions,
-        words: Sequence[str],
+        words: Sequence[str],  # the selection as it was typed
         *,
-        is_shown: bool = True,
+        is_shown: bool = True,  # else warnings have what the table would
     ) -> None:
         self.words = words
         self.is_shown = is_shown
@@ -291,11 +280,9 @@ class PublicationView:
         is_long = output is None and sys.stdout.isatty() and len(items) > LONG_TABLE
         is_cut = not lists_all and (fmt is PublicationFormat.MARKDOWN or is_long)
         layout = table_layout(self._reporter, output)._replace(
-            only_attention=is_cut,
-            shown_by="--verbose",
-            most_alike=MAX_ALIKE if is_cut else None,
+            only_attention=is_cut, shown_by="--verbose", most_alike=MAX_ALIKE if is_cut else None
         )
-        chunks = render_all(open_changes(fmt, layout, shows_kept=lists_all), items)
+        chunks = render_changes(items, fmt, layout, shows_kept=lists_all)
         try:
             write_chunks(chunks, output, is_paged=fmt is PublicationFormat.TABLE)
         except OutputError as error:
@@ -320,13 +307,8 @@ class PublicationView:
                 hint=f"add the zone to `dns` in the config file, or change it by hand: {by_hand}",
                 code=Action.UNCOVERED,
             )
-        return worst(map(_status_of, items))
-
-    def name_next(self, items: Iterable[PlanItem]) -> None:
-        """Say what comes after the changes, if any were made."""
-        if self._options.wait is None and any(item.is_applied for item in items):
-            wait = next_steps.wait_for(self.words)
-            self._reporter.note(f"dkimctl: next, check that all servers have them: {wait}")
+        codes = [item.error.exit_code for item in items if item.error is not None]
+        return worst([*codes, *([ExitCode.NO] if blocked or uncovered else [])])
 
     def _report_failures(self, items: Iterable[PlanItem]) -> None:
         """One error for the items of a zone that failed alike; with --verbose of all zones."""
@@ -392,9 +374,3 @@ def _error_of(group: list[PlanItem]) -> DkimctlError:
     error = DkimctlError(message, hint=first.error.hint if first.error else "")
     error.code = first.error.code if first.error else error.code
     return error
-
-
-def _status_of(item: PlanItem) -> ExitCode:
-    if item.error is not None:
-        return item.error.exit_code
-    return ExitCode.NO if item.step in (Action.BLOCKED, Action.UNCOVERED) else ExitCode.OK

@@ -15,7 +15,7 @@ import typer
 from dkimctl.cli import terminal
 from dkimctl.cli.options import SHARED
 from dkimctl.cli.output.next_steps import given_options, options_of
-from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.output.streams import Reporter, log_requests
 from dkimctl.errors import ClientRefused, CredentialsError, UsageError
 from dkimctl.settings.config import Config, load_config
 from dkimctl.settings.logins import read_logins, read_used_profile, stored_login
@@ -54,8 +54,6 @@ class Session:
         self._stores: dict[StoreKind, CredentialStore] = {}
         self._has_opened_ledger = False
         if self.reporter.verbose:
-            from dkimctl.cli.output.request_log import log_requests
-
             log_requests()
 
     def __enter__(self) -> Self:

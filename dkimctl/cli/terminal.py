@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from types import FrameType
 from typing import TypeVar
 
@@ -19,10 +19,7 @@ from dkimctl.models.secret import Secret
 
 _ENDINGS = ("SIGTERM", "SIGHUP")  # SIGHUP: the terminal was closed (not on Windows)
 _SIGNALS = ("SIGINT", *_ENDINGS)
-
-
 _MAX_SECRET = 65536  # bytes
-_MAX_TRIES = 3  # invalid answers to one question
 
 _T = TypeVar("_T")
 Complain = Callable[[DkimctlError], None]
@@ -50,7 +47,7 @@ def ask(
         return text
 
     at_end = UsageError("no answer to the prompt", hint="give the value as an option")
-    return _until_valid(answer, UsageError, complain, at_end)
+    return _until_valid(answer, complain, at_end)
 
 
 def confirms(question: str, *, refusal: UsageError, hint: str = "nothing was deleted") -> bool:
@@ -105,7 +102,7 @@ def read_client_secret(*, from_stdin: bool, complain: Complain) -> Secret:
 
     hint = "type it, or pipe it in with --secret-stdin"
     at_end = CredentialsError("no answer to the prompt", hint=hint)
-    return _until_valid(answer, CredentialsError, complain, at_end)
+    return _until_valid(answer, complain, at_end)
 
 
 def _require_secret(text: str) -> Secret:
@@ -117,24 +114,18 @@ def _require_secret(text: str) -> Secret:
     return secret
 
 
-def _until_valid(
-    answer: Callable[[], _T],
-    refusal: type[DkimctlError],
-    complain: Complain,
-    at_end: DkimctlError,
-) -> _T:
-    """What `answer` returns, which raises `refusal` for what is invalid; the third is final."""
-    tries = 0
-    while True:
-        tries += 1
+def _until_valid(answer: Callable[[], _T], complain: Complain, at_end: DkimctlError) -> _T:
+    """What `answer` returns; errors of the kind of `at_end` are complained of, the third raised."""
+    for is_last in (False, False, True):
         try:
             return answer()
         except EOFError:  # Ctrl-D: asking again would not help
             raise at_end from None
-        except refusal as error:
-            if tries == _MAX_TRIES:
+        except type(at_end) as error:
+            if is_last:
                 raise
             complain(error)
+    raise at_end
 
 
 def _read_line(question: str) -> str:
@@ -158,8 +149,7 @@ def _at_prompt() -> Iterator[None]:
         raise
 
 
-@contextmanager
-def stopping(stop: Callable[[], None]) -> Iterator[None]:
+def stopping(stop: Callable[[], None]) -> AbstractContextManager[None]:
     """Within the block, the first signal calls `stop`, every later one raises KeyboardInterrupt.
 
     A signal that is ignored (nohup ignores SIGHUP) stays ignored. The previous handlers are
@@ -178,12 +168,10 @@ def stopping(stop: Callable[[], None]) -> Iterator[None]:
         called = True
         stop()
 
-    with _handling(handle):
-        yield
+    return _handling(handle)
 
 
-@contextmanager
-def interrupting() -> Iterator[None]:
+def interrupting() -> AbstractContextManager[None]:
     """Within the block, every signal raises KeyboardInterrupt, so that work can be undone.
 
     Otherwise like `stopping`.
@@ -192,12 +180,10 @@ def interrupting() -> Iterator[None]:
     def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
         raise KeyboardInterrupt
 
-    with _handling(handle):
-        yield
+    return _handling(handle)
 
 
-@contextmanager
-def ending_like_ctrl_c() -> Iterator[None]:
+def ending_like_ctrl_c() -> AbstractContextManager[None]:
     """Within the block, SIGTERM and SIGHUP do what Ctrl-C does, which asyncio handles itself.
 
     Otherwise like `stopping`.
@@ -208,8 +194,7 @@ def ending_like_ctrl_c() -> Iterator[None]:
             raise KeyboardInterrupt
         signal.raise_signal(signal.SIGINT)
 
-    with _handling(handle, _ENDINGS):
-        yield
+    return _handling(handle, _ENDINGS)
 
 
 @contextmanager

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
-from typing import assert_never
+from collections.abc import Iterable, Iterator, Sequence
 
 from dkimctl.dns.verdicts import ACCEPTED, Check, Urgency, Verdict, is_good
 from dkimctl.mail.message import ALIGNED, CheckedSignature, MailReport, MailVerdict
 from dkimctl.render.data import CsvRenderer, JsonlRenderer, JsonRenderer
 from dkimctl.render.monitoring import NO_RUN, NagiosRenderer, PrometheusRenderer, Run
-from dkimctl.render.renderer import DEFAULT_LAYOUT, CheckFormat, Renderer, TableLayout
+from dkimctl.render.renderer import CheckFormat, Renderer, TableLayout, render_all
 from dkimctl.render.table import Row, Style, below, hidden_rows, table, wrapped
 from dkimctl.text.dns_names import readable
 from dkimctl.text.escaping import printable
@@ -40,18 +39,13 @@ _MAX_NAME = 100  # characters; a malformed signature may have any text in d= or 
 def open_checks(
     fmt: CheckFormat,
     *,
-    wanted: Verdict,
-    layout: TableLayout = DEFAULT_LAYOUT,
+    wanted: Verdict,  # the good one
+    layout: TableLayout,
     quiet: bool = False,
-    run: Run = NO_RUN,
+    run: Run = NO_RUN,  # for monitoring
 ) -> Renderer[Check]:
-    """The renderer of checks in `fmt`; `wanted` is the good verdict.
-
-    `run` is for monitoring, the other options for a table; see CheckTable.
-    """
+    """The renderer of checks in `fmt`."""
     match fmt:
-        case CheckFormat.TABLE:
-            return CheckTable(layout, wanted=wanted, quiet=quiet)
         case CheckFormat.JSON:
             return JsonRenderer(check_fields, "count")
         case CheckFormat.JSONL:
@@ -62,8 +56,7 @@ def open_checks(
             return PrometheusRenderer(wanted, run)
         case CheckFormat.NAGIOS:
             return NagiosRenderer(wanted, run)
-        case _:
-            assert_never(fmt)
+    return CheckTable(layout, wanted=wanted, quiet=quiet)
 
 
 def check_fields(check: Check) -> dict[str, object]:
@@ -82,8 +75,7 @@ def check_fields(check: Check) -> dict[str, object]:
 class CheckTable(Renderer[Check]):
     """For each check its row, reason and alias, the most urgent first.
 
-    `wanted` is the good verdict. The rows that need no attention are the good ones; below the
-    table they are counted, unless it is `quiet`.
+    Good rows that are left out are counted below the table, unless it is `quiet`.
     """
 
     def __init__(self, layout: TableLayout, *, wanted: Verdict, quiet: bool = False) -> None:
@@ -103,9 +95,8 @@ class CheckTable(Renderer[Check]):
 
     def end(self) -> Iterator[str]:
         checks = sorted(self._checks, key=self._rank)
-        rows = [
-            row for _, same in itertools.groupby(checks, self._rank) for row in self._rows([*same])
-        ]
+        groups = ([*same] for _, same in itertools.groupby(checks, self._rank))
+        rows = [*itertools.chain.from_iterable(map(self._rows, groups))]  # which counts the others
         yield from table(["DOMAIN", "SELECTOR", "IN DNS", "START", "URGENCY"], rows, self._layout)
         hidden = 0 if self._quiet else self._hidden
         yield from hidden_rows(hidden, self._layout, alike=self._alike)
@@ -152,33 +143,36 @@ def _kind(check: Check) -> str:
     return ": ".join(filter(None, (f"{verdict}{urgency}", names)))
 
 
-def open_mails(layout: TableLayout, *, is_json: bool) -> Renderer[MailReport]:
-    """The renderer of what was found in mails."""
-    return JsonRenderer(_mail_fields, "count") if is_json else MailTable(layout)
+def render_mails(
+    reports: Iterable[MailReport], layout: TableLayout, *, is_json: bool
+) -> Iterator[str]:
+    """What was found in mails: for each its file, its signatures, and what they mean together."""
+    if is_json:
+        yield from render_all(JsonRenderer(_mail_fields, "count"), reports)
+        return
+    for number, report in enumerate(reports):
+        senders = ", ".join(readable(one, layout.encoding) for one in report.from_domains)
+        if number:
+            yield "\n"
+        yield from wrapped(f"{report.file}: from {senders or 'no domain'}", layout, Style.BOLD)
+        columns = ["DOMAIN", "SELECTOR", "VERDICT", "KEY", "LEDGER", "IN DNS"]
+        yield from table(columns, (_mail_row(one, layout) for one in report.signatures), layout)
+        for text, style in _conclusions(report, layout):
+            yield from wrapped(text, layout, style)
 
 
 def _mail_fields(report: MailReport) -> dict[str, object]:
-    return {
-        "file": report.file,
-        "from_domains": report.from_domains,
-        "verdict": report.verdict,
-        "missing": report.missing,
-        "unverified": report.unverified,
-        "signatures": [_signature_fields(one) for one in report.signatures],
-    }
+    names = ("file", "from_domains", "verdict", "missing", "unverified")
+    fields = {name: getattr(report, name) for name in names}
+    return fields | {"signatures": [_signature_fields(one) for one in report.signatures]}
 
 
 def _signature_fields(one: CheckedSignature) -> dict[str, object]:
     registration = one.known.registration if one.known else None
-    return {
-        "sign_domain": one.sign_domain,
-        "selector": one.selector,
-        "algorithm": one.algorithm,
-        "verdict": one.verdict,
-        "reason": one.reason,
-        "notes": one.notes,
-        "alignment": one.alignment,
-        "key_len": one.key_len,
+    names = (
+        "sign_domain", "selector", "algorithm", "verdict", "reason", "notes", "alignment", "key_len"
+    )  # fmt: skip
+    return {name: getattr(one, name) for name in names} | {
         "registered": registration is not None,
         "registered_key_len": registration.key_len if registration else None,
         "stage": one.known.stage if one.known else None,
@@ -187,61 +181,40 @@ def _signature_fields(one: CheckedSignature) -> dict[str, object]:
     }
 
 
-class MailTable(Renderer[MailReport]):
-    """For each mail its file, a row for each signature, and what they mean together."""
+def _mail_row(one: CheckedSignature, layout: TableLayout) -> Row:
+    style, of_dns = _MAIL_STYLES[one.verdict], ""
+    if one.in_dns:
+        of_dns = Style.GREEN if one.in_dns.verdict in ACCEPTED else Style.RED
+    lines = [*below(one.reason, layout, style)]
+    for note in one.notes:
+        lines += below(note, layout, Style.DIM)
+    cells = (
+        readable(one.sign_domain, layout.encoding)[:_MAX_NAME],
+        one.selector[:_MAX_NAME],
+        one.verdict,
+        " ".join(filter(None, (one.algorithm.partition("-")[0][:10], str(one.key_len or "")))),
+        one.known.stage if one.known else "not registered",
+        one.in_dns.verdict if one.in_dns else "",
+    )
+    return Row(cells, ["", "", style, "", "", of_dns], lines)
 
-    def __init__(self, layout: TableLayout) -> None:
-        self._layout = layout
-        self._is_first = True
 
-    def add(self, item: MailReport) -> str:
-        senders = ", ".join(map(self._name, item.from_domains)) or "no domain"
-        lines = [] if self._is_first else ["\n"]
-        self._is_first = False
-        lines += wrapped(f"{item.file}: from {senders}", self._layout, Style.BOLD)
-        columns = ["DOMAIN", "SELECTOR", "VERDICT", "KEY", "LEDGER", "IN DNS"]
-        lines += table(columns, map(self._row, item.signatures), self._layout)
-        for text, style in self._conclusions(item):
-            lines += wrapped(text, self._layout, style)
-        return "".join(lines)
-
-    def _name(self, domain: str) -> str:
-        return readable(domain, self._layout.encoding)
-
-    def _row(self, one: CheckedSignature) -> Row:
-        style, of_dns = _MAIL_STYLES[one.verdict], ""
-        if one.in_dns:
-            of_dns = Style.GREEN if one.in_dns.verdict in ACCEPTED else Style.RED
-        lines = [*below(one.reason, self._layout, style)]
-        for note in one.notes:
-            lines += below(note, self._layout, Style.DIM)
-        cells = (
-            self._name(one.sign_domain)[:_MAX_NAME],
-            one.selector[:_MAX_NAME],
-            one.verdict,
-            " ".join(filter(None, (one.algorithm.partition("-")[0][:10], str(one.key_len or "")))),
-            one.known.stage if one.known else "not registered",
-            one.in_dns.verdict if one.in_dns else "",
-        )
-        return Row(cells, ["", "", style, "", "", of_dns], lines)
-
-    def _conclusions(self, report: MailReport) -> Iterator[tuple[str, str]]:
-        """What the signatures mean together; each text with its style."""
-        if not report.signatures:
-            yield "It has no DKIM signature.", Style.RED
-        for domain in report.missing:
-            yield f"{self._name(domain)} is registered, but has not signed this mail.", Style.RED
-        if report.unverified:
-            unverified = counted(report.unverified, "signature")
-            yield f"{unverified} more not verified: there are too many.", Style.YELLOW
-        valid = [one for one in report.signatures if one.verdict is MailVerdict.PASS]
-        aligned = [one for one in valid if one.alignment in ALIGNED]
-        if aligned:
-            best = min(aligned, key=lambda one: ALIGNED.index(one.alignment))
-            name = self._name(best.sign_domain)
-            yield f"Aligned with From, as DMARC asks: {name} ({best.alignment}).", Style.GREEN
-        elif valid:
-            yield (
-                "No valid signature is aligned with From: for DMARC, it is as if unsigned.",
-                Style.YELLOW,
-            )
+def _conclusions(report: MailReport, layout: TableLayout) -> Iterator[tuple[str, str]]:
+    """What the signatures mean together; each text with its style."""
+    if not report.signatures:
+        yield "It has no DKIM signature.", Style.RED
+    for domain in report.missing:
+        name = readable(domain, layout.encoding)
+        yield f"{name} is registered, but has not signed this mail.", Style.RED
+    if report.unverified:
+        unverified = counted(report.unverified, "signature")
+        yield f"{unverified} more not verified: there are too many.", Style.YELLOW
+    valid = [one for one in report.signatures if one.verdict is MailVerdict.PASS]
+    aligned = [one for one in valid if one.alignment in ALIGNED]
+    if aligned:
+        best = min(aligned, key=lambda one: ALIGNED.index(one.alignment))
+        name = readable(best.sign_domain, layout.encoding)
+        yield f"Aligned with From, as DMARC asks: {name} ({best.alignment}).", Style.GREEN
+    elif valid:
+        text = "No valid signature is aligned with From: for DMARC, it is as if unsigned."
+        yield text, Style.YELLOW

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dkimctl.models.registration import DnsRecord
 from dkimctl.render.renderer import (
@@ -79,17 +79,17 @@ class Route53Renderer(PerZoneRenderer):
         yield records[start:]
 
     def _text(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[str]:  # noqa: ARG002
-        yield '{"Changes": ['
-        for number, record in enumerate(records):
-            rrset = {
+        rrsets = (
+            {
                 "Name": owner_name(record.fqdn),
                 "Type": "TXT",
                 "TTL": self._ttl,
                 "ResourceRecords": [{"Value": txt_data(record.value)}],
             }
-            change = {"Action": "UPSERT", "ResourceRecordSet": rrset}
-            yield f"{',' if number else ''}\n{json.dumps(change)}"
-        yield "\n]}\n"
+            for record in records
+        )
+        changes = ({"Action": "UPSERT", "ResourceRecordSet": rrset} for rrset in rrsets)
+        yield f'{{"Changes": [\n{_json_lines(changes)}\n]}}\n'
 
 
 class PowerdnsRenderer(PerZoneRenderer):
@@ -101,17 +101,17 @@ class PowerdnsRenderer(PerZoneRenderer):
     suffix = "json"
 
     def _text(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[str]:  # noqa: ARG002
-        yield '{"rrsets": ['
-        for number, record in enumerate(records):
-            rrset = {
+        rrsets = (
+            {
                 "name": owner_name(record.fqdn),
                 "type": "TXT",
                 "ttl": self._ttl,
                 "changetype": "REPLACE",
                 "records": [{"content": txt_data(record.value), "disabled": False}],
             }
-            yield f"{',' if number else ''}\n{json.dumps(rrset)}"
-        yield "\n]}\n"
+            for record in records
+        )
+        yield f'{{"rrsets": [\n{_json_lines(rrsets)}\n]}}\n'
 
 
 # How Terraform's resources of a provider are written: their kind, the argument that has the zone's
@@ -160,6 +160,10 @@ class TerraformRenderer(PerZoneRenderer):
             "resource": {kind: resources},
         }
         return [json.dumps(document, indent=2) + "\n"]
+
+
+def _json_lines(items: Iterable[object]) -> str:
+    return ",\n".join(map(json.dumps, items))
 
 
 def _identifier(name: str) -> str:

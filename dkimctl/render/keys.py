@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from dkimctl.dns.verdicts import Verdict
 from dkimctl.models.keys import NOT_CHECKED, KeyStage, KeyStatus, NextAction
 from dkimctl.render.data import CsvRenderer, JsonRenderer
-from dkimctl.render.renderer import KeyFormat, Renderer, TableLayout
+from dkimctl.render.renderer import KeyFormat, TableLayout, render_all
 from dkimctl.render.table import INDENT, Row, Style, below, styled, table
 from dkimctl.text.dns_names import readable
 from dkimctl.text.escaping import printable
@@ -20,15 +20,20 @@ KEY_COLUMNS = (
 )  # fmt: skip
 
 
-def open_keys(
-    fmt: KeyFormat, layout: TableLayout, now: datetime, *, notes: bool = True
-) -> Renderer[KeyStatus]:
-    """The renderer of a list of keys in `fmt`; the rest is for KeyTable."""
+def render_keys(
+    keys: Iterable[KeyStatus], fmt: KeyFormat, layout: TableLayout, now: datetime, *, notes: bool
+) -> Iterator[str]:
+    """A list of keys in `fmt`; of `layout`, `wide` adds columns, and the FQDN below each row.
+
+    `notes`: a table also says below a row what is urgent, or waits for people.
+    """
     if fmt is KeyFormat.JSON:
-        return JsonRenderer(key_fields, "count")
+        return render_all(JsonRenderer(key_fields, "count"), keys)
     if fmt is KeyFormat.CSV:
-        return CsvRenderer(KEY_COLUMNS, key_row)
-    return KeyTable(layout, now, notes=notes)
+        return render_all(CsvRenderer(KEY_COLUMNS, key_row), keys)
+    width = layout.width
+    columns = [name for name in _COLUMNS if layout.wide or width >= _ROOM_FOR.get(name, 0)]
+    return table(columns, (_row(key, columns, layout, now, notes=notes) for key in keys), layout)
 
 
 def key_fields(key: KeyStatus) -> dict[str, str | int | None]:
@@ -69,56 +74,32 @@ _GOOD_STATES = {
 _OVER = (KeyStage.REMOVED, KeyStage.DISABLED, KeyStage.TAKEN)
 
 
-class KeyTable(Renderer[KeyStatus]):
-    """A header and the rows; `layout.wide` adds columns, and the FQDN below each.
-
-    `notes`: also say below a row what is urgent, or waits for people.
-    """
-
-    def __init__(self, layout: TableLayout, now: datetime, *, notes: bool = True) -> None:
-        self._layout = layout
-        self._now = now
-        self._notes = notes
-        self._keys: list[KeyStatus] = []
-
-    def add(self, item: KeyStatus) -> str:
-        self._keys.append(item)
-        return ""
-
-    def end(self) -> Iterator[str]:
-        columns = [
-            name
-            for name in _COLUMNS
-            if self._layout.wide or self._layout.width >= _ROOM_FOR.get(name, 0)
-        ]
-        yield from table(columns, (self._row(key, columns) for key in self._keys), self._layout)
-
-    def _row(self, key: KeyStatus, columns: Sequence[str]) -> Row:
-        layout, looked_at = self._layout, key.looked_at
-        texts = {
-            "DOMAIN": readable(key.sign_domain, layout.encoding),
-            "SELECTOR": key.selector,
-            "BITS": str(key.key_len or ""),
-            "AGE": short_time(key.age),
-            "START": _day(key.starts_at),
-            "ON": "" if key.enable is None else ("yes" if key.enable else "no"),
-            "STATE": key.state,
-            "SEEN": short_time(None if looked_at is None else self._now - looked_at),
-            "STAGE": key.stage,
-            # In one word, since most rows have it.
-            "NEXT": "register" if key.action is NextAction.REGISTER else key.action,
-            "DUE": _day(key.due),
-        }
-        lines = []
-        if layout.wide and key.fqdn:  # on one line, to be copied
-            lines.append(f"{INDENT}{styled(printable(key.fqdn), Style.DIM, layout)}\n")
-        if self._notes and key.note and key.needs_attention:
-            note, style = key.note, Style.YELLOW
-            if key.urgency:
-                note, style = f"URGENT: {note}", Style.BOLD_RED
-            lines += below(note, layout, style)
-        styles = [_style(key, name) for name in columns]
-        return Row([texts[name] for name in columns], styles, lines)
+def _row(
+    key: KeyStatus, columns: Sequence[str], layout: TableLayout, now: datetime, *, notes: bool
+) -> Row:
+    lines = []
+    if layout.wide and key.fqdn:  # on one line, to be copied
+        lines.append(f"{INDENT}{styled(printable(key.fqdn), Style.DIM, layout)}\n")
+    if notes and key.note and key.needs_attention:
+        note, style = key.note, Style.YELLOW
+        if key.urgency:
+            note, style = f"URGENT: {note}", Style.BOLD_RED
+        lines += below(note, layout, style)
+    texts = {
+        "DOMAIN": readable(key.sign_domain, layout.encoding),
+        "SELECTOR": key.selector,
+        "BITS": str(key.key_len or ""),
+        "AGE": short_time(key.age),
+        "START": _day(key.starts_at),
+        "ON": "" if key.enable is None else ("yes" if key.enable else "no"),
+        "STATE": key.state,
+        "SEEN": short_time(None if key.looked_at is None else now - key.looked_at),
+        "STAGE": key.stage,
+        # In one word, since most rows have it.
+        "NEXT": "register" if key.action is NextAction.REGISTER else key.action,
+        "DUE": _day(key.due),
+    }
+    return Row([texts[name] for name in columns], [_style(key, name) for name in columns], lines)
 
 
 def _style(key: KeyStatus, column: str) -> str:

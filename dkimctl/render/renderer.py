@@ -88,22 +88,16 @@ class Provider(StrEnum):
 
 
 class TableLayout(NamedTuple):
-    """How a table looks, and what it leaves out.
+    """How a table looks, and what it leaves out."""
 
-    `width` is in columns, `colour` adds ANSI codes, and `wide` adds a column. `only_attention`
-    leaves out rows that need none; `shown_by` names what shows all. Of the rows with the same
-    reason, `most_alike` are shown and the rest counted; None: all are shown. A plan has totals, and
-    no records. `encoding` is that of the output.
-    """
-
-    width: int = 80
+    width: int = 80  # columns
     colour: bool = False
-    wide: bool = False
-    only_attention: bool = False
-    shown_by: str = "--format table"
-    most_alike: int | None = None
-    is_plan: bool = False
-    encoding: str = "utf-8"
+    wide: bool = False  # with more columns
+    only_attention: bool = False  # without the rows that need none
+    shown_by: str = "--format table"  # what shows all
+    most_alike: int | None = None  # rows with the same reason that are shown, not only counted
+    is_plan: bool = False  # with totals, and without records
+    encoding: str = "utf-8"  # of the output
 
 
 DEFAULT_LAYOUT = TableLayout()
@@ -132,13 +126,10 @@ class Renderer(ABC, Generic[ItemT]):
 
 
 class ZoneFile(NamedTuple):
-    """A file about one zone: its name, such as `example.com.yaml`, and chunks of its text.
+    """A file about one zone."""
 
-    `records` is their number.
-    """
-
-    name: str
-    chunks: Iterable[str]
+    name: str  # such as `example.com.yaml`
+    chunks: Iterable[str]  # of its text
     zone: str
     records: int
 

@@ -18,7 +18,6 @@ from dkimctl.render.renderer import (
 )
 from dkimctl.render.table import (
     INDENT,
-    NEED_NO_ATTENTION,
     Row,
     Style,
     below,
@@ -143,7 +142,7 @@ class ResultTable(Renderer[Result]):
     """
 
     _left_out: Set[Outcome] = _NEED_NO_ATTENTION  # with `only_attention`
-    _left_out_ones = NEED_NO_ATTENTION
+    _left_out_why = "need no attention"
     _has_records = True
 
     def __init__(self, layout: TableLayout) -> None:
@@ -170,7 +169,7 @@ class ResultTable(Renderer[Result]):
         yield from table(columns, map(self._row, self._results), layout)
         for kind, count in self._alike.rest():
             yield from wrapped(and_more(count, kind), layout)
-        yield from hidden_rows(self._hidden, layout, which=self._left_out_ones)
+        yield from hidden_rows(self._hidden, layout, why=self._left_out_why)
 
     def _row(self, result: Result) -> Row:
         registration, layout = result.registration, self._layout
@@ -195,7 +194,7 @@ class PlanTable(ResultTable):
     """
 
     _left_out = GOOD
-    _left_out_ones = ("exists already", "exist already")
+    _left_out_why = "exist already"
     _has_records = False
 
     def __init__(self, layout: TableLayout, zones: Sequence[str] = ()) -> None:

@@ -80,24 +80,19 @@ def styled(text: str, style: str, layout: TableLayout) -> str:
     return f"\x1b[{style}m{text}\x1b[0m" if style and layout.colour else text
 
 
-NEED_NO_ATTENTION = ("needs no attention", "need no attention")
-
-
 def hidden_rows(
-    count: int,
-    layout: TableLayout,
-    *,
-    alike: int = 0,
-    which: tuple[str, str] = NEED_NO_ATTENTION,
+    count: int, layout: TableLayout, *, alike: int = 0, why: str = "need no attention"
 ) -> Iterator[str]:
     """Lines for below a table that say how many rows it leaves out, and what shows all.
 
-    `which` says of `count` rows, of one or of several, why; `alike` are like others that are shown.
+    `why` says of `count` rows why; `alike` are like others that are shown.
     """
     left_out = []
-    if count:
-        one, several = which
-        left_out.append(f"1 row that {one}" if count == 1 else f"{count:,} rows that {several}")
+    if count == 1:
+        verb, _, rest = why.partition(" ")
+        left_out.append(f"1 row that {verb}s {rest}")
+    elif count:
+        left_out.append(f"{count:,} rows that {why}")
     if alike:
         left_out.append(f"{alike:,} {'row' if alike == 1 else 'rows'} like those above")
     are = "is" if count + alike == 1 else "are"

@@ -16,7 +16,7 @@ import secrets
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -28,8 +28,6 @@ import falcon
 from dkimctl.errors import UsageError
 from dkimctl.system.threads import start_daemon
 from dkimctl.text.escaping import printable, quoted
-
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 UNIX = "unix"
 """The address of peers at a UNIX socket, which have none."""
@@ -93,16 +91,19 @@ class AccessLog:
 class TrustedProxies:
     """The proxies whose X-Forwarded-For is believed; others cannot lie about their address."""
 
-    def __init__(self, networks: Sequence[Network] = (), *, unix: bool = False) -> None:
-        self._networks = networks
-        self._unix = unix
-
-    @classmethod
-    def parse(cls, texts: Iterable[str]) -> TrustedProxies:
+    def __init__(self, texts: Iterable[str] = ()) -> None:
         """Those at these IP addresses, networks, or at `unix`. Raises UsageError."""
         addresses = [text.strip() for text in texts]
-        networks = [_network(text) for text in addresses if text != UNIX]
-        return cls(networks, unix=UNIX in addresses)
+        self._unix = UNIX in addresses
+        self._networks = []
+        for text in addresses:
+            try:
+                self._networks += [ipaddress.ip_network(text)] if text != UNIX else []
+            except ValueError:
+                raise UsageError(
+                    f"invalid address or network {quoted(text)}",
+                    hint="write an IP address or a network, such as 10.0.0.5 or 10.0.0.0/24",
+                ) from None
 
     def client_address(self, environ: WSGIEnvironment) -> str:
         """The last address on the way to us that is not a trusted proxy's, or UNIX.
@@ -134,7 +135,11 @@ def write_line(level: str, message: str, fields: Mapping[str, Any]) -> None:
     A thread writes it. While nobody reads stderr, such as a full pipe, some lines wait, further
     ones are dropped, and no request waits.
     """
-    shown = "".join([f" {name}={_shown(str(value))}" for name, value in fields.items()])
+    shown = ""
+    for name, value in fields.items():
+        text = str(value)  # in quotes if it could be taken for something else
+        plain = _PLAIN.fullmatch(text)
+        shown += f" {name}={text if plain else json.dumps(text, ensure_ascii=False)}"
     global _writer  # noqa: PLW0603 - one in each process; a forked one has no thread of its parent
     if _writer is None or _writer.pid != os.getpid():
         _writer = _Writer()
@@ -210,25 +215,10 @@ def _date_time(seconds: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
 
 
-def _shown(text: str) -> str:
-    """A value: in quotes if it could be taken for something else."""
-    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
-
-
 @lru_cache(maxsize=256)
 def _escaped(text: str, most: int) -> str:
     """What of a WSGI string fits into a line, percent-encoded (RFC 3986, section 2.1)."""
     return quote(text[:most].encode("latin-1", "replace"))
-
-
-def _network(text: str) -> Network:
-    try:
-        return ipaddress.ip_network(text)
-    except ValueError:
-        raise UsageError(
-            f"invalid address or network {quoted(text)}",
-            hint="write an IP address or a network, such as 10.0.0.5 or 10.0.0.0/24",
-        ) from None
 
 
 def _address(text: str) -> str | None:

@@ -32,10 +32,6 @@ from dkimctl.service.resources import (
 )
 from dkimctl.text.escaping import printable
 
-THREADS = 256
-"""Of the server: an unfinished body keeps one."""
-
-_MAX_DOMAINS = 50
 _MAX_WAITING = 64  # requests that wait for keys; the other threads of the server answer the rest
 _KEYS_WITHIN = 20.0  # seconds; clients give up after 30
 _GUNICORN_GIVES_UP = 4  # with this exit status of a worker, it does not start another one
@@ -48,24 +44,21 @@ _MAX_BODY = 1024 * 1024
 def create_app(
     store: Store | None = None,
     *,
-    max_domains: int = _MAX_DOMAINS,
-    max_body: int | None = None,
+    max_domains: int = 50,  # in one registration request
+    max_body: int | None = None,  # octets of any request; None: enough for `max_domains`
     max_waiting: int = _MAX_WAITING,
     key_threads: int | None = None,
-    threads: int = THREADS,
+    threads: int = 256,  # requests that the server answers at once: an unfinished body keeps one
     clock: Callable[[], float] = time.time,
     make_key: KeyMaker = make_key,
-    proxies: TrustedProxies | None = None,
-    metrics: Metrics | None = None,
+    proxies: TrustedProxies | None = None,  # logs requests
+    metrics: Metrics | None = None,  # counts them
 ) -> WSGIApplication:
     """The service as a WSGI callable: both hosts of the interface in one.
 
     Without a `store`, the data and the other settings are those of the environment, as for
-    `granian --interface wsgi --factory dkimctl.service.app:create_app`. `max_domains` limits the
-    entries of one registration request, `max_body` the octets of any request body; by default,
-    that follows from `max_domains`. For `max_waiting` and `key_threads` see KeyQueue. `threads` is
-    how many requests the server answers at the same time. `clock` returns seconds since the epoch.
-    With `proxies`, requests are logged; with `metrics`, they are counted.
+    `granian --interface wsgi --factory dkimctl.service.app:create_app`. For `max_waiting` and
+    `key_threads` see KeyQueue.
     """
     if store is None:
         return _app_of_environment()
@@ -104,7 +97,7 @@ def _app_of_environment() -> WSGIApplication:
         settings = read_settings()
         with naming(proxies):
             addresses = os.environ.get(proxies, "").split(",")
-            trusted = TrustedProxies.parse(text for text in addresses if text.strip())
+            trusted = TrustedProxies(text for text in addresses if text.strip())
         store = open_key_store(settings.location)
     except DkimctlError as error:
         sys.stderr.write(f"dkimctl: {printable(error.message)}\n")

@@ -168,8 +168,7 @@ def serving_metrics(bind: str, open_store: Callable[[], Store]) -> Iterator[None
 
         registry = CollectorRegistry()
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-        clients_by_state: Any = _ClientsByState(open_store)
-        registry.register(clients_by_state)
+        registry.register(_ClientsByState(open_store))
         try:
             server, _ = start_http_server(int(port), host.strip("[]"), registry)
         except OSError as error:

@@ -16,7 +16,6 @@ import falcon
 
 from dkimctl.service.clients import (
     TOKEN_LIFETIME,
-    ClientCredentials,
     authenticate,
     cancel_delivery,
     client_of_token,
@@ -51,7 +50,12 @@ class TokenResource:
         if not has_body(request):
             raise _grant_type_missing()
         # Before the body is read: it may come slowly, and keeps a thread meanwhile.
-        client_id = self._authenticated_client(request)
+        client_id, secret = _basic_credentials(request.auth) or ("", None)
+        if secret is not None:
+            request.context.client_id = client_id  # for the log, also if it is wrong
+        if secret is None or not authenticate(self._store, client_id, secret, clock=self._clock):
+            request.context.failed_login = True
+            raise TokenRefused("invalid_client")
         grant_type = _grant_type(request.content_type, self._bodies.read(request))
         if grant_type != "client_credentials":
             raise TokenRefused("unsupported_grant_type")
@@ -60,16 +64,6 @@ class TokenResource:
             "token_type": "Bearer",
             "expires_in": TOKEN_LIFETIME,
         }
-
-    def _authenticated_client(self, request: falcon.Request) -> str:
-        credentials = _basic_credentials(request.auth)
-        if credentials is not None:
-            request.context.client_id = credentials.client_id  # for the log, also if it is wrong
-            id_and_secret = credentials.client_id, credentials.secret
-            if authenticate(self._store, *id_and_secret, clock=self._clock):
-                return credentials.client_id
-        request.context.failed_login = True
-        raise TokenRefused("invalid_client")
 
 
 class DkimResource:
@@ -195,8 +189,11 @@ class Bodies:
         Raises falcon.HTTPContentTooLarge beyond the limit, without reading the rest.
         """
         length = request.content_length
+        too_large = falcon.HTTPContentTooLarge(
+            description=f"The body exceeds {self._max_octets} octets."
+        )
         if (length or 0) > self._max_octets:
-            raise self._too_large()
+            raise too_large
         if not has_body(request):
             return b""
         if not self._free.acquire(blocking=False):
@@ -209,16 +206,11 @@ class Bodies:
         finally:
             self._free.release()
         if len(body) > self._max_octets:
-            raise self._too_large()
+            raise too_large
         # The server gives what came before a malformed chunk, or before the client hung up.
         if len(body) < (1 if length is None else length):
             raise falcon.HTTPBadRequest(description="The body is incomplete.")
         return body
-
-    def _too_large(self) -> falcon.HTTPContentTooLarge:
-        return falcon.HTTPContentTooLarge(
-            description=f"The body exceeds {self._max_octets} octets."
-        )
 
 
 def has_body(request: falcon.Request) -> bool:
@@ -238,6 +230,9 @@ class TokenRefused(falcon.HTTPBadRequest):
 
 class RequestRefused(falcon.HTTPBadRequest):
     """400 to a registration request that is wrong as a whole."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(description=message)
 
 
 def add_error_handlers(app: falcon.App[Any, Any]) -> None:
@@ -281,7 +276,7 @@ def _authorization(header: str | None, scheme: str) -> str:
     return value.strip(" \t") if given.lower() == scheme else ""
 
 
-def _basic_credentials(header: str | None) -> ClientCredentials | None:
+def _basic_credentials(header: str | None) -> tuple[str, str] | None:
     """The client ID and secret of a Basic header (RFC 7617, section 2); None if it has none."""
     encoded = _authorization(header, "basic")
     try:
@@ -292,7 +287,7 @@ def _basic_credentials(header: str | None) -> ClientCredentials | None:
     if base64.b64encode(octets).decode() != encoded:  # Python takes superfluous padding
         return None
     client_id, colon, secret = decoded.partition(":")
-    return ClientCredentials(client_id, secret) if colon else None
+    return (client_id, secret) if colon else None
 
 
 def _grant_type(content_type: str | None, body: bytes) -> str:
@@ -329,14 +324,16 @@ def _requested_domains(body: bytes, max_domains: int) -> list[dict[str, Any]]:
     """
     document = _decode_json(body)
     if not isinstance(document, dict):
-        raise _refused("The body must be a JSON object.")
+        raise RequestRefused("The body must be a JSON object.")
     domains = document.get("domains")
     if not isinstance(domains, list) or not all(isinstance(entry, dict) for entry in domains):
-        raise _refused("domains must be an array of objects.")
+        raise RequestRefused("domains must be an array of objects.")
     if not domains:
-        raise _refused("domains is empty.")
+        raise RequestRefused("domains is empty.")
     if len(domains) > max_domains:
-        raise _refused(f"domains has {len(domains)} entries; at most {max_domains} are allowed.")
+        raise RequestRefused(
+            f"domains has {len(domains)} entries; at most {max_domains} are allowed."
+        )
     return domains
 
 
@@ -344,22 +341,18 @@ def _decode_json(body: bytes) -> object:
     try:
         return _json_decoder.decode(body.decode("utf-8"))
     except UnicodeDecodeError:
-        raise _refused("The body is not UTF-8.") from None
+        raise RequestRefused("The body is not UTF-8.") from None
     except RecursionError:
-        raise _refused("The body nests too deep.") from None
+        raise RequestRefused("The body nests too deep.") from None
     except json.JSONDecodeError as error:
         location = f"line {error.lineno}, column {error.colno}"
-        raise _refused(f"The body is not JSON: {location} cannot be read.") from None
+        raise RequestRefused(f"The body is not JSON: {location} cannot be read.") from None
     except ValueError:  # Python reads numbers of up to 4,300 digits
-        raise _refused("A number in the body has too many digits.") from None
+        raise RequestRefused("A number in the body has too many digits.") from None
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise _refused(f"The body is not JSON: {name} is not a JSON number.")
-
-
-def _refused(message: str) -> RequestRefused:
-    return RequestRefused(description=message)
+    raise RequestRefused(f"The body is not JSON: {name} is not a JSON number.")
 
 
 # Made once: json.loads makes a decoder for each call with an option.

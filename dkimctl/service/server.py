@@ -44,20 +44,17 @@ _logger = logging.getLogger(__name__)
 
 
 class Server(MPServer):
-    """Serves `listening` with worker processes, each of which calls `load` for its application.
-
-    `run` calls `ready` when all of them are. A process that dies is replaced. `load` must be
-    picklable: it is called in a process that may have been started afresh.
-    """
+    """Serves `listening` with worker processes; one that dies is replaced."""
 
     def __init__(
         self,
         listening: socket.socket,
+        # Makes the application of a process, also of one that is started afresh: it is pickled.
         load: Callable[[], WSGIApplication],
         *,
         workers: int,
         threads: int,
-        ready: Callable[[], None],
+        ready: Callable[[], None],  # called when all processes are
     ) -> None:
         super().__init__(
             "dkimctl",
@@ -82,7 +79,13 @@ class Server(MPServer):
 
     def run(self) -> None:
         """Serve until SIGTERM or Ctrl-C; then what was asked is answered. Raises UsageError."""
-        _allow_files()
+        if sys.platform != "win32":  # have room for connections, each of which takes a file
+            import resource
+
+            soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+            if 0 <= soft < _FILES:  # below 0: without a limit
+                wanted = _FILES if hard < 0 else min(_FILES, hard)
+                resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
         try:
             self.serve(target_loader=partial(_load, self._load, self._loaded), wrap_loader=False)
         except BlockingIOError:  # of fork()
@@ -138,7 +141,13 @@ def _load(load: Callable[[], WSGIApplication], loaded: Any) -> WSGIApplication:
     """In a worker: its application. What fails now worked at the start, and may work again."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)  # not those of the process that forked this one
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+    def end_with_parent() -> None:
+        if parent := multiprocessing.parent_process():
+            parent.join()
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
     while True:
         try:
             app = partial(_guarded, load())
@@ -150,23 +159,6 @@ def _load(load: Callable[[], WSGIApplication], loaded: Any) -> WSGIApplication:
         else:
             loaded.send_bytes(b".")
             return app
-
-
-def _allow_files() -> None:
-    """Have room for connections, of which each takes a file, as far as the system allows."""
-    if sys.platform != "win32":
-        import resource
-
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if 0 <= soft < _FILES:  # below 0: without a limit
-            wanted = _FILES if hard < 0 else min(_FILES, hard)
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-def _end_with_parent() -> None:
-    if parent := multiprocessing.parent_process():
-        parent.join()
-        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _guarded(

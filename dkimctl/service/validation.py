@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -37,8 +36,7 @@ class Entry(NamedTuple):
     enable: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Rejection:
+class Rejection(NamedTuple):
     """An invalid entry, and what is wrong with it. Names as sent, if they are strings."""
 
     sign_domain: str | None
@@ -46,17 +44,12 @@ class Rejection:
     message: str
 
 
-class _Rule(NamedTuple):
-    is_valid: Callable[[Any], bool]
-    message: str
-
-
 def validate_entry(entry: Mapping[str, Any]) -> Entry | Rejection:
     """What a decoded JSON object of `domains` asks for, or everything that is wrong with it."""
     message = "; ".join(
-        rule.message
-        for name, rule in _RULES.items()
-        if (not rule.is_valid(entry[name]) if name in entry else name == "sign_domain")
+        text
+        for name, (is_valid, text) in _RULES.items()
+        if (not is_valid(entry[name]) if name in entry else name == "sign_domain")
     )
     selector = entry.get("selector")
     if not message:
@@ -101,19 +94,16 @@ def _is_like(pattern: re.Pattern[str]) -> Callable[[object], bool]:
     return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
 
 
-_RULES: Mapping[str, _Rule] = {
-    "sign_domain": _Rule(
-        _is_like(_DOMAIN), "sign_domain must be a domain name such as example.com"
-    ),
-    "selector": _Rule(
-        _is_like(_SELECTOR), "selector must be one or more DNS labels joined by dots"
-    ),
+# What each field must be, and the message if it is not.
+_RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "sign_domain": (_is_like(_DOMAIN), "sign_domain must be a domain name such as example.com"),
+    "selector": (_is_like(_SELECTOR), "selector must be one or more DNS labels joined by dots"),
     # As a number, whole or not: 1024.0 is 1024.
-    "key_len": _Rule(lambda value: value in KEY_LENGTHS, "key_len must be the number 1024 or 2048"),
-    "start_date": _Rule(
+    "key_len": (lambda value: value in KEY_LENGTHS, "key_len must be the number 1024 or 2048"),
+    "start_date": (
         _is_date_time,
         "start_date must be an ISO 8601 date-time with offset such as 2021-07-01T00:00+09:00",
     ),
-    "default": _Rule(_is_whole_number, "default must be a whole number"),
-    "enable": _Rule(lambda value: isinstance(value, bool), "enable must be true or false"),
+    "default": (_is_whole_number, "default must be a whole number"),
+    "enable": (lambda value: isinstance(value, bool), "enable must be true or false"),
 }

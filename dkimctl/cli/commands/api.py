@@ -11,14 +11,7 @@ import typer
 from dkimctl.cli.options import ACCOUNT, CONNECTION, App, examples
 from dkimctl.cli.output.streams import write, write_bytes
 from dkimctl.cli.session import open_session
-from dkimctl.errors import (
-    DkimctlError,
-    ExitCode,
-    NegativeAnswer,
-    ServiceError,
-    TokenRejected,
-    UsageError,
-)
+from dkimctl.errors import ExitCode, NegativeAnswer, ServiceError, TokenRejected, UsageError
 from dkimctl.input_files import read_bytes
 
 _VALID_PATH = r"[!-\"$-~]+"  # printable ASCII without spaces and fragments
@@ -56,7 +49,8 @@ def api(
     The response body is printed unchanged.
     """
     session = open_session(ctx)
-    _check_method(method)
+    if not (method.isascii() and method.isalpha()):
+        raise UsageError("invalid HTTP method", hint="use one such as GET, POST or DELETE")
     path = _relative_path(session.account.base_url, path)
     body = None if body_file is None else read_bytes(body_file)
     content_type = None if body is None else "application/json"
@@ -70,10 +64,18 @@ def api(
         write_bytes(error.body)
         raise
     write_bytes(response.body)
-    if 200 <= response.status < 300:
+    status = response.status
+    if 200 <= status < 300:
         return ExitCode.OK
     url = session.account.base_url + path.partition("?")[0]  # a query may hold a secret
-    raise _status_error(url, response.status)
+    if 400 <= status < 500:
+        hint = "see the response body on stdout"
+        if status == 404:
+            hint += "; check the path, and --base-url, which precedes it"
+        raise NegativeAnswer(f"{url} answered {status}", hint=hint)
+    is_redirect = 300 <= status < 400
+    hint = "redirects are not followed; check --base-url" if is_redirect else "try again later"
+    raise ServiceError(f"{url} answered {status}", hint=hint)
 
 
 @app.command(
@@ -97,11 +99,6 @@ def token(ctx: typer.Context) -> int:
     return ExitCode.OK
 
 
-def _check_method(method: str) -> None:
-    if not (method.isascii() and method.isalpha()):
-        raise UsageError("invalid HTTP method", hint="use one such as GET, POST or DELETE")
-
-
 def _relative_path(base_url: str, path: str) -> str:
     """`path`, or the path of a URL below `base_url`: no other host may get the token."""
     if "://" in path and not path.startswith("/"):
@@ -120,15 +117,3 @@ def _relative_path(base_url: str, path: str) -> str:
             "invalid characters in the path", hint="percent-encode all but printable ASCII"
         )
     return path
-
-
-def _status_error(url: str, status: int) -> DkimctlError:
-    message = f"{url} answered {status}"
-    if status == 404:
-        hint = "see the response body on stdout; check the path, and --base-url, which precedes it"
-        return NegativeAnswer(message, hint=hint)
-    if 400 <= status < 500:
-        return NegativeAnswer(message, hint="see the response body on stdout")
-    if 300 <= status < 400:
-        return ServiceError(message, hint="redirects are not followed; check --base-url")
-    return ServiceError(message, hint="try again later")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,7 +20,7 @@ from dkimctl.cli.checking import (
     recorded_looks,
     warn_not_recorded,
 )
-from dkimctl.cli.notify import CheckNotices, require_checks_to_notify
+from dkimctl.cli.notify import CheckNotices, require_checks_to_notify, send_test_notice
 from dkimctl.cli.options import LEDGER, SAVED_RESULT, App, OutputOption, examples
 from dkimctl.cli.output.checks import CheckSink
 from dkimctl.cli.output.destination import require_writable
@@ -112,8 +111,7 @@ def check_dns(
         ),
     ] = False,
     test_notice: Annotated[
-        bool,
-        typer.Option("--test-notice", help="Only send a notice, as a test: see notify."),
+        bool, typer.Option("--test-notice", help="Only send a notice, as a test: see notify.")
     ] = False,
     fmt: Annotated[
         CheckFormat | None,
@@ -135,18 +133,24 @@ def check_dns(
     began = time.time()
     policy = read_policy(wait, warn_within, expect_absent=expect_absent)
     if test_notice:
-        return _send_test_notice(session, selection, saved, notify, expect_absent, wait)
+        if any((selection, saved, notify, expect_absent, wait)):
+            hint = "leave out the selection and the other options"
+            raise UsageError("--test-notice checks nothing", hint=hint)
+        return send_test_notice(session)
     if notify:
-        _refuse_as_plugin(fmt)
+        if fmt is CheckFormat.NAGIOS:
+            hint = "leave out one of them: your monitor tells of problems itself"
+            raise UsageError("--notify cannot be combined with --format nagios", hint=hint)
         require_checks_to_notify(session, saved, expect_absent=expect_absent)
-    if output is not None:
-        require_writable(output)  # before a long wait
+    require_writable(output)  # before a long wait
     source = open_source(server or (), resolver, max_in_flight)
     selected = read_selection(session, selection)
     # What other servers have is not known if some are given.
     checkable = _select(session, selected, saved, recorded=not source.is_given)
     run = Run(session.profile.name, began, lambda: bool(checkable.status or selected.unmatched()))
-    progress = CheckProgress(session.reporter, policy.wanted, may_draw=_may_draw(fmt, output))
+    # A table is written at the end; other formats are written to a terminal meanwhile.
+    is_at_end = fmt in (None, CheckFormat.TABLE) or output is not None or not sys.stdout.isatty()
+    progress = CheckProgress(session.reporter, policy.wanted, may_draw=is_at_end)
     looks = Looks(())
     try:
         with ending_like_ctrl_c(), recorded_looks(session, checkable.counted) as looks:
@@ -181,27 +185,6 @@ def check_dns(
     return sink.exit_status(status)
 
 
-def _refuse_as_plugin(fmt: CheckFormat | None) -> None:
-    if fmt is CheckFormat.NAGIOS:
-        hint = "leave out one of them: your monitor tells of problems itself"
-        raise UsageError("--notify cannot be combined with --format nagios", hint=hint)
-
-
-def _send_test_notice(session: Session, *others: object) -> int:
-    from dkimctl.cli.notify import send_test_notice
-
-    if any(others):
-        hint = "leave out the selection and the other options"
-        raise UsageError("--test-notice checks nothing", hint=hint)
-    return send_test_notice(session)
-
-
-def _may_draw(fmt: CheckFormat | None, output: Path | None) -> bool:
-    """A table is written at the end; other formats are written to a terminal meanwhile."""
-    is_table = fmt in (None, CheckFormat.TABLE)
-    return is_table or output is not None or not sys.stdout.isatty()
-
-
 def _select(
     session: Session, selection: Selection, saved: str | None, *, recorded: bool
 ) -> Checkable:
@@ -220,16 +203,12 @@ def _select(
     retired = {
         one.registration.key: one.reason for one in results if one.outcome is Outcome.RETIRED
     }
-    counted = _keys_to_record(session, sound) if recorded else set()
+    counted: set[RegistrationKey] = set()
+    if recorded:  # of those keys that the ledger has with the same record
+        try:
+            counted = same_records(session.open_ledger(for_writing=False), sound)
+        except LedgerError as error:
+            warn_not_recorded(session, error)
+        except UsageError:  # no account is set up, and a saved result needs none
+            pass
     return Checkable(results, session.reporter, retired=retired, counted=counted, status=status)
-
-
-def _keys_to_record(session: Session, saved: Iterable[Registration]) -> set[RegistrationKey]:
-    """The keys of a saved result that the ledger has with the same record."""
-    try:
-        return same_records(session.open_ledger(for_writing=False), saved)
-    except LedgerError as error:
-        warn_not_recorded(session, error)
-    except UsageError:  # no account is set up, and a saved result needs none
-        pass
-    return set()

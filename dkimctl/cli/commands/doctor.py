@@ -22,7 +22,7 @@ from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import DkimctlError, ExitCode
 from dkimctl.render.renderer import TableLayout
 from dkimctl.render.table import Style, lines_of, styled
-from dkimctl.system.threads import StartThread, start_daemon
+from dkimctl.system.threads import start_daemon
 from dkimctl.text.durations import format_duration
 from dkimctl.text.escaping import printable
 
@@ -154,11 +154,7 @@ def _lines(finding: Finding, layout: TableLayout) -> Iterator[str]:
 
 
 def examine(
-    session: Session,
-    *,
-    offline: bool,
-    checks: Iterable[Check] = CHECKS,
-    start_thread: StartThread = start_daemon,
+    session: Session, *, offline: bool, checks: Iterable[Check] = CHECKS
 ) -> Iterator[Finding]:
     """What each check finds, as soon as it has ended; `offline` leaves out what sends anything."""
     failed: set[str] = set()
@@ -174,7 +170,7 @@ def examine(
         elif missing is not None:
             found = _not_checked(check, f"it depends on: {missing}")
         else:
-            found = _bounded(session, check, start_thread)
+            found = _bounded(session, check)
         failed |= {finding.check for finding in found if finding.state in _FAILED}
         yield from found
 
@@ -183,7 +179,7 @@ def _not_checked(check: Check, why: str) -> list[Finding]:
     return [Finding(name, State.NOT_CHECKED, why) for name in (check.name, *check.also)]
 
 
-def _bounded(session: Session, check: Check, start_thread: StartThread) -> list[Finding]:
+def _bounded(session: Session, check: Check) -> list[Finding]:
     """What the check finds within its time, in a thread of its own, which may hang."""
     found: list[Finding] = []
     failures: list[Exception] = []
@@ -194,7 +190,7 @@ def _bounded(session: Session, check: Check, start_thread: StartThread) -> list[
         except Exception as error:  # noqa: BLE001 - a check that breaks is not the end of others
             failures.append(error)
 
-    thread = start_thread(work, f"doctor: {check.name}")
+    thread = start_daemon(work, f"doctor: {check.name}")
     if thread is None:
         return [Finding(check.name, State.UNKNOWN, "the system does not allow another thread")]
     thread.join(check.seconds)

@@ -30,14 +30,12 @@ from dkimctl.text.escaping import few
 from dkimctl.text.grouping import without_names
 
 if TYPE_CHECKING:
-    from dkimctl.registration.saved_results import ImportPlan
     from dkimctl.rotation.retirement import RetirementStatus
 
 app = App(
     help="Import registrations into the ledger, or forget retired ones.",
     epilog=examples(
-        "dkimctl ledger import result.json",
-        "dkimctl ledger forget example.com > forgotten.json",
+        "dkimctl ledger import result.json", "dkimctl ledger forget example.com > forgotten.json"
     ),
 )
 
@@ -51,11 +49,7 @@ app = App(
     shows=LEDGER,
 )
 def import_(
-    ctx: typer.Context,
-    file: Annotated[
-        str,
-        typer.Argument(metavar="FILE", help=SAVED_RESULT),
-    ],
+    ctx: typer.Context, file: Annotated[str, typer.Argument(metavar="FILE", help=SAVED_RESULT)]
 ) -> int:
     """Import the registrations of a saved result.
 
@@ -70,8 +64,28 @@ def import_(
         ledger = session.open_ledger(for_writing=True)
         ledger.check()
         plan = import_results(ledger, results_of(saved.registrations, saved.retired))
-    warn_unreadable(session.reporter, file, saved.faults)
-    _report_import(session.reporter, plan)
+    reporter = session.reporter
+    warn_unreadable(reporter, file, saved.faults)
+    by_outcome: dict[Outcome, list[str]] = {}  # of what is not a registration of this account
+    for result in plan.skipped:
+        text = f"{named(result.registration)}: {result.reason}"
+        by_outcome.setdefault(result.outcome, []).append(text)
+    for outcome, texts in by_outcome.items():
+        reporter.warn(f"left out, {outcome}: {len(texts)} ({few(texts)})", code=outcome)
+    warnings = AlikeWarnings(reporter)
+    for conflict in plan.conflicts:
+        text = f"{named(conflict.registration)}: {conflict.reason}"
+        kind = without_names(conflict.reason, *conflict.registration.key)
+        warnings.warn(text, kind=kind, code="conflict")
+    warnings.close()
+    counts = {
+        "imported": len(plan.new),
+        "already there": plan.known,
+        "in conflict": len(plan.conflicts),
+        "left out": len(plan.skipped),
+    }
+    parts = [f"{word} {count}" for word, count in counts.items() if count]
+    reporter.note(f"dkimctl: {', '.join(parts) or 'nothing to import'}")
     is_complete = not (saved.faults or plan.conflicts or plan.skipped)
     return ExitCode.OK if is_complete else ExitCode.NO
 
@@ -101,8 +115,7 @@ def forget(
     still_published: Annotated[
         bool,
         typer.Option(
-            "--still-published",
-            help="Also forget those whose records may still be in DNS.",
+            "--still-published", help="Also forget those whose records may still be in DNS."
         ),
     ] = False,
     assume_successors: AssumeSuccessorsOption = False,
@@ -155,41 +168,16 @@ def forget(
             {one.registration: one.successors[0].selector for one in forgotten if one.is_over}
         )
         ledger.forget(one.registration for one in forgotten if not one.is_over)
+    kept = len(statuses) - len(forgotten)
+    rest = f", kept {kept} (not retired)" if kept else ""
+    done = f"forgot {len(forgotten)}{rest}" if statuses else "nothing to do"
+    session.reporter.note(f"dkimctl: {done}")
     if statuses:
-        kept = len(statuses) - len(forgotten)
-        rest = f", kept {kept} (not retired)" if kept else ""
-        session.reporter.note(f"dkimctl: forgot {len(forgotten)}{rest}")
         session.reporter.note(
             "dkimctl: remove their entries from your spec files, too, or `dkimctl register` sends "
             "them again"
         )
-    else:
-        session.reporter.note("dkimctl: nothing to do")
     return warn_unmatched(session, selection)
-
-
-def _report_import(reporter: Reporter, plan: ImportPlan) -> None:
-    """Count what was imported, and warn about the rest."""
-    by_outcome: dict[Outcome, list[str]] = {}  # of what is not a registration of this account
-    for result in plan.skipped:
-        text = f"{named(result.registration)}: {result.reason}"
-        by_outcome.setdefault(result.outcome, []).append(text)
-    for outcome, texts in by_outcome.items():
-        reporter.warn(f"left out, {outcome}: {len(texts)} ({few(texts)})", code=outcome)
-    warnings = AlikeWarnings(reporter)
-    for conflict in plan.conflicts:
-        text = f"{named(conflict.registration)}: {conflict.reason}"
-        kind = without_names(conflict.reason, *conflict.registration.key)
-        warnings.warn(text, kind=kind, code="conflict")
-    warnings.close()
-    counts = {
-        "imported": len(plan.new),
-        "already there": plan.known,
-        "in conflict": len(plan.conflicts),
-        "left out": len(plan.skipped),
-    }
-    parts = [f"{word} {count}" for word, count in counts.items() if count]
-    reporter.note(f"dkimctl: {', '.join(parts) or 'nothing to import'}")
 
 
 def _nothing_retired(reporter: Reporter, statuses: Sequence[RetirementStatus]) -> NegativeAnswer:

@@ -18,8 +18,8 @@ from dkimctl.cli.session import open_session
 from dkimctl.dns.verdicts import Verdict
 from dkimctl.errors import UsageError
 from dkimctl.models.keys import NOT_CHECKED, KeyStage, KeyStatus, by_name, due_first
-from dkimctl.render.keys import open_keys
-from dkimctl.render.renderer import KeyFormat, render_all
+from dkimctl.render.keys import render_keys
+from dkimctl.render.renderer import KeyFormat
 from dkimctl.text.escaping import quoted
 
 app = App()
@@ -113,8 +113,7 @@ def list_keys(
     session = open_session(ctx)
     if wide and fmt not in (None, KeyFormat.TABLE):
         raise UsageError(f"--wide has no effect with --format {fmt}", hint="leave out one of them")
-    if output is not None:
-        require_writable(output)
+    require_writable(output)
     now = datetime.now(UTC)
     selected = read_selection(session, selection)
     ledger = session.open_ledger(for_writing=False)
@@ -139,9 +138,10 @@ def list_keys(
     is_piped = output is not None or not sys.stdout.isatty()
     if is_piped:  # one line a key, for other programs
         layout = layout._replace(width=_UNLIMITED)
-    renderer = open_keys(fmt or KeyFormat.TABLE, layout, now, notes=wide or not is_piped)
+    fmt = fmt or KeyFormat.TABLE
     completed = (key._replace(note=reporter.complete(key.note)) for key in keys)
-    write_chunks(render_all(renderer, completed), output, is_paged=fmt in (None, KeyFormat.TABLE))
+    chunks = render_keys(completed, fmt, layout, now, notes=wide or not is_piped)
+    write_chunks(chunks, output, is_paged=fmt is KeyFormat.TABLE)
     counts = Counter(str(key.state or key.stage) for key in keys)
     text = ", ".join(f"{state} {count}" for state, count in counts.most_common())
     reporter.summarize(text or "no key matches", counts)

@@ -18,7 +18,6 @@ from dkimctl.cli.progress import PublicationProgress
 from dkimctl.cli.publication import (
     PublicationView,
     PublishOptions,
-    Selected,
     open_dns_targets,
     publish_records,
     select_to_publish,
@@ -28,7 +27,7 @@ from dkimctl.cli.selection import SelectionArgument
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, NegativeAnswer, UsageError
 from dkimctl.models.registration import named
-from dkimctl.render.renderer import PublicationFormat, TableLayout
+from dkimctl.render.renderer import PublicationFormat
 from dkimctl.render.table import Row, Style, below, table
 from dkimctl.text.escaping import few, printable
 
@@ -103,13 +102,11 @@ def publish(
     options = PublishOptions(fmt, output, dry_run, yes, replace, wait)
     options.require_sound(is_interactive=terminal.is_interactive())
     targets = open_dns_targets(session)
-    if output is not None:
-        require_writable(output)  # before anything is changed
+    require_writable(output)  # before anything is changed
     with unchanged_if_interrupted():
-        selected = select_to_publish(session, words)
+        registrations, status = select_to_publish(session, words)
     view = PublicationView(session.reporter, options, words)
-    status = publish_records(session, selected.registrations, targets, options, view)
-    return worst([status, selected.status])
+    return worst([status, publish_records(session, registrations, targets, options, view)])
 
 
 def _show_access(
@@ -124,37 +121,42 @@ def _show_access(
 
     targets = open_dns_targets(session)
     try:
-        selected = select_to_publish(session, words)
+        registrations, status = select_to_publish(session, words)
     except NegativeAnswer as error:  # nothing is registered yet
         if words:
             raise
         if all(is_glob(zone) for one in targets for zone in one.zones):
             hint = "register something, or name a zone in `zones` of `dns` in the config file"
             raise NegativeAnswer(error.message, hint=hint) from None
-        selected = Selected([], ExitCode.OK)
-    progress = PublicationProgress(session.reporter, len(selected.registrations), "tried")
+        registrations, status = [], ExitCode.OK
+    progress = PublicationProgress(session.reporter, len(registrations), "tried")
     with unchanged_if_interrupted(), progress:
-        report = check_access(
-            selected.registrations, targets, tries_named=not words, progress=progress.show
-        )
+        report = check_access(registrations, targets, tries_named=not words, progress=progress.show)
     is_silent = session.reporter.quiet and output is None
     if not (is_silent and access_status(report) is ExitCode.OK):
         write_access(session.reporter, report, fmt, output)
     report_access(session.reporter, report)
-    return worst([access_status(report), selected.status])
+    return worst([access_status(report), status])
 
 
 def write_access(
     reporter: Reporter, report: AccessReport, fmt: PublicationFormat, output: Path | None
 ) -> None:
     """Write the access to each zone, as JSON or a table. Raises OutputError."""
-    if fmt is PublicationFormat.JSON:
-        document = {"items": [_item(zone) for zone in report.zones], "count": len(report.zones)}
-        write_chunks([f"{json.dumps(document, indent=2)}\n"], output)
-        return
     layout = table_layout(reporter, output)
-    rows = [_row(zone, layout) for zone in report.zones]
-    write_chunks(table(["TARGET", "ZONE", "NAMES", "READ", "WRITE"], rows, layout), output)
+    items, rows = [], []
+    for target, zone, names, access, _ in report.zones:
+        named = {"target": target, "zone": zone, "names": names}
+        answers = {"readable": access.readable, "writable": access.writable}
+        items.append({**named, **answers, "reason": access.reason, "hint": access.hint})
+        cells = (*map(str, named.values()), *(_WORDS[answer] for answer in answers.values()))
+        styles = ("", "", "", *(_STYLES[answer] for answer in answers.values()))
+        rows.append(Row(cells, styles, below(access.reason, layout)))
+    if fmt is PublicationFormat.JSON:
+        document = {"items": items, "count": len(items)}
+        write_chunks([f"{json.dumps(document, indent=2)}\n"], output)
+    else:
+        write_chunks(table(["TARGET", "ZONE", "NAMES", "READ", "WRITE"], rows, layout), output)
 
 
 def report_access(reporter: Reporter, report: AccessReport) -> None:
@@ -164,7 +166,11 @@ def report_access(reporter: Reporter, report: AccessReport) -> None:
             "dkimctl: WRITE was tried with an update that changes nothing; a policy that drops "
             "others shows only when publishing"
         )
-    for hint, zones in _by_hint(report.zones).items():
+    by_hint: dict[str, list[ZoneAccess]] = {}  # those for which there is something to do
+    for zone in report.zones:
+        if zone.access.hint:
+            by_hint.setdefault(zone.access.hint, []).append(zone)
+    for hint, zones in by_hint.items():
         places = few([printable(zone.zone or zone.target) for zone in zones])
         reporter.warn(f"no access to {places}: {zones[0].access.reason}", hint=hint, code="access")
     if report.uncovered:
@@ -179,39 +185,9 @@ def report_access(reporter: Reporter, report: AccessReport) -> None:
 def access_status(report: AccessReport) -> ExitCode:
     """The exit code: whether all can be read and written, as far as is known."""
     codes = [ExitCode.NO] if report.uncovered else []
-    return worst([*codes, *map(_status, report.zones)])
-
-
-def _by_hint(zones: Sequence[ZoneAccess]) -> dict[str, list[ZoneAccess]]:
-    """The zones for which there is something to do, by what that is."""
-    grouped: dict[str, list[ZoneAccess]] = {}
-    for zone in zones:
-        if zone.access.hint:
-            grouped.setdefault(zone.access.hint, []).append(zone)
-    return grouped
-
-
-def _status(zone: ZoneAccess) -> ExitCode:
-    if zone.error is not None:
-        return zone.error.exit_code
-    return ExitCode.NO if False in (zone.access.readable, zone.access.writable) else ExitCode.OK
-
-
-def _item(zone: ZoneAccess) -> dict[str, object]:
-    access = zone.access
-    return {
-        "target": zone.target,
-        "zone": zone.zone,
-        "names": zone.names,
-        "readable": access.readable,
-        "writable": access.writable,
-        "reason": access.reason,
-        "hint": access.hint,
-    }
-
-
-def _row(zone: ZoneAccess, layout: TableLayout) -> Row:
-    answers = zone.access.readable, zone.access.writable
-    cells = (zone.target, zone.zone, str(zone.names), *(_WORDS[answer] for answer in answers))
-    styles = ("", "", "", *(_STYLES[answer] for answer in answers))
-    return Row(cells, styles, below(zone.access.reason, layout))
+    for zone in report.zones:
+        if zone.error is not None:
+            codes.append(zone.error.exit_code)
+        elif False in (zone.access.readable, zone.access.writable):
+            codes.append(ExitCode.NO)
+    return worst(codes)

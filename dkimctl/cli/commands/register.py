@@ -251,9 +251,8 @@ def _register(
         lock.enter_context(session.lock_account())
         ledger = session.open_ledger(for_writing=True)
         progress = RegistrationProgress(
-            len(specs), reporter, verbose=session.flags["verbose"],
-            may_draw=not output.is_written_to_terminal_meanwhile,
-        )  # fmt: skip
+            len(specs), reporter, may_draw=not output.is_written_to_terminal_meanwhile
+        )
         run = RegistrationEngine(
             ledger, make_planner(ledger), session.connect,
             observer=progress, warn=reporter.warn, limits=session.limits,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -35,7 +35,7 @@ from dkimctl.cli.selection import (
 )
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import UsageError
-from dkimctl.models.registration import Outcome, named
+from dkimctl.models.registration import DomainSpec, Outcome, named
 from dkimctl.render.renderer import Format, render_all
 from dkimctl.text.durations import with_unit, written_duration
 from dkimctl.text.escaping import few, quoted
@@ -196,7 +196,6 @@ def _print_successors(
     session: Session, words: Sequence[str] | None, options: Mapping[str, str], output: Path | None
 ) -> int:
     """Print the specs; say how many domains are due, and warn about others."""
-    from dkimctl.render.spec_yaml import render_spec_yaml
     from dkimctl.rotation.successors import Rotation, RotationPolicy, plan_rotation, start_date
     from dkimctl.specs.names import SelectorTemplate
 
@@ -262,6 +261,21 @@ def _print_successors(
     return warn_unmatched(session, selection)
 
 
+def render_spec_yaml(specs: Iterable[DomainSpec], comment: str) -> Iterator[str]:
+    """A comment line, then a list of entries without unset fields; `[]` for no specs."""
+    from dkimctl.strict_yaml import yaml_scalar
+
+    yield f"# {comment}\n"
+    is_empty = True
+    for spec in specs:
+        fields = spec._asdict().items()
+        lines = (f"{key}: {yaml_scalar(value)}\n" for key, value in fields if value is not None)
+        yield "- " + "  ".join(lines)
+        is_empty = False
+    if is_empty:
+        yield "[]\n"
+
+
 def _list_retired(
     session: Session,
     words: Sequence[str],
@@ -276,8 +290,7 @@ def _list_retired(
     from dkimctl.rotation.retirement import Review, read_known_keys
 
     reporter, fmt = session.reporter, output_options.fmt
-    if output_options.output is not None:
-        require_writable(output_options.output)  # before a long look
+    require_writable(output_options.output)  # before a long look
     selection = read_selection(session, words)
     known = read_known_keys(session.open_ledger(for_writing=False), selection)
     if not known.selected:

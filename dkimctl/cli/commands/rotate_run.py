@@ -96,8 +96,7 @@ def run(
     session = open_session(ctx)
     seconds = read_duration("--wait", wait, may_be_zero=True).total_seconds()
     policy = RunPolicy(session.config.rotation, seconds, dry_run)
-    if output is not None:
-        require_writable(output)  # before anything is done
+    require_writable(output)  # before anything is done
     selected = read_selection(session, selection)
     registered = session.open_ledger(for_writing=False).ours()
     if next(selected.pick(registered), None) is None:
@@ -113,9 +112,7 @@ def run(
         open_source=open_source,
         warn=lambda text: reporter.warn(reporter.complete(text)),
         stopping=stopping,
-        observing=lambda total: RegistrationProgress(
-            total, reporter, verbose=session.flags["verbose"]
-        ),
+        observing=lambda total: RegistrationProgress(total, reporter),
         watching=lambda wanted: CheckProgress(reporter, wanted),
         clock=lambda: datetime.now(UTC),
     )

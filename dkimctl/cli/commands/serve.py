@@ -7,14 +7,15 @@ import ipaddress
 import os
 import socket
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from functools import partial
 from multiprocessing.util import Finalize
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dkimctl.cli.embedded_service import data_option, needs_service_extra, open_served_store
+from dkimctl.cli.embedded_service import data_option, needs_service_extra, open_service_store
 from dkimctl.cli.options import App, DataOption, examples
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.errors import ExitCode, UsageError, naming
@@ -22,6 +23,7 @@ from dkimctl.errors import ExitCode, UsageError, naming
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
 
+    from dkimctl.service.database import Store
     from dkimctl.service.location import Location
 
 _PROXY = "https://PROXY"
@@ -93,15 +95,16 @@ def serve(
     if workers > 1 and sys.platform == "win32":
         raise UsageError("--workers does not work on Windows", hint="leave it out")
     with naming("--trusted-proxy"):
-        proxies = TrustedProxies.parse(trusted_proxy or ())
+        proxies = TrustedProxies(trusted_proxy or ())
     # Problems with the data show before anything listens. Each process opens it for itself.
-    open_served_store(data).close()
+    open_store = partial(open_service_store, data, may_create=True, with_keys=True)
+    open_store().close()
     with closing(listen(host, port)) as listening, ExitStack() as stack:
         if metrics_bind is not None:
-            stack.enter_context(serving_metrics(metrics_bind, partial(open_served_store, data)))
+            stack.enter_context(serving_metrics(metrics_bind, open_store))
         load = partial(
             _load_app,
-            data,
+            open_store,
             max_domains=max_domains,
             threads=threads,
             key_threads=max(1, (os.cpu_count() or 1) // workers),
@@ -144,16 +147,15 @@ def listen(host: str, port: int) -> socket.socket:
         raise UsageError(f"cannot listen on {host} port {port}: {reason}", hint=hint) from error
 
 
-def _load_app(data: Location | None, **settings: object) -> WSGIApplication:
+def _load_app(open_store: Callable[[], Store], **settings: Any) -> WSGIApplication:
     """The application of a process."""
     from dkimctl.service.app import create_app
     from dkimctl.service.health import Metrics
 
-    options: dict[str, object] = {"metrics": Metrics.if_shared(), **settings}
-    store = open_served_store(data)
+    store = open_store()
     # At the end of this process SQLite then writes back its log, even one that was deleted.
     Finalize(None, store.close, exitpriority=1)
-    return create_app(store, **options)  # type: ignore[arg-type]
+    return create_app(store, metrics=Metrics.if_shared(), **settings)
 
 
 def _announce(reporter: Reporter, host: str, name: tuple[str, int], data: Location | None) -> None:
@@ -198,11 +200,7 @@ def _announce(reporter: Reporter, host: str, name: tuple[str, int], data: Locati
             f"dkimctl: {how}: dkimctl login --auth-url {its_url} --base-url {its_url} "
             "--client-id ID"
         )
-    _tell_systemd()
-
-
-def _tell_systemd() -> None:
-    """Say that the service is ready, as `Type=notify` of a unit expects it (sd_notify(3))."""
+    # Say that the service is ready, as `Type=notify` of a unit expects it (sd_notify(3)).
     if path := os.environ.get("NOTIFY_SOCKET"):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notified:
             notified.connect(f"\0{path[1:]}" if path.startswith("@") else path)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,13 +16,12 @@ from dkimctl.cli.output.destination import require_writable, table_layout, write
 from dkimctl.cli.output.results import worst_check
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, LedgerError, UsageError
+from dkimctl.input_files import read_bytes
 from dkimctl.mail.message import KnownKey, MailReport, MailVerdict, read_message
 from dkimctl.models.registration import RegistrationKey, key_of
-from dkimctl.render.checks import open_mails
-from dkimctl.render.renderer import render_all
+from dkimctl.render.checks import render_mails
 
 if TYPE_CHECKING:
-    from dkimctl.cli.session import Session
     from dkimctl.dns.queries import Source
     from dkimctl.ledger.ledger import Ledger
 
@@ -68,11 +66,17 @@ def verify(
 
     session = open_session(ctx)
     require_dkimpy()
-    if output is not None:
-        require_writable(output)
-    check = open_source([*(server or ())], resolver)
+    require_writable(output)
+    check = open_source(server or (), resolver)
     sources = check if check.is_given else open_source(resolver=True), check
-    ledger = _open_ledger(session)
+    ledger = None  # if no account is set up, which verifying needs not
+    _ = session.profile  # raises for an unknown one
+    try:
+        ledger = session.open_ledger(for_writing=False)
+    except LedgerError:
+        raise
+    except UsageError:
+        session.reporter.note("dkimctl: no account is set up, so no key counts as registered")
     reports, codes = [], []
     for file in mails:
         try:
@@ -82,25 +86,18 @@ def verify(
                 raise
             session.reporter.error(error)
             codes.append(error.exit_code)
-    return worst_check([*codes, show_reports(session, reports, fmt, output)])
-
-
-def _open_ledger(session: Session) -> Ledger | None:
-    """The ledger of the profile; None if no account is set up, which verifying needs not."""
-    _ = session.profile  # raises for an unknown one
-    try:
-        return session.open_ledger(for_writing=False)
-    except LedgerError:
-        raise
-    except UsageError:
-        session.reporter.note("dkimctl: no account is set up, so no key counts as registered")
-        return None
+    layout = table_layout(session.reporter, output)
+    chunks = render_mails(reports, layout, is_json=fmt is TableOrJson.JSON)
+    write_chunks(chunks, output, is_paged=fmt is TableOrJson.TABLE)
+    verdicts = Counter(str(one.verdict) for report in reports for one in report.signatures)
+    text = ", ".join(f"{name} {verdicts[name]}" for name in MailVerdict if verdicts[name])
+    session.reporter.summarize(text or "no signature", verdicts)
+    return worst_check([*codes, *(_CODES[report.verdict] for report in reports)])
 
 
 def _verify(
     session: Session, file: str, sources: tuple[Source, Source], ledger: Ledger | None
 ) -> MailReport:
-    from dkimctl.input_files import read_bytes
     from dkimctl.mail.verification import verify_mail
 
     data = read_bytes(file, largest=_MAX_BYTES, hint_if_large="no receiver takes a mail that large")
@@ -119,16 +116,3 @@ def _verify(
         }
 
     return verify_mail(message, name, *sources, read_known, time.time())
-
-
-def show_reports(
-    session: Session, reports: Sequence[MailReport], fmt: TableOrJson, output: Path | None
-) -> ExitCode:
-    """Write the reports to stdout or a file; returns the exit code. Raises OutputError."""
-    layout = table_layout(session.reporter, output)
-    renderer = open_mails(layout, is_json=fmt is TableOrJson.JSON)
-    write_chunks(render_all(renderer, reports), output, is_paged=fmt is TableOrJson.TABLE)
-    verdicts = Counter(str(one.verdict) for report in reports for one in report.signatures)
-    text = ", ".join(f"{name} {verdicts[name]}" for name in MailVerdict if verdicts[name])
-    session.reporter.summarize(text or "no signature", verdicts)
-    return worst_check([_CODES[report.verdict] for report in reports])

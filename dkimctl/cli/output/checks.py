@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from dkimctl.dns.verdicts import Check, Urgency, Verdict, is_good
 from dkimctl.errors import ExitCode, OutputError
 from dkimctl.models.registration import named
 from dkimctl.render.checks import open_checks
-from dkimctl.render.monitoring import Run
+from dkimctl.render.monitoring import NO_RUN, Run
 from dkimctl.render.renderer import CheckFormat, Renderer
 from dkimctl.text.grouping import MAX_ALIKE
 
@@ -29,10 +30,6 @@ _WORDS_OF_ABSENCE = {Verdict.PUBLISHED: "still in DNS", Verdict.MISSING: "gone"}
 class CheckSink:
     """Shows checks, emitted one by one, and counts them.
 
-    `wanted` is the good verdict; `selection` are the words that select what is checked. `writer`
-    takes the text instead of `output`. `has_targets`: `publish` can publish what is missing;
-    `is_written`: it has. `run` is for the formats of monitoring.
-
     A table is written by `close`, the other formats meanwhile. Without a format it is a table that
     leaves rows out where there are many, unless --verbose is given. Leaving the block with an
     error keeps a file as it was.
@@ -44,12 +41,12 @@ class CheckSink:
         output: Path | None,
         reporter: Reporter,
         *,
-        wanted: Verdict,
-        selection: Sequence[str] = (),
-        writer: TextWriter | None = None,
-        has_targets: bool = False,
-        is_written: bool = False,
-        run: Run | None = None,
+        wanted: Verdict,  # the good verdict
+        selection: Sequence[str] = (),  # the words that select what is checked
+        is_shown: bool = True,  # on stdout or in a file
+        has_targets: bool = False,  # `publish` can publish what is missing
+        is_written: bool = False,  # it has
+        run: Run = NO_RUN,  # for the formats of monitoring
     ) -> None:
         self._fmt = fmt or CheckFormat.TABLE
         self._shows_all = fmt is not None or reporter.verbose
@@ -60,8 +57,8 @@ class CheckSink:
         self._counts: Counter[Verdict] = Counter()
         self._urgent: dict[Urgency, list[str]] = {}
         self._rows: list[Check] = []  # of a table; their number decides which are shown
-        self._run = run or Run("", 0.0)
-        self._writer = writer or open_writer(output, mode=_MODES.get(self._fmt))
+        self._run = run
+        self._writer = open_writer(output, mode=_MODES.get(self._fmt)) if is_shown else None
         self._has_targets = has_targets
         self._is_written = is_written
         self._renderer: Renderer[Check] | None = None
@@ -70,7 +67,7 @@ class CheckSink:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None:
+        if kind is not None and self._writer is not None:
             self._writer.abort()
 
     def emit(self, check: Check) -> None:
@@ -79,22 +76,31 @@ class CheckSink:
             self._urgent.setdefault(check.urgency, []).append(named(check))
         if self._fmt is CheckFormat.TABLE:
             self._rows.append(check)
-        else:
-            renderer = self._renderer or self._open_renderer()
-            self._writer.write(renderer.add(check))
+        elif self._writer is not None:
+            self._writer.write(self._opened(self._writer).add(check))
 
     def close(self) -> ExitCode:
         """Write the rest and the summary."""
+        codes = [
+            ExitCode.OK if is_good(verdict, self._wanted)
+            else ExitCode.SERVICE if verdict is Verdict.NO_ANSWER
+            else ExitCode.NO
+            for verdict in self._counts
+        ]  # fmt: skip
         failure = None
-        try:
-            self._write_rest()
-        except OutputError as error:
-            failure = error
+        if self._writer is not None:
+            try:
+                renderer = self._opened(self._writer)
+                for text in itertools.chain(map(renderer.add, self._rows), renderer.end()):
+                    self._writer.write(text)
+                self._writer.close()
+            except OutputError as error:
+                failure = error
+                codes.append(error.exit_code)
         self._report()
         if failure is not None:
             self._reporter.error(failure)
-        codes = [_exit_code(verdict, self._wanted) for verdict in self._counts]
-        return worst_check([*codes, *([failure.exit_code] if failure else [])])
+        return worst_check(codes)
 
     def exit_status(self, status: ExitCode) -> int:
         """The exit status of a command whose exit code is `status`; plugins have their own."""
@@ -104,30 +110,21 @@ class CheckSink:
             return status
         return self._renderer.state or (State.UNKNOWN if status else State.OK)
 
-    def _open_renderer(self) -> Renderer[Check]:
-        is_on_terminal = self._output is None and sys.stdout.isatty()
-        is_cut = is_on_terminal and not self._shows_all and len(self._rows) > LONG_TABLE
-        renderer = open_checks(
-            self._fmt,
-            wanted=self._wanted,
-            layout=table_layout(self._reporter, self._output)._replace(
-                only_attention=is_cut or self._reporter.quiet,
+    def _opened(self, writer: TextWriter) -> Renderer[Check]:
+        """The renderer, opened no sooner than the number of rows is known."""
+        if self._renderer is None:
+            quiet = self._reporter.quiet
+            is_on_terminal = self._output is None and sys.stdout.isatty()
+            is_cut = is_on_terminal and not self._shows_all and len(self._rows) > LONG_TABLE
+            layout = table_layout(self._reporter, self._output)._replace(
+                only_attention=is_cut or quiet,
                 most_alike=None if self._shows_all or self._output is not None else MAX_ALIKE,
-            ),
-            quiet=self._reporter.quiet,
-            run=self._run,
-        )
-        self._writer.write(renderer.begin())
-        self._renderer = renderer
-        return renderer
-
-    def _write_rest(self) -> None:
-        renderer = self._renderer or self._open_renderer()
-        for check in self._rows:
-            self._writer.write(renderer.add(check))
-        for text in renderer.end():
-            self._writer.write(text)
-        self._writer.close()
+            )
+            self._renderer = open_checks(
+                self._fmt, wanted=self._wanted, layout=layout, quiet=quiet, run=self._run
+            )
+            writer.write(self._renderer.begin())
+        return self._renderer
 
     def _report(self) -> None:
         counts = self._counts
@@ -143,19 +140,12 @@ class CheckSink:
             by_target=self._has_targets, is_written=self._is_written,
         )  # fmt: skip
         if counts[Verdict.MISSING] and not words and not self._urgent:
-            self._reporter.note(f"dkimctl: {self._about_missing()}")
+            publish = next_steps.publish(self._selection, by_target=self._has_targets)
+            wait = next_steps.wait_for(self._selection)
+            step = f"to publish what is missing: {publish}, then {wait}"
+            if self._is_written:
+                step = next_steps.wait_for_transfers(self._selection)
+            self._reporter.note(f"dkimctl: {step}")
         if counts and counts[Verdict.PUBLISHED] == counts.total():
             rotate = next_steps.rotate(self._selection, by_target=self._has_targets)
             self._reporter.note(f"dkimctl: to replace the keys, every six months or so: {rotate}")
-
-    def _about_missing(self) -> str:
-        if self._is_written:
-            return next_steps.wait_for_transfers(self._selection)
-        publish = next_steps.publish(self._selection, by_target=self._has_targets)
-        return f"to publish what is missing: {publish}, then {next_steps.wait_for(self._selection)}"
-
-
-def _exit_code(verdict: Verdict, wanted: Verdict) -> ExitCode:
-    if is_good(verdict, wanted):
-        return ExitCode.OK
-    return ExitCode.SERVICE if verdict is Verdict.NO_ANSWER else ExitCode.NO

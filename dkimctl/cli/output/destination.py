@@ -7,10 +7,10 @@ import re
 import shutil
 import signal
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Protocol, TextIO
+from typing import TextIO, TypeAlias
 
 from dkimctl.cli.output.streams import KEPT, PLAIN_TERMINALS, Reporter, StdoutWriter
 from dkimctl.errors import OutputError
@@ -23,26 +23,6 @@ _STYLE = r"\x1b\[[0-9;]*m"
 _LESS = "FRX"
 
 
-class TextWriter(Protocol):
-    """Takes the text of a result piece by piece.
-
-    `write` raises nothing; `close` raises OutputError where any of it could not be written.
-    `abort` leaves a file as it was.
-    """
-
-    def write(self, text: str) -> None: ...
-    def close(self) -> None: ...
-    def abort(self) -> None: ...
-
-
-class NullWriter:
-    """A TextWriter that drops the text."""
-
-    def write(self, text: str) -> None: ...
-    def close(self) -> None: ...
-    def abort(self) -> None: ...
-
-
 def open_writer(
     output: Path | None,
     *,
@@ -53,22 +33,20 @@ def open_writer(
 ) -> TextWriter:
     """A writer to the file `output`, or to stdout (see StdoutWriter for its options).
 
-    `mode` has the permissions of the file; None: see `atomic_writer`.
-    What `is_paged` goes through the user's pager if stdout is a terminal.
+    Its `write` takes the text piece by piece, and raises nothing; `close` raises OutputError where
+    any of it could not be written; `abort` leaves a file as it was. `mode` has the permissions of
+    the file; None: see `atomic_writer`. What `is_paged` goes through the user's pager if stdout is
+    a terminal.
     """
     if output is None:
-        if is_paged and (pager := find_pager(os.environ)):
+        if is_paged and (pager := _find_pager()):
             return PagedWriter(pager)
         return StdoutWriter(must_arrive=must_arrive, in_background=in_background)
     return _FileWriter(output, mode)
 
 
 def write_chunks(
-    chunks: Iterable[str],
-    output: Path | None,
-    *,
-    must_arrive: bool = False,
-    is_paged: bool = False,
+    chunks: Iterable[str], output: Path | None, *, must_arrive: bool = False, is_paged: bool = False
 ) -> None:
     """Write a result to a file, or to stdout: see `open_writer`. Raises OutputError."""
     writer = open_writer(output, must_arrive=must_arrive, is_paged=is_paged)
@@ -81,9 +59,10 @@ def write_chunks(
     writer.close()
 
 
-def require_writable(output: Path) -> None:
-    """Raise OutputError unless a file could be written at `output`."""
-    if output.exists() and not output.is_file():  # such as /dev/stdout, written as it is
+def require_writable(output: Path | None) -> None:
+    """Raise OutputError unless a file could be written at `output`; None: stdout."""
+    # What is there and no file, such as /dev/stdout, is written as it is.
+    if output is None or (output.exists() and not output.is_file()):
         return
     if not (output.parent.is_dir() and os.access(output.parent, os.W_OK)):
         raise OutputError(
@@ -143,17 +122,6 @@ def table_layout(reporter: Reporter, output: Path | None) -> TableLayout:
     )
 
 
-def make_directory(path: Path) -> None:
-    """Create a missing directory for results. Raises OutputError."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(
-            f"cannot create the directory {path}: {error.strerror or error}",
-            hint=f"name another with --output-dir; {KEPT}",
-        ) from None
-
-
 class PagedWriter:
     """Keeps a result, and shows it when it is complete: through `pager` if it is long."""
 
@@ -166,7 +134,10 @@ class PagedWriter:
 
     def close(self) -> None:
         text = "".join(self._chunks)
-        if self._is_long(text):
+        columns, lines = shutil.get_terminal_size()
+        rows = [columns_of(line) for line in re.sub(_STYLE, "", text).splitlines()]
+        # One line of the terminal is for the prompt.
+        if sum(max(-(-row // columns), 1) for row in rows) >= lines:
             from rich.pager import SystemPager
 
             # pydoc, which rich calls, takes MANPAGER first. Options of the user for less come last.
@@ -187,20 +158,17 @@ class PagedWriter:
     def abort(self) -> None:
         self._chunks.clear()
 
-    def _is_long(self, text: str) -> bool:
-        """Whether it takes more lines than the terminal has, one of which is for the prompt."""
-        columns, lines = shutil.get_terminal_size()
-        rows = [columns_of(line) for line in re.sub(_STYLE, "", text).splitlines()]
-        return sum(max(-(-row // columns), 1) for row in rows) >= lines
+
+TextWriter: TypeAlias = StdoutWriter | PagedWriter | _FileWriter
 
 
-def find_pager(environ: Mapping[str, str]) -> str | None:
+def _find_pager() -> str | None:
     """The command of the user's pager; None: there is none, or no terminal to show it."""
-    terminal = environ.get("TERM") or "dumb"
+    terminal = os.environ.get("TERM") or "dumb"
     is_plain = terminal in PLAIN_TERMINALS and os.name != "nt"
     if is_plain or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return None
-    pager = environ.get("PAGER")
+    pager = os.environ.get("PAGER")
     if pager is None:
         return None if os.name == "nt" else next(filter(shutil.which, ("less", "more")), None)
     program = (pager.split() or ["cat"])[0]

@@ -148,24 +148,20 @@ def complete_commands(text: str, options: CommandOptions) -> str:
     """`text` with the options in each command in backticks that uses a profile."""
     if not any(options) or "`" not in text:
         return text
-    return re.sub(_QUOTED, lambda quoted: _complete(quoted[0], options), text)
 
+    def with_options(command: re.Match[str]) -> str:
+        name, rest = command[1], command[2]
+        first_word = name.split(" ", 1)[0]
+        if first_word in _WITHOUT_OPTIONS or "--help" in rest:
+            return command[0]
+        added = ""
+        if options.profile and first_word != "profile" and not re.search(_OWN_PROFILE, rest):
+            added = f" {options.profile}"
+        if options.config and not re.search(_OWN_CONFIG, rest):
+            added += f" {options.config}"
+        return f"dkimctl {name}{added}{rest}"
 
-def _complete(quoted: str, options: CommandOptions) -> str:
-    return re.sub(_COMMAND, lambda command: _with_options(command, options), quoted)
-
-
-def _with_options(command: re.Match[str], options: CommandOptions) -> str:
-    name, rest = command[1], command[2]
-    first_word = name.split(" ", 1)[0]
-    if first_word in _WITHOUT_OPTIONS or "--help" in rest:
-        return command[0]
-    added = ""
-    if options.profile and first_word != "profile" and not re.search(_OWN_PROFILE, rest):
-        added = f" {options.profile}"
-    if options.config and not re.search(_OWN_CONFIG, rest):
-        added += f" {options.config}"
-    return f"dkimctl {name}{added}{rest}"
+    return re.sub(_QUOTED, lambda quoted: re.sub(_COMMAND, with_options, quoted[0]), text)
 
 
 def _profile_option(name: str) -> str:
@@ -200,16 +196,12 @@ WARNINGS = {
 def warn_of_urgent(
     reporter: Reporter,
     names_of: Mapping[Urgency, Sequence[str]],
-    selection: Sequence[str],
+    selection: Sequence[str],  # the words that select them
     *,
-    by_target: bool,
-    is_written: bool = False,
+    by_target: bool,  # `publish` can publish what is missing
+    is_written: bool = False,  # it has
 ) -> None:
-    """Warn about the keys of each urgency, whose names are given, and name the next command.
-
-    `selection` are the words that select them; `by_target`: `publish` can publish what is missing;
-    `is_written`: it has.
-    """
+    """Warn about the keys of each urgency, whose names are given, and name the next command."""
     wait = wait_for(selection)
     for urgency, text in WARNINGS.items():
         if names := names_of.get(urgency):
@@ -218,9 +210,8 @@ def warn_of_urgent(
             elif is_written:
                 hint = wait_for_transfers(selection)
             else:
-                hint = (
-                    f"publish the records: {publish(selection, by_target=by_target)}, then {wait}"
-                )
+                command = publish(selection, by_target=by_target)
+                hint = f"publish the records: {command}, then {wait}"
             reporter.warn(f"{text}: {len(names)} ({few(names)})", hint=hint, code=urgency)
 
 
@@ -231,10 +222,7 @@ def warn_of_urgent_keys(
     by_target: bool,
 ) -> None:
     """Do the same for keys, each with its urgency, in commands that select their domains."""
-    names_of: dict[Urgency, list[str]] = {}
-    domains = []
-    for urgency, key in urgencies:
-        if urgency:
-            names_of.setdefault(urgency, []).append(named(key))
-            domains.append(key.sign_domain)
-    warn_of_urgent(reporter, names_of, select_domains(domains), by_target=by_target)
+    urgent = [(urgency, key) for urgency, key in urgencies if urgency]
+    names = {one: [named(key) for urgency, key in urgent if urgency is one] for one in Urgency}
+    domains = select_domains(key.sign_domain for _, key in urgent)
+    warn_of_urgent(reporter, names, domains, by_target=by_target)

@@ -30,17 +30,13 @@ _EXCLUSIVE = (
 
 
 class OutputOptions(NamedTuple):
-    """The output options of `register` and `show-dns`.
-
-    `is_default`: no format was named. `wide` adds columns to a table. `ttl` is in seconds. Zones
-    are A-labels in lower case, without trailing dot.
-    """
+    """The output options of `register` and `show-dns`."""
 
     fmt: Format
-    is_default: bool = False
-    ttl: int = 3600
+    is_default: bool = False  # no format was named
+    ttl: int = 3600  # seconds
     origin: str | None = None
-    zones: Sequence[str] = ()
+    zones: Sequence[str] = ()  # A-labels in lower case, without trailing dot
     finds_zones: bool = False
     provider: Provider = Provider.ROUTE53
     output: Path | None = None
@@ -79,22 +75,6 @@ class OutputOptions(NamedTuple):
             case _:
                 return self.fmt in PER_ZONE
 
-    def require_zones_for(self, names: Sequence[str]) -> None:
-        """Raise UsageError for names outside the zones, or several zones without `--output-dir`."""
-        zones = self.zones if self.origin is None else [self.origin]
-        find_zone = zone_finder(zones)
-        zone_of = {name: find_zone(name) for name in names}
-        if outside := [name for name, zone in zone_of.items() if zone is None]:
-            raise outside_zones(outside, zones)
-        different = sorted({zone for zone in zone_of.values() if zone is not None})
-        if self.is_per_zone and len(different) > 1 and self.output_dir is None:
-            absolute = "; without zones, names are absolute, in one file"
-            raise UsageError(
-                f"the result is a file for each of {len(different)} zones: {listed(different)}",
-                hint="name a directory with --output-dir, or select the domains of one zone"
-                + (absolute if self.fmt is Format.ZONE else ""),
-            )
-
 
 def read_output_options(
     *,
@@ -122,14 +102,9 @@ def read_output_options(
         wide=wide,
     )
     given = {
-        "--origin": origin,
-        "--zone": zone,
-        "--find-zones": find_zones,
-        "--provider": provider,
-        "--wide": wide,
-        "--output": output,
-        "--output-dir": output_dir,
-    }
+        "--origin": origin, "--zone": zone, "--find-zones": find_zones, "--provider": provider,
+        "--wide": wide, "--output": output, "--output-dir": output_dir,
+    }  # fmt: skip
     for option, fitting in _FITTING.items():
         _require_fit(option, given[option], output_options.fmt, fitting)
     for one, other in _EXCLUSIVE:
@@ -164,28 +139,40 @@ def read_zone(option: str, text: str) -> str:
 
 
 def resolve_zones(
-    output_options: OutputOptions,
+    options: OutputOptions,
     fqdns: Iterable[str],
-    note: Callable[[str], None],
+    note: Callable[[str], None],  # is told of lookups that may take a while
     *,
     for_plan: bool = False,
 ) -> OutputOptions:
     """The options for records of these names; with `--find-zones`, DNS is asked for the zones.
 
-    `note` is told of lookups that may take a while. Raises UsageError for names outside the zones,
-    or several zones without `--output-dir`; ServiceError where DNS gives no answer.
+    Raises UsageError for names outside the zones, or several zones without `--output-dir`;
+    ServiceError where DNS gives no answer.
     """
-    if not output_options.has_zones:
-        return output_options
-    output_options.require_zones_fit(for_plan=for_plan)
+    if not options.has_zones:
+        return options
+    options.require_zones_fit(for_plan=for_plan)
     names = list(fqdns)
-    if output_options.finds_zones:
+    if options.finds_zones:
         from dkimctl.dns.nameserver import system_nameservers
         from dkimctl.dns.zones import find_zones
 
         if len(names) >= _MANY:
             note(f"dkimctl: looking up the zones of {len(names)} names in DNS")
-        zones = find_zones(names, system_nameservers())
-        output_options = output_options._replace(zones=sorted(set(zones.values())))
-    output_options.require_zones_for(names)
-    return output_options
+        found = find_zones(names, system_nameservers())
+        options = options._replace(zones=sorted(set(found.values())))
+    zones = options.zones if options.origin is None else [options.origin]
+    find_zone = zone_finder(zones)
+    zone_of = {name: find_zone(name) for name in names}
+    if outside := [name for name, zone in zone_of.items() if zone is None]:
+        raise outside_zones(outside, zones)
+    different = sorted({zone for zone in zone_of.values() if zone is not None})
+    if options.is_per_zone and len(different) > 1 and options.output_dir is None:
+        absolute = "; without zones, names are absolute, in one file"
+        raise UsageError(
+            f"the result is a file for each of {len(different)} zones: {listed(different)}",
+            hint="name a directory with --output-dir, or select the domains of one zone"
+            + (absolute if options.fmt is Format.ZONE else ""),
+        )
+    return options

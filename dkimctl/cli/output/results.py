@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 from collections import Counter
@@ -11,49 +10,34 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from dkimctl.cli.output.destination import (
-    TextWriter,
-    make_directory,
-    open_writer,
-    table_layout,
-    write_chunks,
-)
+from dkimctl.cli.output.destination import TextWriter, open_writer, table_layout, write_chunks
 from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.streams import KEPT, Reporter
 from dkimctl.errors import ExitCode, OutputError
 from dkimctl.models.registration import USABLE, Outcome, Result, named
-from dkimctl.render.renderer import DEFAULT_LAYOUT, Format, PerZoneRenderer, TableLayout, ZoneFile
+from dkimctl.render.renderer import (
+    DEFAULT_LAYOUT,
+    Format,
+    PerZoneRenderer,
+    Renderer,
+    TableLayout,
+    ZoneFile,
+    render_all,
+)
 from dkimctl.render.results import open_results
 from dkimctl.text.escaping import few
 from dkimctl.text.grouping import MAX_ALIKE, counted, listed, without_names
 
 LONG_TABLE = 200  # rows; a longer table on a terminal shows only those that need attention
 
-_EXIT_CODES = {
-    Outcome.CREATED: ExitCode.OK,
-    Outcome.EXISTS: ExitCode.OK,
-    Outcome.PENDING: ExitCode.OK,
-    Outcome.RETIRED: ExitCode.OK,
-    Outcome.DIFFERS: ExitCode.NO,
-    Outcome.TAKEN: ExitCode.NO,
-    Outcome.INVALID: ExitCode.NO,
-    Outcome.UNUSABLE: ExitCode.NO,
-    Outcome.FAILED: ExitCode.SERVICE,
-    Outcome.UNKNOWN: ExitCode.SERVICE,
-}
-# In the order of the summary. What is pending depends on what the command does.
-_WORDS = {
-    Outcome.CREATED: "created",
-    Outcome.EXISTS: "already there",
-    Outcome.PENDING: "",
-    Outcome.RETIRED: "retired",
-    Outcome.DIFFERS: "differs",
-    Outcome.TAKEN: "taken",
-    Outcome.INVALID: "invalid",
-    Outcome.UNUSABLE: "unusable",
-    Outcome.FAILED: "failed",
-    Outcome.UNKNOWN: "unknown",
-}
+# Of each outcome, its exit code; in the order of the summary.
+_EXIT_CODES = dict.fromkeys(
+    (Outcome.CREATED, Outcome.EXISTS, Outcome.PENDING, Outcome.RETIRED), ExitCode.OK
+)
+_EXIT_CODES |= dict.fromkeys(
+    (Outcome.DIFFERS, Outcome.TAKEN, Outcome.INVALID, Outcome.UNUSABLE), ExitCode.NO
+)
+_EXIT_CODES |= dict.fromkeys((Outcome.FAILED, Outcome.UNKNOWN), ExitCode.SERVICE)
 _HINTS = {
     Outcome.DIFFERS: "change the entry, or register another selector; it is not sent again",
     Outcome.TAKEN: "choose another selector, or ask the service's operator who owns it",
@@ -76,73 +60,36 @@ class Doing(Enum):
     SHOWING = ""
 
 
-class ResultWriter:
-    """Writes results, emitted one by one, as `options` say; the rest is as for `open_writer`.
+def _open_renderer(
+    options: OutputOptions, reporter: Reporter, layout: TableLayout = DEFAULT_LAYOUT
+) -> Renderer[Result] | PerZoneRenderer:
+    look = table_layout(reporter, options.output)
+    return open_results(
+        options.fmt, ttl=options.ttl, origin=options.origin, zones=options.zones,
+        per_zone=options.is_per_zone, provider=options.provider,
+        layout=layout._replace(width=look.width, colour=look.colour, wide=options.wide),
+    )  # fmt: skip
 
-    Width and colour of the `layout` are those of stdout. `close` raises OutputError; leaving the
-    block with an error keeps a file as it was.
-    """
 
-    def __init__(
-        self,
-        options: OutputOptions,
-        reporter: Reporter,
-        *,
-        layout: TableLayout = DEFAULT_LAYOUT,
-        is_paged: bool = False,
-        must_arrive: bool = False,
-        in_background: bool = False,
-    ) -> None:
-        look = table_layout(reporter, options.output)
-        self._options = options
-        self._reporter = reporter
-        self._renderer = open_results(
-            options.fmt,
-            ttl=options.ttl,
-            origin=options.origin,
-            zones=options.zones,
-            per_zone=options.is_per_zone,
-            provider=options.provider,
-            layout=layout._replace(width=look.width, colour=look.colour, wide=options.wide),
-        )
-        self._open = functools.partial(
-            open_writer,
-            options.output,
-            must_arrive=must_arrive,
-            in_background=in_background,
-            is_paged=is_paged and options.fmt is Format.TABLE,
-        )
-        self._writer: TextWriter | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None and self._writer is not None:
-            self._writer.abort()
-
-    def emit(self, result: Result) -> None:
-        text = self._renderer.add(result)
-        if text:
-            self._opened().write(text)
-
-    def finish(self) -> None:
-        """Write the rest. Raises OutputError."""
-        if isinstance(self._renderer, PerZoneRenderer):
-            _write_zone_files(self._renderer, self._options, self._reporter)
-            return
-        writer = self._opened()
-        for text in self._renderer.end():
-            writer.write(text)
-        writer.close()
-
-    def _opened(self) -> TextWriter:
-        """The destination, opened no sooner than there is something to write."""
-        if self._writer is None:
-            self._writer = self._open()
-            if not isinstance(self._renderer, PerZoneRenderer):
-                self._writer.write(self._renderer.begin())
-        return self._writer
+def write_results(
+    results: Iterable[Result],
+    options: OutputOptions,
+    reporter: Reporter,
+    *,
+    is_paged: bool = False,
+    must_arrive: bool = False,
+) -> None:
+    """Write results and nothing else; for the options see `open_writer`. Raises OutputError."""
+    renderer = _open_renderer(options, reporter)
+    if isinstance(renderer, PerZoneRenderer):
+        for result in results:
+            renderer.add(result)
+        _write_zone_files(renderer, options, reporter)
+    else:
+        write_chunks(
+            render_all(renderer, results), options.output,
+            must_arrive=must_arrive, is_paged=is_paged and options.fmt is Format.TABLE,
+        )  # fmt: skip
 
 
 class Shown(NamedTuple):
@@ -158,13 +105,11 @@ class Shown(NamedTuple):
         return worst([*codes, *([self.failure.exit_code] if self.failure else [])])
 
 
-class ResultSink(ResultWriter):
+class ResultSink:
     """Shows results, emitted one by one, and reports what needs attention.
 
-    `doing` is what the command does. `expected` is how many results there will be: of more than
-    200 on a terminal only those that need attention are shown, unless the format was named.
-    `shown_by` says what shows all. With `in_background`, `emit` never waits for the reader of
-    stdout.
+    Of more than 200 `expected` results on a terminal only those that need attention are shown,
+    unless the format was named. Leaving the block with an error keeps a file as it was.
     """
 
     def __init__(
@@ -174,8 +119,8 @@ class ResultSink(ResultWriter):
         doing: Doing,
         *,
         expected: int = 0,
-        shown_by: str = "--format table",
-        in_background: bool = False,
+        shown_by: str = "--format table",  # what shows all
+        in_background: bool = False,  # `emit` never waits for the reader of stdout
     ) -> None:
         is_cut = options.is_default and not reporter.verbose
         layout = TableLayout(
@@ -184,9 +129,11 @@ class ResultSink(ResultWriter):
             most_alike=MAX_ALIKE if is_cut else None,
             is_plan=doing is Doing.PLANNING,
         )
-        super().__init__(
-            options, reporter, layout=layout, is_paged=True, in_background=in_background
-        )
+        self._options = options
+        self._reporter = reporter
+        self._renderer = _open_renderer(options, reporter, layout)
+        self._in_background = in_background
+        self._writer: TextWriter | None = None
         self._doing = doing
         self._counts: Counter[Outcome] = Counter()
         # A table shows the reasons itself.
@@ -196,13 +143,39 @@ class ResultSink(ResultWriter):
         if self._warnings is not None:
             self._warnings.add(result)
         self._counts[result.outcome] += 1
-        super().emit(result)
+        if text := self._renderer.add(result):
+            self._opened().write(text)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and self._writer is not None:
+            self._writer.abort()
+
+    def _opened(self) -> TextWriter:
+        """The destination, opened no sooner than there is something to write."""
+        if self._writer is None:
+            self._writer = open_writer(
+                self._options.output,
+                in_background=self._in_background,
+                is_paged=self._options.fmt is Format.TABLE,
+            )
+            if not isinstance(self._renderer, PerZoneRenderer):
+                self._writer.write(self._renderer.begin())
+        return self._writer
 
     def close(self) -> Shown:
         """Write the rest, the warnings and the summary."""
         failure = None
         try:
-            self.finish()
+            if isinstance(self._renderer, PerZoneRenderer):
+                _write_zone_files(self._renderer, self._options, self._reporter)
+            else:
+                writer = self._opened()
+                for text in self._renderer.end():
+                    writer.write(text)
+                writer.close()
         except OutputError as error:
             failure = error
         if self._warnings is not None:
@@ -228,21 +201,6 @@ def show(
         return sink.close()
 
 
-def write_results(
-    results: Iterable[Result],
-    options: OutputOptions,
-    reporter: Reporter,
-    *,
-    is_paged: bool = False,
-    must_arrive: bool = False,
-) -> None:
-    """Write results and nothing else. Raises OutputError."""
-    with ResultWriter(options, reporter, is_paged=is_paged, must_arrive=must_arrive) as writer:
-        for result in results:
-            writer.emit(result)
-        writer.finish()
-
-
 def worst(codes: Iterable[ExitCode]) -> ExitCode:
     """The one that stands for all: 130, then 3, 4, 2, 1, 0."""
     return _first(codes, ExitCode.SERVICE, ExitCode.USAGE, ExitCode.NO)
@@ -264,7 +222,8 @@ def _first(codes: Iterable[ExitCode], *order: ExitCode) -> ExitCode:
 
 def summary(counts: Mapping[Outcome, int], doing: Doing = Doing.REGISTERING) -> str:
     """How many domains came to what, such as "created 3, already there 2" or "3 records"."""
-    words = _WORDS | {Outcome.PENDING: doing.value}
+    words = {outcome: str(outcome) for outcome in _EXIT_CODES}
+    words |= {Outcome.EXISTS: "already there", Outcome.PENDING: doing.value}
     parts = []
     if doing is Doing.SHOWING:
         words = {outcome: word for outcome, word in words.items() if outcome not in USABLE}
@@ -353,7 +312,13 @@ def _write_zone_files(
 
 
 def _write_into(directory: Path, files: Sequence[ZoneFile], reporter: Reporter) -> None:
-    make_directory(directory)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(
+            f"cannot create the directory {directory}: {error.strerror or error}",
+            hint=f"name another with --output-dir; {KEPT}",
+        ) from None
     written: list[str] = []
     try:
         for file in files:

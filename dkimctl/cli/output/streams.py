@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import os
+import queue
 import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, TextIO
+from typing import Any, TextIO
 
 from dkimctl.cli.output.next_steps import CommandOptions, complete_commands
 from dkimctl.errors import DkimctlError, InputError, OutputError, Problem
-from dkimctl.models.registration import Outcome
+from dkimctl.system.threads import start_daemon
 from dkimctl.text.escaping import printable
 from dkimctl.text.grouping import MAX_ALIKE, Grouping, and_more, without_values
-
-if TYPE_CHECKING:
-    from dkimctl.cli.output.background_writer import BackgroundWriter
-    from dkimctl.dns.verdicts import Verdict
-
-    Counts = Mapping[Outcome, int] | Mapping[Verdict, int] | Mapping[str, int]
 
 # Of TERM, where escape sequences would be shown.
 PLAIN_TERMINALS = ("dumb", "unknown")
@@ -37,31 +33,15 @@ class Color(StrEnum):
     NEVER = "never"
 
 
-def shows_colour(choice: Color, stream: TextIO, environ: Mapping[str, str]) -> bool:
-    """Whether to colour what is written to `stream`: on a terminal, if nothing says otherwise."""
-    if choice is not Color.AUTO:
-        return choice is Color.ALWAYS
-    if environ.get("NO_COLOR"):  # no-color.org
-        return False
-    if any(environ.get(name, "0") not in ("", "0") for name in _FORCING):
-        return True
-    return stream.isatty() and environ.get("TERM") not in PLAIN_TERMINALS
-
-
 class Reporter:
-    """Reports notes, warnings and errors on stderr.
-
-    With `as_json`, `close` writes warnings, errors and summary as one JSON object instead. `quiet`
-    drops notes and the summary; `verbose` cuts no list. Notes, hints and `complete` add
-    `command_options` to the commands that they name.
-    """
+    """Reports notes, warnings and errors on stderr."""
 
     def __init__(
         self,
         *,
-        as_json: bool = False,
-        quiet: bool = False,
-        verbose: bool = False,
+        as_json: bool = False,  # `close` writes all but notes as one JSON object instead
+        quiet: bool = False,  # drops notes and the summary
+        verbose: bool = False,  # cuts no list
         color: Color = Color.AUTO,
     ) -> None:
         self.quiet = quiet
@@ -78,10 +58,7 @@ class Reporter:
         return self.verbose or self._as_json
 
     def complete(self, text: str) -> str:
-        """`text` with the options of the profile in use in each command in backticks.
-
-        For our own texts only: those of others are shown as they are.
-        """
+        """`text`, which is ours, with the options of the profile in each command in backticks."""
         return complete_commands(text, self.command_options)
 
     def note(self, text: str) -> None:
@@ -89,8 +66,8 @@ class Reporter:
         if not self.quiet and not self._as_json:
             _write_line(printable(self.complete(text)))
 
-    def summarize(self, text: str, counts: Counts) -> None:
-        """Report the result of a run, in words and as numbers; those of its parts are joined."""
+    def summarize(self, text: str, counts: Mapping[Any, int]) -> None:
+        """Report the result of a run, in words and as numbers, by words, which are added."""
         self.note(f"dkimctl: {text}")
         if not self.quiet:
             self._summary = {**(self._summary or {}), **dict(counts.items())}
@@ -108,8 +85,14 @@ class Reporter:
             self._report("error", error.message, error.hint, error.code)
 
     def shows_colour(self, stream: TextIO) -> bool:
-        """Whether to colour what is written to `stream`."""
-        return shows_colour(self._color, stream, os.environ)
+        """Whether to colour what is written to `stream`: a terminal, if nothing says otherwise."""
+        if self._color is not Color.AUTO:
+            return self._color is Color.ALWAYS
+        if os.environ.get("NO_COLOR"):  # no-color.org
+            return False
+        if any(os.environ.get(name, "0") not in ("", "0") for name in _FORCING):
+            return True
+        return stream.isatty() and os.environ.get("TERM") not in PLAIN_TERMINALS
 
     def close(self) -> None:
         """Write the JSON object."""
@@ -189,9 +172,18 @@ def warn_unreadable(reporter: Reporter, path: str, faults: Iterable[object]) -> 
     warnings.close()
 
 
-def log(text: str) -> None:
-    """Write a line for --verbose; safe in any thread."""
-    _write_line(f"dkimctl: {printable(text)}")
+def log_requests() -> None:
+    """Write a line for each request to the service, and DNS query, from now on; for --verbose."""
+    import logging
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            _write_line(f"dkimctl: {printable(record.getMessage())}")
+
+    for name in ("dkimctl.http", "dkimctl.dns"):
+        logger = logging.getLogger(name)
+        logger.addHandler(Handler())
+        logger.setLevel(logging.INFO)
 
 
 def show_lines(text: str) -> None:
@@ -222,21 +214,18 @@ class StdoutWriter:
     """
 
     def __init__(
-        self, *, must_arrive: bool = False, in_background: bool = False, hint: str = ""
+        self, *, must_arrive: bool = False, in_background: bool = False, hint: str = KEPT
     ) -> None:
         if must_arrive and sys.stdout.name == os.devnull:
-            raise OutputError(
-                "stdout is closed, and the result would be lost", hint=hint or "use --output"
-            )
+            hint = "use --output" if hint is KEPT else hint
+            raise OutputError("stdout is closed, and the result would be lost", hint=hint)
         self._must_arrive = must_arrive
-        self._hint = hint or KEPT
+        self._hint = hint
         self._gathered: list[str] = []
         self._most_gathered = 1 if sys.stdout.isatty() else _PIECE
         self._failure: OSError | None = None
         self._background: BackgroundWriter | None = None
         if in_background:
-            from dkimctl.cli.output.background_writer import BackgroundWriter
-
             self._background = BackgroundWriter()
 
     def write(self, text: str) -> None:
@@ -266,6 +255,49 @@ class StdoutWriter:
                 sys.stdout.flush()
             except OSError as error:
                 self._failure = error
+
+
+class BackgroundWriter:
+    """Writes text to stdout in order, in a thread, so that a slow reader holds up nothing else.
+
+    What the reader has not taken yet waits in memory; all of it, and until `finish`, where the
+    system allows no thread.
+    """
+
+    def __init__(self) -> None:
+        self._failure: OSError | None = None
+        self._pieces: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        # The program may end while the reader stands still. So the thread writes below Python's
+        # buffers, whose locks it would not give back.
+        sys.stdout.flush()
+        self._descriptor = sys.stdout.fileno()
+        self._thread = start_daemon(self._run, "dkimctl-output")
+
+    def write(self, text: str) -> None:
+        """Take it without waiting, encoded as stdout would: the thread could report no error."""
+        if os.linesep != "\n":
+            text = text.replace("\n", os.linesep)
+        self._pieces.put(text.encode(sys.stdout.encoding, sys.stdout.errors or "strict"))
+
+    def finish(self) -> OSError | None:
+        """Wait until all is written; returns the first error, if any."""
+        self._pieces.put(None)
+        if self._thread is None:
+            self._run()
+        while self._thread is not None and self._thread.is_alive():
+            self._thread.join(0.5)  # a wait without a timeout would not hear Ctrl-C on Windows
+        return self._failure
+
+    def _run(self) -> None:
+        while (data := self._pieces.get()) is not None:
+            left = memoryview(data)
+            while left and self._failure is None:
+                try:
+                    left = left[os.write(self._descriptor, left) :]
+                except BlockingIOError:  # another program has set the pipe to non-blocking
+                    time.sleep(0.05)
+                except OSError as error:
+                    self._failure = error
 
 
 def write_bytes(data: bytes) -> None:
@@ -302,10 +334,7 @@ def _require_written(
         return
     _discard(sys.stdout)
     if must_arrive or not isinstance(failure, BrokenPipeError):
-        raise OutputError(
-            f"the result could not be written: {failure.strerror}",
-            hint=hint,
-        )
+        raise OutputError(f"the result could not be written: {failure.strerror}", hint=hint)
 
 
 def _write_line(line: str) -> None:

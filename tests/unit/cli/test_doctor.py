@@ -105,9 +105,10 @@ def test_a_check_that_hangs_is_left(session):
     ]  # fmt: skip
 
 
-def test_no_thread_for_a_check_is_unknown(session):
+def test_no_thread_for_a_check_is_unknown(session, monkeypatch):
+    monkeypatch.setattr("dkimctl.cli.commands.doctor.start_daemon", lambda work, name: None)
     checks = [named("x", Finding("x", State.OK, ""))]
-    [found] = examine(session, offline=False, checks=checks, start_thread=lambda work, name: None)
+    [found] = examine(session, offline=False, checks=checks)
     assert found.state is State.UNKNOWN
 
 

@@ -56,11 +56,9 @@ def watch(clock):
         color=Color.AUTO,
     ):
         stream = io.StringIO() if stream is None else stream
-        reporter = Reporter(quiet=quiet, color=color)
+        reporter = Reporter(quiet=quiet, verbose=verbose, color=color)
         with redirect_stderr(stream):
-            with RegistrationProgress(
-                total, reporter, verbose=verbose, may_draw=may_draw
-            ) as progress:
+            with RegistrationProgress(total, reporter, may_draw=may_draw) as progress:
                 work(progress, reporter)
             assert sys.stderr is stream
         return stream.getvalue()
@@ -158,9 +156,7 @@ from dkimctl.models.registration import Outcome, Registration, Result
 
 now, reporter, done = 0.0, Reporter(), Result(Registration("example.com"), Outcome.CREATED)
 time.monotonic = lambda: now
-with RegistrationProgress(
-    100_000, reporter, verbose=False
-) as progress:
+with RegistrationProgress(100_000, reporter) as progress:
     for second in range(20):
         now += 1
         progress.settled([done] * 4567)

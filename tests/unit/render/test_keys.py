@@ -16,9 +16,9 @@ from rich.cells import cell_len
 from dkimctl.dns.verdicts import Verdict
 from dkimctl.models.keys import NOT_CHECKED, KeyDates, KeyStage, KeyStatus, NextAction
 from dkimctl.render.html.overview_page import overview_page
-from dkimctl.render.keys import KEY_COLUMNS, open_keys, short_time
+from dkimctl.render.keys import KEY_COLUMNS, render_keys, short_time
 from dkimctl.render.overview import make_overview, overview_lines, overview_text, timeline
-from dkimctl.render.renderer import KeyFormat, TableLayout, render_all
+from dkimctl.render.renderer import KeyFormat, TableLayout
 from rendering import HOSTILE
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -55,7 +55,7 @@ ODD = ODD._replace(age=None)
 
 
 def render(fmt, items, **layout) -> str:
-    return "".join(render_all(open_keys(fmt, TableLayout(**layout), NOW), items))
+    return "".join(render_keys(items, fmt, TableLayout(**layout), NOW, notes=True))
 
 
 def screen(items, width=100, height=50, **options) -> str:
@@ -89,9 +89,7 @@ def test_the_wide_table_has_the_fqdn_with_a_labels_below_each_row():
     assert lines[0].split()[2:6] == ["BITS", "AGE", "START", "ON"]
     assert lines[1].endswith("signing  publish  2026-11-21")
     assert lines[2] == "  s20270701._domainkey.xn--r8jz45g.jp"
-    piped = "".join(
-        render_all(open_keys(KeyFormat.TABLE, TableLayout(width=10_000), NOW, notes=False), KEYS)
-    )
+    piped = "".join(render_keys(KEYS, KeyFormat.TABLE, TableLayout(width=10_000), NOW, notes=False))
     assert len(piped.splitlines()) == 1 + len(KEYS)
 
 

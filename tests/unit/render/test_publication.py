@@ -14,8 +14,8 @@ from dkimctl.errors import ServiceError
 from dkimctl.models.registration import DnsRecord, Registration
 from dkimctl.publishing.changes import Action, Change, NameState
 from dkimctl.publishing.plan import PlanItem
-from dkimctl.render.changes import open_changes
-from dkimctl.render.renderer import PublicationFormat, TableLayout, render_all
+from dkimctl.render.changes import render_changes
+from dkimctl.render.renderer import PublicationFormat, TableLayout
 
 VALUE = "v=DKIM1; k=rsa; p=NEW"
 OLD = "v=DKIM1; k=rsa; p=OLD"
@@ -33,8 +33,7 @@ def _item(step, domain="example.com", *, before=NameState(), zone="example.com",
 
 
 def _render(fmt, *items, shows_kept=False, **layout):
-    renderer = open_changes(fmt, TableLayout(**layout), shows_kept=shows_kept)
-    return "".join(render_all(renderer, items))
+    return "".join(render_changes(items, fmt, TableLayout(**layout), shows_kept=shows_kept))
 
 
 def _table(*items, **options):

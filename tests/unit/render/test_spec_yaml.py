@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dkimctl.cli.commands.rotate import render_spec_yaml
 from dkimctl.errors import InputError
 from dkimctl.models.registration import DomainSpec
-from dkimctl.render.spec_yaml import render_spec_yaml
 from dkimctl.specs.entries import parse_start_date
 from spec_files import load_specs
 

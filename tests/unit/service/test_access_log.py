@@ -24,7 +24,7 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 @pytest.fixture
 def client(store, clock, make_key, lines):
-    proxies = TrustedProxies.parse(["127.0.0.1"])
+    proxies = TrustedProxies(["127.0.0.1"])
     app = create_app(store, clock=clock, make_key=make_key, proxies=proxies)
     return TestClient(app, headers={"X-Forwarded-For": "192.0.2.7"})
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dkimctl.errors import UsageError
 from dkimctl.service.access_log import UNIX, TrustedProxies
 
-PROXIES = TrustedProxies.parse(["10.0.0.0/8", "2001:db8::1"])
+PROXIES = TrustedProxies(["10.0.0.0/8", "2001:db8::1"])
 
 
 def address(peer, header=None, proxies=PROXIES):
@@ -43,7 +43,7 @@ def test_the_last_address_that_no_trusted_proxy_has(peer, header, expected):
 
 
 def test_who_can_open_a_unix_socket_is_trusted_only_if_told():
-    assert address("", "198.51.100.9", TrustedProxies.parse(["unix"])) == "198.51.100.9"
+    assert address("", "198.51.100.9", TrustedProxies(["unix"])) == "198.51.100.9"
 
 
 @pytest.mark.parametrize(
@@ -70,5 +70,5 @@ def test_whatever_arrives_the_result_is_an_address(peer, header):
 @pytest.mark.parametrize("text", ["", "x", "10.0.0.0/33", "10.0.0.1/8", "proxy.example", "\x1b"])
 def test_an_invalid_network_is_named(text):
     with pytest.raises(UsageError, match="invalid address or network") as caught:
-        TrustedProxies.parse([text])
+        TrustedProxies([text])
     assert "\x1b" not in caught.value.message

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.cli.output.results import AttentionWarnings, Doing, summary
-from dkimctl.cli.output.streams import AlikeWarnings, Color, Reporter, problem_lines, shows_colour
+from dkimctl.cli.output.streams import AlikeWarnings, Color, Reporter, problem_lines
 from dkimctl.errors import Problem
 from dkimctl.models.registration import Outcome, Registration, Result
 from fakes import Terminal
@@ -35,12 +35,16 @@ PIPE = io.StringIO()
      ({"FORCE_COLOR": "1", "TERM": "dumb"}, True, True),
      ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False, False)],
 )  # fmt: skip
-def test_the_environment_decides_unless_an_option_does(environ, on_terminal, in_pipe):
-    assert shows_colour(Color.AUTO, Terminal(), environ) is on_terminal
-    assert shows_colour(Color.AUTO, PIPE, environ) is in_pipe
+def test_the_environment_decides_unless_an_option_does(monkeypatch, environ, on_terminal, in_pipe):
+    for name in ("TERM", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    assert Reporter().shows_colour(Terminal()) is on_terminal
+    assert Reporter().shows_colour(PIPE) is in_pipe
     for stream in (Terminal(), PIPE):
-        assert shows_colour(Color.ALWAYS, stream, environ)
-        assert not shows_colour(Color.NEVER, stream, environ)
+        assert Reporter(color=Color.ALWAYS).shows_colour(stream)
+        assert not Reporter(color=Color.NEVER).shows_colour(stream)
 
 
 def _warn_of(count, reporter):
