@@ -149,8 +149,8 @@ def check_dns(
     checkable = _select(session, selected, saved, recorded=not source.is_given)
     run = Run(session.profile.name, began, lambda: bool(checkable.status or selected.unmatched()))
     # A table is written at the end; other formats are written to a terminal meanwhile.
-    is_at_end = fmt in (None, CheckFormat.TABLE) or output is not None or not sys.stdout.isatty()
-    progress = CheckProgress(session.reporter, policy.wanted, may_draw=is_at_end)
+    may_draw = fmt in (None, CheckFormat.TABLE) or output is not None or not sys.stdout.isatty()
+    progress = CheckProgress(session.reporter, policy.wanted, may_draw=may_draw)
     looks = Looks(())
     try:
         with ending_like_ctrl_c(), recorded_looks(session, checkable.counted) as looks:
