@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import NamedTuple, Protocol, Self, TypeAlias
@@ -123,19 +124,15 @@ def repeat_checks(
 _QueryPlan: TypeAlias = tuple[Question, Zone | NoAnswer]
 
 
+@dataclass(eq=False)
 class Checker:
     """Asks the servers that `source` finds; `finish` makes of each check the one to emit."""
 
-    def __init__(
-        self,
-        source: Source,
-        *,
-        expect_absent: bool = False,
-        finish: Callable[[Check], Check] = lambda check: check,
-    ) -> None:
-        self._source = source
-        self._expect_absent = expect_absent
-        self._finish = finish
+    source: Source
+    expect_absent: bool = False
+    finish: Callable[[Check], Check] = lambda check: check
+
+    def __post_init__(self) -> None:
         self._runner = asyncio.Runner()
 
     def __enter__(self) -> Self:
@@ -152,7 +149,7 @@ class Checker:
 
     def check_again(self, registrations: Iterable[Registration]) -> Iterator[Check]:
         """The same, with empty caches."""
-        self._source.forget()
+        self.source.forget()
         return self.check(registrations)
 
     async def _check_all(self, registrations: Sequence[Registration]) -> list[Check]:
@@ -164,7 +161,7 @@ class Checker:
         async def work() -> None:
             for number, (registration, plan) in remaining:
                 check, is_secure = await self._check(registration, plan)
-                checks[number] = check if is_secure else self._finish(check)
+                checks[number] = check if is_secure else self.finish(check)
                 if is_secure:
                     secure.append(number)
 
@@ -173,19 +170,19 @@ class Checker:
         # The resolver is asked for no record before its servers have it, since it would remember
         # the absence.
         questions = [make_txt_question(checks[number].fqdn) for number in secure]
-        reasons = await self._source.why_bogus(questions)
+        reasons = await self.source.why_bogus(questions)
         for number, reason in zip(secure, reasons, strict=True):
             check = checks[number]
             if reason:
                 check = check._replace(finding=Finding(Verdict.BOGUS, reason))
-            checks[number] = self._finish(check)
+            checks[number] = self.finish(check)
         return [checks[number] for number in range(len(registrations))]
 
     async def _plan_all(self, registrations: Sequence[Registration]) -> list[_QueryPlan]:
         """What to ask for each; sends each server its questions in one burst beforehand."""
         coroutines = [self._plan(registration) for registration in registrations]
         # Given servers need no lookups, so tasks would only cost time.
-        given = self._source.is_given
+        given = self.source.is_given
         plans = [await one for one in coroutines] if given else await queries.gather(coroutines)
         questions: dict[Server | RecursiveResolver, list[Question]] = {}
         for question, zone in plans:
@@ -204,7 +201,7 @@ class Checker:
     async def _plan(self, registration: Registration) -> _QueryPlan:
         question = make_txt_question(_record(registration).fqdn)
         try:
-            return question, await self._source.zone_with(registration.sign_domain)
+            return question, await self.source.zone_with(registration.sign_domain)
         except NoAnswer as error:
             return question, error
 
@@ -220,19 +217,19 @@ class Checker:
         try:
             if isinstance(planned, NoAnswer):
                 raise planned
-            zone, responses = await queries.ask_zone(self._source, planned, question)
+            zone, responses = await queries.ask_zone(self.source, planned, question)
         except NoAnswer as error:
             return check._replace(finding=Finding(Verdict.NO_ANSWER, str(error))), False
         targets: dict[NameServer, AliasTarget] = {}
-        if not self._expect_absent:
-            targets = await queries.follow_aliases(self._source, responses, record)
+        if not self.expect_absent:
+            targets = await queries.follow_aliases(self.source, responses, record)
         findings = await queries.gather(
             self._finding(response, record, zone.name, targets.get(response.server))
             for response in responses
         )
         finding = queries.no_zone(registration.sign_domain)
         if findings:
-            wanted = Verdict.MISSING if self._expect_absent else Verdict.PUBLISHED
+            wanted = Verdict.MISSING if self.expect_absent else Verdict.PUBLISHED
             finding = queries.located(verdicts.combine_findings(findings, wanted), zone, question)
         aliases = (one.answer.alias for one in responses if one.answer is not None)
         check = check._replace(
@@ -251,7 +248,7 @@ class Checker:
             check = check._replace(
                 finding=check.finding._replace(reason=reason), is_delegation_known=False
             )
-        if verdict not in verdicts.ACCEPTED or self._expect_absent:
+        if verdict not in verdicts.ACCEPTED or self.expect_absent:
             return check, False
         if bogus := next(filter(None, (zone.bogus for zone in zones)), ""):
             return check._replace(finding=Finding(Verdict.BOGUS, bogus)), False
@@ -266,20 +263,20 @@ class Checker:
             return ServerFinding(server.label, finding)
         if target is not None:
             finding = target.finding
-        elif queries.is_followed(self._source, answer):
+        elif queries.is_followed(self.source, answer):
             finding = Finding(Verdict.MISMATCH, "the name is an alias (CNAME)")
         if finding.verdict not in _NO_WILDCARD:
-            if await queries.is_from_wildcard(self._source, server, record, answer):
+            if await queries.is_from_wildcard(self.source, server, record, answer):
                 finding = Finding(Verdict.MISSING, "a wildcard answers there")
                 # But an alias, which was not yet followed, may lead to the record.
-                followed = [response] if self._expect_absent else []
-                targets = await queries.follow_aliases(self._source, followed, record)
+                followed = [response] if self.expect_absent else []
+                targets = await queries.follow_aliases(self.source, followed, record)
                 for found in targets.values():
                     if found.finding.verdict in (*verdicts.ACCEPTED, Verdict.NO_ANSWER):
                         finding = found.finding
-        elif finding.verdict is Verdict.MISSING and not (answer.alias or self._expect_absent):
+        elif finding.verdict is Verdict.MISSING and not (answer.alias or self.expect_absent):
             finding = await queries.find_at_doubled_name(
-                self._source, server, record, answer.zone or zone
+                self.source, server, record, answer.zone or zone
             )
         elif finding.verdict in verdicts.ACCEPTED and answer.bogus:
             finding = Finding(Verdict.BOGUS, answer.bogus)
