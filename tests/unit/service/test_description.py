@@ -5,6 +5,7 @@ Beside these tests, DescribedClient holds all answers of the service's tests aga
 
 from __future__ import annotations
 
+import inspect
 import re
 from typing import Any
 
@@ -31,6 +32,7 @@ from dkimctl.service.resources import read_description
 from dkimctl.service.server import MAX_HEAD
 
 OPERATIONAL = {"/openapi.yaml", "/healthz", "/readyz"}  # not of the interface
+MAX_DOMAINS = inspect.signature(app_module.create_app).parameters["max_domains"].default
 SCHEMAS = description()["components"]["schemas"]
 FIELDS = SCHEMAS["RegistrationEntry"]["properties"]
 RESPONSES = description()["components"]["responses"]
@@ -115,7 +117,7 @@ def test_it_has_the_limits_of_the_service():
     limit = validation._INTEGER_LIMIT
     assert (FIELDS["default"]["minimum"], FIELDS["default"]["maximum"]) == (1 - limit, limit - 1)
     domains = SCHEMAS["RegistrationRequest"]["properties"]["domains"]
-    assert (domains["minItems"], domains["maxItems"]) == (1, app_module._MAX_DOMAINS)
+    assert (domains["minItems"], domains["maxItems"]) == (1, MAX_DOMAINS)
     assert SCHEMAS["Token"]["properties"]["expires_in"]["const"] == TOKEN_LIFETIME
     (parameter,) = operations()["DELETE", "/send/{delivery_id}"]["parameters"]
     assert parameter["schema"]["pattern"] == f"^{clients._DELIVERY_ID.pattern}$"
@@ -127,7 +129,7 @@ def test_it_has_the_limits_of_the_service():
         (SCHEMAS["RegistrationEntry"]["description"], validation._FQDN_OCTETS),
         (SCHEMAS["RegistrationEntry"]["description"], validation._GENERATED_SELECTOR_OCTETS),
         (SCHEMAS["RegistrationRequest"]["properties"]["domains"]["description"],
-         app_module._MAX_DOMAINS),
+         MAX_DOMAINS),
         (RESPONSES["TooLarge"]["description"], app_module._MAX_BODY),
         (RESPONSES["HeadTooLarge"]["description"], MAX_HEAD),
     ],
