@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import sys
@@ -140,9 +141,11 @@ class PagedWriter:
         if sum(max(-(-row // columns), 1) for row in rows) >= lines:
             from rich.pager import SystemPager
 
-            # pydoc, which rich calls, takes MANPAGER first. Options of the user for less come last.
+            # Options of the user for less come last.
             less = f"-R {os.environ['LESS']}" if "LESS" in os.environ else _LESS
-            os.environ.update(MANPAGER=self._pager, LESS=less)
+            # pydoc, which rich calls, takes MANPAGER first, and sets LESS itself from 3.13 on.
+            by_shell = "" if os.name == "nt" else f"LESS={shlex.quote(less)}; export LESS; "
+            os.environ.update(MANPAGER=by_shell + self._pager, LESS=less)
             # Ctrl-C is for the pager alone: less stops searching, more ends. A handler, since the
             # pager would inherit that a signal is ignored.
             previous = signal.signal(signal.SIGINT, lambda *_: None)
