@@ -17,6 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+sys.path.append(str(Path(__file__).parents[1] / "support"))  # also without pytest
+
 import faulty_service
 from audit import Audit, Item, LedgerState, Record, audit, read_ledger, read_store
 
