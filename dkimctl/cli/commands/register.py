@@ -227,7 +227,7 @@ def _register(
     doing: Doing,
     to_publish: list[Registration] | None,
 ) -> int:
-    """Send what is to be sent, and show the results; returns the exit code.
+    """Send what is not registered yet, and show the results; returns the exit code.
 
     `selection` has the words that select the entries in later commands. `to_publish` gets the
     registrations that have a record to publish; without it, says how to publish them.
