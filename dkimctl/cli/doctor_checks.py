@@ -196,7 +196,7 @@ def check_profile(session: Session) -> Iterator[Finding]:
 
 
 def check_notices(session: Session) -> Iterator[Finding]:
-    """Whether those who are to be told can be; nothing is sent."""
+    """Whether notices can be delivered; nothing is sent."""
     check, notify = "notices", session.config.notify
     if not notify.command and not notify.webhook:
         text = "nobody is told of problems"

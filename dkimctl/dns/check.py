@@ -42,7 +42,7 @@ class CheckPolicy(NamedTuple):
 
 
 class Progress(Protocol):
-    """Is told how far the checks are, in the caller's thread."""
+    """Gets how far the checks are, in the caller's thread."""
 
     def checked(self, check: Check) -> None:
         """A check is done, in any order."""

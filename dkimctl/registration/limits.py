@@ -30,7 +30,7 @@ class Limits(NamedTuple):
 
 
 class RunObserver(Protocol):
-    """Is told how a run goes on, in the thread that runs it."""
+    """Gets the progress of a run, in the thread that runs it."""
 
     def settled(self, results: Sequence[Result]) -> None:
         """These entries have results; a whole batch at once, in no order."""
