@@ -5,8 +5,8 @@ import contextlib
 import re
 from typing import NamedTuple
 
-from dkimctl.models.registration import Registration
-from dkimctl.models.secret import REDACTED
+from dkimctl.models import REDACTED, Registration
+from dkimctl.names import is_name
 
 # These patterns are text, which `re` compiles only if a record needs it.
 _PRINTABLE = r"[ -~]+"
@@ -14,9 +14,6 @@ _TAG_NAME = r"[A-Za-z][A-Za-z0-9_]*"
 _TOLERATED_NAME = r"[A-Za-z][!-:<>-~]*"  # that verifiers accept
 _TAGS = frozenset(("v", "g", "h", "k", "n", "p", "s", "t"))  # of RFC 6376 and 4871
 # A selector that the service chose may contain an underscore, which DNS allows.
-_LABEL = r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)"
-_NAME = rf"{_LABEL}(?:\.{_LABEL})*"
-MAX_NAME = 253  # RFC 1035 2.3.4 allows 255 octets on the wire, which are 253 characters of text
 _MAX_VALUE = 4096  # characters; a key of 16,384 bits has 2,766
 _MIN_BITS = 1024  # RFC 8301 section 3.2: verifiers reject shorter keys
 
@@ -65,11 +62,6 @@ class PublicKey(NamedTuple):
 def record_name(selector: str, sign_domain: str) -> str:
     """The FQDN of a key record, without trailing dot (RFC 6376 section 3.6.2.1)."""
     return f"{selector}._domainkey.{sign_domain}"
-
-
-def is_name(text: str) -> bool:
-    """Whether `text` is a DNS name of letters, digits, hyphens and underscores; no final dot."""
-    return len(text) <= MAX_NAME and re.fullmatch(_NAME, text) is not None
 
 
 def is_tag_name(name: str) -> bool:

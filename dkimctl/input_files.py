@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from dkimctl.errors import InputError, Problem, UsageError
-from dkimctl.text.escaping import printable
+from dkimctl.text import printable
 
 MAX_BYTES = 64 << 20
 MAX_CONFIG_BYTES = 1 << 20  # of a file that people write by hand

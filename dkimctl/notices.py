@@ -14,11 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from dkimctl.dns.verdicts import Check, Urgency, Verdict
 from dkimctl.errors import ServiceError
-from dkimctl.models.keys import Alarm
-from dkimctl.models.registration import RegistrationKey
-from dkimctl.text.durations import format_duration
-from dkimctl.text.escaping import few, printable
-from dkimctl.text.grouping import counted, listed, without_names
+from dkimctl.models import Alarm, RegistrationKey
+from dkimctl.text import counted, few, format_duration, listed, printable, without_names
 
 if TYPE_CHECKING:
     from dkimctl.client.http import HttpClient

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol, Self, TypeGuard, TypeVar
 
 from dkimctl.errors import InputError, Problem, UsageError
 from dkimctl.input_files import Text
-from dkimctl.text.escaping import printable, quoted
+from dkimctl.text import printable, quoted
 
 T = TypeVar("T")
 # Gives the value of a scalar from its text, and whether it is plain: neither quoted nor a block.

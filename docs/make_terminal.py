@@ -18,10 +18,10 @@ from rich.text import Text
 
 from dkimctl.dkim import record_name
 from dkimctl.dns.verdicts import Check, Finding, Urgency, Verdict
-from dkimctl.models.registration import DnsRecord, DomainSpec, Outcome, Registration, Result
-from dkimctl.render.checks import CheckTable
-from dkimctl.render.renderer import TableLayout, render_all
-from dkimctl.render.results import ResultTable
+from dkimctl.formats.checks import CheckTable
+from dkimctl.formats.renderer import TableLayout, render_all
+from dkimctl.formats.results import ResultTable
+from dkimctl.models import DnsRecord, DomainSpec, Outcome, Registration, Result
 from dkimctl.specs.spec_file import read_specs
 
 PICTURE = Path(__file__).parent / "images" / "terminal.svg"

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from hypothesis import HealthCheck, settings
 
-from dkimctl.models.registration import DnsRecord, Registration
+from dkimctl.models import DnsRecord, Registration
 from dkimctl.service.location import DatabaseUrl
 from needs import extend_path, program
 from postgresql import PostgresServer, emptied, serving_postgresql

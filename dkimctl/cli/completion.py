@@ -28,7 +28,7 @@ def answer() -> int:
         from typer.completion import shell_complete
 
         from dkimctl.cli.main import root_command
-        from dkimctl.cli.output.streams import Reporter
+        from dkimctl.cli.report import Reporter
 
         _completion_classes.completion_init()
         # Help has no markup. rich would take longer than all the rest, and break long lines.

@@ -17,20 +17,18 @@ from typing import Any, NamedTuple
 
 from dkimctl import __version__
 from dkimctl.cli.commands.login import TEST_PATH, strange_answer
-from dkimctl.cli.embedded_service import INSTALL, is_installed
-from dkimctl.cli.output.streams import problem_lines
+from dkimctl.cli.report import problem_lines
+from dkimctl.cli.sandbox import INSTALL, is_installed
 from dkimctl.cli.session import Session
 from dkimctl.credentials.sources import IN_ENVIRONMENT
 from dkimctl.errors import DkimctlError, InputError, LedgerError, TokenRejected
+from dkimctl.files import path_fault
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.registration import named
+from dkimctl.models import named
 from dkimctl.settings.config import webhook_url
 from dkimctl.settings.profile import require_account, require_ledger_account
 from dkimctl.settings.values import parse_reference
-from dkimctl.system.ownership import path_fault
-from dkimctl.text.durations import format_duration
-from dkimctl.text.escaping import few
-from dkimctl.text.grouping import counted
+from dkimctl.text import counted, few, format_duration
 
 _OLDEST_PYTHON = (3, 11)
 _REQUIREMENT = r"([A-Za-z0-9._-]+)(?:\[[^\]]*\])?\s*([^;]*)(?:;\s*(.*))?"
@@ -341,7 +339,7 @@ def check_ledger(session: Session) -> Iterator[Finding]:
 
 def check_keys(session: Session) -> Iterator[Finding]:
     """Whether a key signs, or soon will, without DNS; and whether `rotate run` is overdue."""
-    from dkimctl.cli.selection import read_selection
+    from dkimctl.cli.selected import read_selection
     from dkimctl.rotation.life import read_keys
 
     rotation, now = session.config.rotation, datetime.now(UTC)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from dkimctl.addresses import Address
 from dkimctl.cli.doctor_checks import Finding, State, open_ledger
 from dkimctl.cli.session import Session
 from dkimctl.dns.messages import SOA, USEFUL, Answer, make_question, rcode_text
@@ -22,9 +23,8 @@ from dkimctl.dns.nameserver import (
 )
 from dkimctl.dns.zones import find_zone
 from dkimctl.errors import UsageError
-from dkimctl.models.registration import Outcome, Registration
-from dkimctl.text.addresses import Address
-from dkimctl.text.escaping import few, printable
+from dkimctl.models import Outcome, Registration
+from dkimctl.text import few, printable
 
 if TYPE_CHECKING:
     from dkimctl.publishing.targets import ZoneAccess
@@ -139,8 +139,8 @@ def _of_zone(zone: ZoneAccess) -> Finding:
 
 def _registered(session: Session, most: int) -> list[Registration]:
     """Some registrations whose records may be published."""
+    from dkimctl.formats.renderer import publishable
     from dkimctl.registration.outcomes import verified
-    from dkimctl.render.renderer import publishable
 
     with open_ledger(session) as ledger:
         signing = (one for one in ledger.ours() if one.signs)

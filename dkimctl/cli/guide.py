@@ -9,21 +9,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from dkimctl.cli.embedded_service import INSTALL, is_installed
-from dkimctl.cli.output import next_steps
-from dkimctl.cli.output.destination import table_layout
-from dkimctl.cli.output.next_steps import SPEC_FILE, WARNINGS
-from dkimctl.cli.output.streams import write
+from dkimctl.cli import next_steps
+from dkimctl.cli.next_steps import SPEC_FILE, WARNINGS
+from dkimctl.cli.output import table_layout
+from dkimctl.cli.report import write
+from dkimctl.cli.sandbox import INSTALL, is_installed
 from dkimctl.cli.session import Session
 from dkimctl.dns.verdicts import Urgency
 from dkimctl.errors import CredentialsError, ExitCode
-from dkimctl.models.keys import NOT_IN_USE, KeyStage, KeyStatus, NextAction
-from dkimctl.models.registration import named
-from dkimctl.render.table import INDENT, Style, lines_of, styled, wrapped
-from dkimctl.settings.logins import login_of, settings_of
-from dkimctl.settings.profile import require_ledger_account
-from dkimctl.text.escaping import few, printable
-from dkimctl.text.grouping import counted
+from dkimctl.formats.table import INDENT, Style, lines_of, styled, wrapped
+from dkimctl.models import NOT_IN_USE, KeyStage, KeyStatus, NextAction, named
+from dkimctl.settings.profile import login_of, require_ledger_account, settings_of
+from dkimctl.text import counted, few, printable
 
 
 class Step(NamedTuple):
@@ -140,7 +137,7 @@ def _is_logged_in(session: Session) -> bool:
 
 def guide_to_keys(session: Session) -> Guide | None:
     """What the profile's keys need, by the ledger; None if it has none."""
-    from dkimctl.cli.selection import read_selection
+    from dkimctl.cli.selected import read_selection
     from dkimctl.rotation.life import read_keys
 
     ledger = session.open_ledger(for_writing=False)

@@ -9,14 +9,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from dkimctl.cli.output import next_steps
+from dkimctl.cli import next_steps
 from dkimctl.cli.progress import CheckProgress
 from dkimctl.cli.session import Session
 from dkimctl.dns.verdicts import Check, Looks, Verdict, is_good
 from dkimctl.errors import DkimctlError, ExitCode, UsageError, naming
-from dkimctl.ledger.selection import Selection
-from dkimctl.models.keys import Alarm
-from dkimctl.models.registration import Registration, RegistrationKey
+from dkimctl.models import Alarm, Registration, RegistrationKey
+from dkimctl.names import Selection
 from dkimctl.notices import (
     OUR_SECRETS,
     Look,
@@ -35,8 +34,7 @@ from dkimctl.notices import (
 from dkimctl.rotation.due import Report, State, Step
 from dkimctl.settings.config import webhook_url
 from dkimctl.settings.values import parse_reference
-from dkimctl.text.durations import format_duration
-from dkimctl.text.grouping import counted
+from dkimctl.text import counted, format_duration
 
 if TYPE_CHECKING:
     from dkimctl.dns.check import CheckPolicy

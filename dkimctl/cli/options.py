@@ -24,10 +24,10 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from dkimctl.cli.completion import complete_profiles
-from dkimctl.cli.output.streams import Color, Reporter, write
+from dkimctl.cli.report import Color, Reporter, write
 from dkimctl.errors import UsageError, naming
-from dkimctl.render.renderer import Format, KeyFormat, Provider
-from dkimctl.text.durations import parse_duration
+from dkimctl.formats.renderer import Format, KeyFormat, Provider
+from dkimctl.text import parse_duration
 
 if TYPE_CHECKING:
     from dkimctl.service.location import Location

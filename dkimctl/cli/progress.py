@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from contextlib import ExitStack, redirect_stderr, suppress
 from typing import TYPE_CHECKING, Any, Self, TextIO, cast
 
-from dkimctl.cli.output.streams import PLAIN_TERMINALS, Reporter
+from dkimctl.cli.report import PLAIN_TERMINALS, Reporter
 from dkimctl.dns.verdicts import Check, Verdict, is_good
-from dkimctl.models.registration import GOOD, Outcome, Result
-from dkimctl.text.durations import format_duration
-from dkimctl.text.grouping import counted
+from dkimctl.models import GOOD, Outcome, Result
+from dkimctl.text import counted, format_duration
 
 if TYPE_CHECKING:
     from rich.console import Console

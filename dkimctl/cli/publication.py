@@ -9,15 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from dkimctl.cli import terminal
+from dkimctl.cli import next_steps, terminal
 from dkimctl.cli.checking import check_records
 from dkimctl.cli.options import read_duration
-from dkimctl.cli.output import next_steps
-from dkimctl.cli.output.destination import table_layout, write_chunks
-from dkimctl.cli.output.results import LONG_TABLE, worst
-from dkimctl.cli.output.streams import AlikeWarnings, Reporter
+from dkimctl.cli.output import table_layout, write_chunks
 from dkimctl.cli.progress import PublicationProgress
-from dkimctl.cli.selection import (
+from dkimctl.cli.report import AlikeWarnings, Reporter
+from dkimctl.cli.results import LONG_TABLE, worst
+from dkimctl.cli.selected import (
     Checkable,
     read_selection,
     registered_results,
@@ -27,17 +26,14 @@ from dkimctl.cli.selection import (
 from dkimctl.cli.session import Session
 from dkimctl.cli.terminal import interrupting, stopping
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, OutputError, UsageError
-from dkimctl.models.registration import Registration, RegistrationKey, named
-from dkimctl.publishing.changes import Action, Applied
-from dkimctl.publishing.plan import CHANGING, PlanItem, items_of, with_outcome
-from dkimctl.render.changes import render_changes
-from dkimctl.render.renderer import PublicationFormat
-from dkimctl.text.escaping import few, printable
-from dkimctl.text.grouping import MAX_ALIKE, counted, without_names
+from dkimctl.formats.changes import render_changes
+from dkimctl.formats.renderer import PublicationFormat
+from dkimctl.models import Registration, RegistrationKey, named
+from dkimctl.publishing.plan import CHANGING, Action, Applied, PlanItem, items_of, with_outcome
+from dkimctl.text import MAX_ALIKE, counted, few, printable, without_names
 
 if TYPE_CHECKING:
-    from dkimctl.publishing.changes import ConfiguredTarget
-    from dkimctl.publishing.plan import PublicationPlan
+    from dkimctl.publishing.plan import ConfiguredTarget, PublicationPlan
 
 _ORDER = {step: number for number, step in enumerate(Action)}
 # What the summary calls a change that is planned, and one that was made; "created" alone is a word

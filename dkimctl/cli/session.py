@@ -13,23 +13,25 @@ from typing import TYPE_CHECKING, Any, Self
 import typer
 
 from dkimctl.cli import terminal
+from dkimctl.cli.next_steps import given_options, options_of
 from dkimctl.cli.options import SHARED
-from dkimctl.cli.output.next_steps import given_options, options_of
-from dkimctl.cli.output.streams import Reporter, log_requests
+from dkimctl.cli.report import Reporter, log_requests
 from dkimctl.errors import ClientRefused, CredentialsError, UsageError
+from dkimctl.files import config_path, state_dir
 from dkimctl.settings.config import Config, load_config
-from dkimctl.settings.logins import read_logins, read_used_profile, stored_login
 from dkimctl.settings.profile import (
     Profile,
     Settings,
+    read_logins,
+    read_used_profile,
     require_account,
     require_ledger_account,
     resolve_settings,
+    stored_login,
 )
-from dkimctl.system.directories import config_path, state_dir
 
 if TYPE_CHECKING:
-    from dkimctl.cli.embedded_service import Sandbox
+    from dkimctl.cli.sandbox import Sandbox
     from dkimctl.client.client import Client
     from dkimctl.client.http import HttpClient
     from dkimctl.client.tokens import TokenProvider
@@ -37,8 +39,7 @@ if TYPE_CHECKING:
     from dkimctl.credentials.store import Account, CredentialStore
     from dkimctl.ledger.account_lock import Holder
     from dkimctl.ledger.ledger import Ledger
-    from dkimctl.models.registration import DomainSpec
-    from dkimctl.models.secret import Token
+    from dkimctl.models import DomainSpec, Token
     from dkimctl.registration.limits import Limits
     from dkimctl.registration.retrying import Send
 
@@ -169,7 +170,7 @@ class Session:
     def client(self) -> Client:
         from dkimctl.client.client import Client
         from dkimctl.client.http import HttpClient
-        from dkimctl.models.secret import Secret
+        from dkimctl.models import Secret
 
         account = self.account
         if self.profile.is_sandbox:
@@ -287,8 +288,8 @@ class Session:
         Accounts at localhost, 127.0.0.1 and [::1] are different, since servers may answer
         differently, but easily confused.
         """
-        from dkimctl.text.grouping import counted
-        from dkimctl.text.urls import other_loopback_urls
+        from dkimctl.addresses import other_loopback_urls
+        from dkimctl.text import counted
 
         urls = other_loopback_urls(base_url)
         if not urls or ledger.count_domains(base_url, client_id):
@@ -343,7 +344,7 @@ class Session:
 
     @cached_property
     def _sandbox(self) -> Sandbox:
-        from dkimctl.cli.embedded_service import Sandbox
+        from dkimctl.cli.sandbox import Sandbox
 
         return self._resources.enter_context(Sandbox())
 

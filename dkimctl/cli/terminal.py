@@ -15,7 +15,7 @@ from types import FrameType
 from typing import TypeVar
 
 from dkimctl.errors import CredentialsError, DkimctlError, Interrupted, UsageError
-from dkimctl.models.secret import Secret
+from dkimctl.models import Secret
 
 _ENDINGS = ("SIGTERM", "SIGHUP")  # SIGHUP: the terminal was closed (not on Windows)
 _SIGNALS = ("SIGINT", *_ENDINGS)

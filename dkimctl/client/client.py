@@ -25,8 +25,7 @@ from dkimctl.client.wire import (
     encode_registration,
 )
 from dkimctl.errors import MaybeProcessed, NotProcessed, RequestRefused, ServiceError
-from dkimctl.models.registration import DomainSpec
-from dkimctl.models.secret import TOKEN_LIFETIME, Secret, Token
+from dkimctl.models import TOKEN_LIFETIME, DomainSpec, Secret, Token
 
 # Bytes of a registration's response: a base and a share for each entry, which has about 700.
 # Decoding crafted JSON can take 50 times as much memory.

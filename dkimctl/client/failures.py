@@ -12,6 +12,7 @@ import socket
 import ssl
 from urllib.parse import urlsplit
 
+from dkimctl.addresses import is_loopback
 from dkimctl.errors import (
     AuthenticationError,
     ClientRefused,
@@ -23,7 +24,6 @@ from dkimctl.errors import (
     Throttled,
     TokenRejected,
 )
-from dkimctl.text.urls import is_loopback
 
 _CHECK = "check the network, the proxy and the profile's URLs: `dkimctl status` shows them"
 # Of X509_V_ERR_*: what is wrong with a certificate, and what to do. Of others, OpenSSL says it.

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from dkimctl import __version__
+from dkimctl.addresses import is_loopback
 from dkimctl.client.failures import (
     cut_off,
     host_of,
@@ -29,9 +30,8 @@ from dkimctl.client.failures import (
     unreachable,
 )
 from dkimctl.errors import DkimctlError, MaybeProcessed, ThreadLimitError, UsageError
-from dkimctl.models.secret import Secret
-from dkimctl.system.threads import StartThread, start_daemon
-from dkimctl.text.urls import is_loopback
+from dkimctl.models import Secret
+from dkimctl.threads import StartThread, start_daemon
 
 # httpx imports its command line as well if there is click, and that takes a third of the time.
 _HIDES_CLICK = "click" not in sys.modules

@@ -8,8 +8,8 @@ import sys
 from base64 import b64encode
 from urllib.parse import quote
 
-from dkimctl.models.secret import REDACTED, Secret
-from dkimctl.text.escaping import utf8
+from dkimctl.models import REDACTED, Secret
+from dkimctl.text import utf8
 
 _RUN = 12  # characters; a shorter part of a secret is of no use, and can occur by chance
 _STEP, _WORD = 8, 4  # bytes: each run has a whole word of four at a multiple of eight

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from dkimctl.errors import CredentialsError, TokenRejected
-from dkimctl.models.secret import Secret, Token
+from dkimctl.models import Secret, Token
 
 _RENEWAL_MARGIN = 60.0  # seconds before its expiry that a token is renewed
 

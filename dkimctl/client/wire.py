@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from dkimctl.models.registration import DnsRecord, DomainSpec, Outcome, Registration
-from dkimctl.models.secret import TOKEN_LIFETIME, Secret
+from dkimctl.models import TOKEN_LIFETIME, DnsRecord, DomainSpec, Outcome, Registration, Secret
 
 _Number = int | float  # a JSON number may be written 1024.0
 _BEARER = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750 section 2.1

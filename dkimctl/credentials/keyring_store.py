@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from dkimctl.credentials.store import ALTERNATIVES, Account, CredentialStore, Kind, entry_name
 from dkimctl.errors import CredentialsError, ThreadLimitError
-from dkimctl.models.secret import Secret
-from dkimctl.system.threads import StartThread, start_daemon
+from dkimctl.models import Secret
+from dkimctl.threads import StartThread, start_daemon
 
 if TYPE_CHECKING:
     from keyring.backend import KeyringBackend

@@ -21,7 +21,7 @@ from dkimctl.credentials.store import (
     parse_token,
 )
 from dkimctl.errors import CredentialsError
-from dkimctl.models.secret import Secret, Token
+from dkimctl.models import Secret, Token
 from dkimctl.settings.values import SecretReference
 
 StoreKind: TypeAlias = Literal["keyring", "file"]

@@ -14,10 +14,17 @@ from pathlib import Path
 from typing import TypeAlias
 
 from dkimctl.errors import CredentialsError
-from dkimctl.models.secret import Secret, Token, require_client_id
-from dkimctl.system.directories import prepare_directory
-from dkimctl.system.files import delete_leftovers, lock_file_of, locked, write_private
-from dkimctl.system.ownership import fault_of, read_safe, refuse
+from dkimctl.files import (
+    delete_leftovers,
+    fault_of,
+    lock_file_of,
+    locked,
+    prepare_directory,
+    read_safe,
+    refuse,
+    write_private,
+)
+from dkimctl.models import Secret, Token, require_client_id
 
 ALTERNATIVES = (
     "run `dkimctl login --credential-store file` for a file that only you can read, or set "

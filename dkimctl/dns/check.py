@@ -17,7 +17,7 @@ from dkimctl.dns.nameserver import NameServer, NoAnswer, RecursiveResolver, Serv
 from dkimctl.dns.queries import AliasTarget, ServerResponse, Source
 from dkimctl.dns.verdicts import Check, Finding, Looks, ServerFinding, Verdict
 from dkimctl.dns.zones import Zone
-from dkimctl.models.registration import DnsRecord, Registration, RegistrationKey
+from dkimctl.models import DnsRecord, Registration, RegistrationKey
 
 _CONCURRENCY = 64  # registrations asked for one by one; each takes some sockets
 _CHUNK = 2048  # registrations whose checks are kept until all of them are done

@@ -11,8 +11,8 @@ import struct
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from dkimctl.text.addresses import Address
-from dkimctl.text.escaping import few, quoted
+from dkimctl.addresses import Address
+from dkimctl.text import few, quoted
 
 if TYPE_CHECKING:
     import dns.message
@@ -99,12 +99,12 @@ def make_question(name: dns.name.Name | str, rdtype: int) -> Question:
 
 
 def make_txt_question(fqdn: str) -> Question:
-    """The question for the TXT records of a name with plain labels (dkim.is_name)."""
+    """The question for the TXT records of a name with plain labels (names.is_name)."""
     return Question(plain_name(fqdn) + _TXT_IN, TXT)
 
 
 def plain_name(fqdn: str) -> bytes:
-    """A name with plain labels (dkim.is_name) on the wire, in lower case."""
+    """A name with plain labels (names.is_name) on the wire, in lower case."""
     labels = [bytes((len(label),)) + label for label in fqdn.lower().encode("ascii").split(b".")]
     return b"".join(labels) + b"\0"
 

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from dkimctl.addresses import Address, parse_address
 from dkimctl.dns import messages, transport
 from dkimctl.dns.messages import USEFUL, Answer, QueryLog, Question, TruncatedAnswer, encode
 from dkimctl.dns.transport import Burst, ConnectionLost, Pipeline, Streams, UnreadableAnswer
 from dkimctl.errors import ServiceError, UsageError
-from dkimctl.text.addresses import Address, parse_address
-from dkimctl.text.escaping import printable
+from dkimctl.text import printable
 
 if TYPE_CHECKING:
     import dns.name

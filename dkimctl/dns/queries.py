@@ -7,15 +7,15 @@ import os
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from dkimctl.dkim import MAX_NAME
+from dkimctl.addresses import Address
 from dkimctl.dns import messages, verdicts
 from dkimctl.dns.messages import TXT, Answer, Question, make_question, make_txt_question
 from dkimctl.dns.nameserver import NameServer, NoAnswer, NoRoute, RecursiveResolver, Server
 from dkimctl.dns.verdicts import Finding, ServerFinding, Verdict, combine_findings
 from dkimctl.dns.zones import Zone, ZoneServers
-from dkimctl.models.registration import DnsRecord
-from dkimctl.text.addresses import Address
-from dkimctl.text.escaping import printable
+from dkimctl.models import DnsRecord
+from dkimctl.names import MAX_NAME
+from dkimctl.text import printable
 
 _MAX_LOOKUPS = 32  # at a time, at a resolver that others use as well
 _MAX_DELEGATIONS = 4  # below the zone of the signing domain

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.dkim import KeyRecordError, is_tag_name, padded, parse_public_key, parse_tag_list
 from dkimctl.errors import LedgerError
-from dkimctl.models.registration import DnsRecord, Registration, RegistrationKey, key_of, utc_time
-from dkimctl.text.escaping import few, quoted
+from dkimctl.models import DnsRecord, Registration, RegistrationKey, key_of, utc_time
+from dkimctl.text import few, quoted
 
 if TYPE_CHECKING:
     from dkimctl.ledger.ledger import Ledger

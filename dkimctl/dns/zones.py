@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from dkimctl.addresses import Address
 from dkimctl.dns import messages
 from dkimctl.dns.messages import NS, SOA, Answer, Question, make_question, to_text
 from dkimctl.dns.nameserver import NameServer, NoAnswer, NoRoute, RecursiveResolver, Server
 from dkimctl.errors import ServiceError, UsageError
-from dkimctl.text.addresses import Address
-from dkimctl.text.escaping import printable
+from dkimctl.text import printable
 
 if TYPE_CHECKING:
     import dns.name

@@ -9,6 +9,11 @@ import itertools
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from dkimctl.formats.data import json_line
+from dkimctl.formats.keys import written_time
+from dkimctl.formats.pages import environment
+from dkimctl.formats.renderer import txt_data
+from dkimctl.formats.table import code, fenced
 from dkimctl.handoff.providers import Trait, ValueForm
 from dkimctl.handoff.sheet import Sheet, SheetRecord, SheetZone, Timing, Trouble
 from dkimctl.handoff.words import (
@@ -22,13 +27,8 @@ from dkimctl.handoff.words import (
     unbroken,
     wrapped,
 )
-from dkimctl.render.data import json_line
-from dkimctl.render.html import environment
-from dkimctl.render.keys import written_time
-from dkimctl.render.renderer import txt_data
-from dkimctl.render.table import code, fenced
-from dkimctl.text.dns_names import readable
-from dkimctl.text.escaping import character_strings, printable
+from dkimctl.names import readable
+from dkimctl.text import character_strings, printable
 
 _TROUBLES = {Trouble.NO_ANSWER: "zone_no_answer", Trouble.NO_ZONE: "zone_no_zone"}
 

@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from dkimctl.errors import UsageError
-from dkimctl.text.escaping import quoted
+from dkimctl.text import quoted
 
 
 class ValueForm(StrEnum):

@@ -8,15 +8,15 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
+from dkimctl.addresses import Address
 from dkimctl.dns.messages import NS, make_question, to_text
 from dkimctl.dns.nameserver import NoAnswer, RecursiveResolver
 from dkimctl.dns.zones import answer_data, find_zone, look_up, once
 from dkimctl.errors import ServiceError
 from dkimctl.handoff.providers import Provider, Trait, ValueForm, provider_of
-from dkimctl.models.registration import DnsRecord, Registration, utc_time
-from dkimctl.text.addresses import Address
-from dkimctl.text.dns_names import zone_finder
-from dkimctl.text.escaping import MAX_STRING
+from dkimctl.models import DnsRecord, Registration, utc_time
+from dkimctl.names import zone_finder
+from dkimctl.text import MAX_STRING
 
 _MAX_IN_FLIGHT = 32  # questions to a resolver that others use as well
 # Before the start: for servers and caches to get the record, and for us to check it.

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from dkimctl.handoff.providers import read_yaml
-from dkimctl.text.escaping import printable
+from dkimctl.text import printable
 
 _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",

@@ -18,9 +18,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dkimctl.errors import LedgerError
-from dkimctl.system.directories import prepare_directory
-from dkimctl.system.files import open_without_following, try_lock, wait_for_lock
-from dkimctl.system.ownership import fault_of, refuse
+from dkimctl.files import (
+    fault_of,
+    open_without_following,
+    prepare_directory,
+    refuse,
+    try_lock,
+    wait_for_lock,
+)
 
 _HOLDER = rb"([1-9]\d{0,9}) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d)\n"  # process ID, since
 
@@ -75,7 +80,7 @@ def account_lock(
             try:
                 unlock = wait_for_lock(path, seconds=patience)
             except TimeoutError as error:
-                from dkimctl.text.durations import written_duration
+                from dkimctl.text import written_duration
 
                 raise LedgerError(
                     f"waited {written_duration(patience)} for another command of the same account "

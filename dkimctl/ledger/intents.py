@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from dkimctl.ledger.tables import damage_error, require_row_id
-from dkimctl.models.registration import DomainSpec, Registration, RegistrationKey, key_of
+from dkimctl.models import DomainSpec, Registration, RegistrationKey, key_of
 
 
 class Intent(NamedTuple):

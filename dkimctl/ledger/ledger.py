@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from dkimctl.errors import LedgerError
+from dkimctl.files import file_identity, peeking, refuse
 from dkimctl.ledger.intents import (
     Intent,
     OpenRequests,
@@ -45,10 +46,16 @@ from dkimctl.ledger.tables import (
     time_of,
     written,
 )
-from dkimctl.models.keys import Alarm, ClosedKey, KeyHistory
-from dkimctl.models.registration import DomainSpec, Registration, RegistrationKey, key_of, utc_time
-from dkimctl.system.files import file_identity, peeking
-from dkimctl.system.ownership import refuse
+from dkimctl.models import (
+    Alarm,
+    ClosedKey,
+    DomainSpec,
+    KeyHistory,
+    Registration,
+    RegistrationKey,
+    key_of,
+    utc_time,
+)
 
 _REGISTRATIONS = f"SELECT {COLUMNS} FROM registration WHERE account_id = ?"  # noqa: S608 - a constant
 # An upsert, so that the ID keeps the order of the first answers, and a field that an answer

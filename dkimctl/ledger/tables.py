@@ -13,8 +13,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from dkimctl.models.keys import KeyHistory
-from dkimctl.models.registration import DnsRecord, Registration, utc_time
+from dkimctl.models import DnsRecord, KeyHistory, Registration, utc_time
 
 _REGISTRATIONS = """
 CREATE TABLE account (

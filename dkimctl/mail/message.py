@@ -11,12 +11,12 @@ from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
-from dkimctl.dkim import KeyRecordError, is_name, parse_tag_list, record_name
+from dkimctl.dkim import KeyRecordError, parse_tag_list, record_name
 from dkimctl.dns.verdicts import Finding
 from dkimctl.errors import UsageError
-from dkimctl.models.registration import Registration
-from dkimctl.specs.names import parse_domain
-from dkimctl.text.escaping import printable, quoted
+from dkimctl.models import Registration
+from dkimctl.names import is_name, parse_domain
+from dkimctl.text import printable, quoted
 
 _FIELD = rb"([!-9;-~]+)[ \t]*:"  # compiled when it is used
 _MBOX_LINE = b"From "

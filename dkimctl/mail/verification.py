@@ -28,8 +28,8 @@ from dkimctl.mail.message import (
     from_domains,
     read_signature,
 )
-from dkimctl.models.registration import Registration, RegistrationKey, key_of
-from dkimctl.text.escaping import quoted
+from dkimctl.models import Registration, RegistrationKey, key_of
+from dkimctl.text import quoted
 
 MAX_SIGNATURES = 20  # that are verified
 _MAX_READ = 20_000  # that are read, to find those of registered domains
@@ -120,7 +120,7 @@ class Lookup(NamedTuple):
 
 
 async def _look_up_keys(names: Iterable[str], source: Source) -> dict[str, Lookup]:
-    """What is at each of the names, whose labels are plain (dkim.is_name), as receivers find it."""
+    """What is at each of the names, with plain labels (names.is_name), as receivers find it."""
 
     async def look_up(name: str) -> Lookup:
         try:

@@ -10,8 +10,9 @@ from importlib import import_module
 from typing import Any, TypeAlias
 
 from dkimctl.errors import DkimctlError, DnsRefused, NegativeAnswer, ServiceError, UsageError
-from dkimctl.models.secret import Secret
-from dkimctl.publishing.changes import (
+from dkimctl.models import Secret
+from dkimctl.names import parents, zone_finder
+from dkimctl.publishing.plan import (
     Access,
     Applied,
     Change,
@@ -21,8 +22,7 @@ from dkimctl.publishing.changes import (
     outcome_of,
 )
 from dkimctl.publishing.provider_errors import Failures, short_line
-from dkimctl.text.dns_names import parents, zone_finder
-from dkimctl.text.escaping import MAX_STRING, few, printable
+from dkimctl.text import MAX_STRING, few, printable
 
 _ONE_STRING = MAX_STRING // 2  # characters; each can have a backslash
 _ID = "dkimctl"  # names the provider in octoDNS's own messages

@@ -8,10 +8,10 @@ from typing import Any
 
 from dkimctl.client.redaction import Redactor
 from dkimctl.errors import DkimctlError, DnsRefused, ServiceError, UsageError
-from dkimctl.models.secret import Secret
+from dkimctl.models import Secret
+from dkimctl.names import parents
 from dkimctl.settings.values import values_in
-from dkimctl.text.dns_names import parents
-from dkimctl.text.escaping import printable
+from dkimctl.text import printable
 
 _MAX_TEXT = 300  # characters
 _MAX_READ = 100 * _MAX_TEXT

@@ -8,12 +8,22 @@ from typing import NamedTuple
 
 from dkimctl.credentials.sources import ReferencedSecrets
 from dkimctl.errors import DkimctlError
-from dkimctl.models.registration import Registration
-from dkimctl.publishing.changes import Access, Applied, Change, ConfiguredTarget, NameState, Target
-from dkimctl.publishing.plan import TargetZone, by_target_zone, find_target_zones, work_in_parallel
+from dkimctl.models import Registration
+from dkimctl.names import is_glob
+from dkimctl.publishing.plan import (
+    Access,
+    Applied,
+    Change,
+    ConfiguredTarget,
+    NameState,
+    Target,
+    TargetZone,
+    by_target_zone,
+    find_target_zones,
+    work_in_parallel,
+)
 from dkimctl.settings.config import Config, DnsTarget
 from dkimctl.settings.values import parse_reference
-from dkimctl.text.dns_names import is_glob
 
 _MADE_UP = "dkimctl-access-check._domainkey"  # a name to try in a zone without registrations
 
@@ -24,9 +34,9 @@ def open_targets(
     """The targets of this profile, in the order of the config file, each opened when it is used."""
 
     def rfc2136(entry: DnsTarget) -> Target:
+        from dkimctl.addresses import parse_server
         from dkimctl.publishing.rfc2136 import Rfc2136Target
         from dkimctl.publishing.tsig_key import read_tsig_key
-        from dkimctl.text.addresses import parse_server
 
         key = read_tsig_key(entry.key_file) if entry.key_file else None
         return Rfc2136Target(entry.server, parse_server(entry.server), entry.ttl, key)

@@ -16,12 +16,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from dkimctl.dkim import is_name
 from dkimctl.errors import InputError, UsageError
-from dkimctl.models.secret import Secret
-from dkimctl.system.files import read_regular
-from dkimctl.system.ownership import fault_of, path_fault, refuse, status_fault
-from dkimctl.text.escaping import printable
+from dkimctl.files import fault_of, path_fault, read_regular, refuse, status_fault
+from dkimctl.models import Secret
+from dkimctl.names import is_name
+from dkimctl.text import printable
 
 _MAX_SIZE = 16 * 1024  # bytes; a key file has about 100
 _OWN_DIRECTORY = "keep the key in a directory that only you can write to"

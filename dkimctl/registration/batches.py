@@ -9,7 +9,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from dkimctl.errors import DkimctlError, RequestRefused, ServiceError, Throttled
-from dkimctl.models.registration import DomainSpec, Outcome, Result, named
+from dkimctl.models import DomainSpec, Outcome, Result, named
 from dkimctl.registration import outcomes
 from dkimctl.registration.outcomes import match
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from dkimctl.errors import DkimctlError, Interrupted, LedgerError, ServiceError
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.registration import USABLE, DomainSpec, Outcome, RegistrationKey, Result, key_of
+from dkimctl.models import USABLE, DomainSpec, Outcome, RegistrationKey, Result, key_of
 from dkimctl.registration import outcomes
 from dkimctl.registration.batches import Batch, BatchBuilder, Entry
 from dkimctl.registration.limits import (
@@ -28,7 +28,7 @@ from dkimctl.registration.limits import (
     WorkerEvent,
 )
 from dkimctl.registration.preflight import Planner, inspect_entries
-from dkimctl.system.threads import StartThread, start_daemon
+from dkimctl.threads import StartThread, start_daemon
 
 if TYPE_CHECKING:
     from dkimctl.ledger.intents import Intent
@@ -367,7 +367,7 @@ def assign_from(
     """What gives entries a selector by `--assign-selector`. Raises UsageError if it is unfit."""
     if template is None:
         return lambda spec: spec
-    from dkimctl.specs.names import SelectorTemplate
+    from dkimctl.names import SelectorTemplate
 
     selectors = SelectorTemplate(template, now)
     selectors.check(specs)

@@ -13,9 +13,9 @@ from enum import Enum
 from typing import NamedTuple, Protocol
 
 from dkimctl.errors import DkimctlError, Interrupted, ServiceError, ThreadLimitError, Throttled
-from dkimctl.models.registration import Result
+from dkimctl.models import Result
 from dkimctl.registration.batches import Batch
-from dkimctl.system.threads import DaemonThreadPool, StartThread, reserved_threads
+from dkimctl.threads import DaemonThreadPool, StartThread, reserved_threads
 
 _RESERVED = 2  # threads that are left for the keyring and for the output
 

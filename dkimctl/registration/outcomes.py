@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from dkimctl import dkim
-from dkimctl.models.registration import DomainSpec, Outcome, Registration, Result, key_of, utc_time
+from dkimctl.models import DomainSpec, Outcome, Registration, Result, key_of, utc_time
 
 _ATTRIBUTES = ("key_len", "start_date", "default", "enable")  # what an entry asks of its key
 _LASTING = ("default", "enable")  # what each key of a domain has, however often it is rotated

@@ -8,11 +8,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dkimctl.errors import UsageError
-from dkimctl.models.registration import DomainSpec, Result, named
+from dkimctl.models import DomainSpec, Result, named
 from dkimctl.registration import outcomes
 from dkimctl.specs.entries import parse_start_date
-from dkimctl.text.escaping import few
-from dkimctl.text.grouping import counted
+from dkimctl.text import counted, few
 
 if TYPE_CHECKING:
     from dkimctl.ledger.ledger import Ledger

@@ -17,7 +17,7 @@ from dkimctl.errors import (
     ServiceError,
     Throttled,
 )
-from dkimctl.models.registration import DomainSpec
+from dkimctl.models import DomainSpec
 from dkimctl.registration.batches import Batch
 from dkimctl.registration.limits import Stopped, WorkerChannel
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.errors import UsageError
 from dkimctl.input_files import FileKind, guess_kind, read_bytes
-from dkimctl.models.registration import (
+from dkimctl.models import (
     SOUND,
     USABLE,
     DnsRecord,
@@ -16,8 +16,8 @@ from dkimctl.models.registration import (
     Registration,
     Result,
 )
+from dkimctl.names import parse_domain
 from dkimctl.registration import outcomes
-from dkimctl.specs.names import parse_domain
 
 if TYPE_CHECKING:
     from dkimctl.ledger.ledger import Ledger

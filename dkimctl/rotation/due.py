@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dkimctl.dkim import record_fault
 from dkimctl.dns.verdicts import Check, Urgency, Verdict, urgency_of
 from dkimctl.errors import DkimctlError, ExitCode, ServiceError
-from dkimctl.models.keys import KeyHistory
-from dkimctl.models.registration import Registration, RegistrationKey
+from dkimctl.models import KeyHistory, Registration, RegistrationKey
 from dkimctl.rotation.life import urgency_of_start, warning_time
 from dkimctl.rotation.retirement import Histories, RetirementStatus, Stage
 from dkimctl.settings.config import RotationSettings
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from dkimctl.dns.check import Progress
     from dkimctl.dns.queries import Source
     from dkimctl.ledger.ledger import Ledger
-    from dkimctl.publishing.changes import ConfiguredTarget
+    from dkimctl.publishing.plan import ConfiguredTarget
     from dkimctl.registration.limits import Limits, RunObserver
     from dkimctl.registration.retrying import Send
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.dkim import with_key_len
 from dkimctl.dns.verdicts import ACCEPTED, Urgency
-from dkimctl.models.keys import (
+from dkimctl.models import (
     NEVER,
     NOT_CHECKED,
     NOT_IN_USE,
@@ -21,12 +21,10 @@ from dkimctl.models.keys import (
     KeyStage,
     KeyStatus,
     NextAction,
-    due_first,
-)
-from dkimctl.models.registration import (
     Registration,
     RegistrationKey,
     by_signing_domain,
+    due_first,
     key_of,
     utc_time,
 )
@@ -45,7 +43,7 @@ from dkimctl.settings.config import RotationSettings
 if TYPE_CHECKING:
     from dkimctl.ledger.intents import Intent
     from dkimctl.ledger.ledger import Ledger
-    from dkimctl.ledger.selection import Selection
+    from dkimctl.names import Selection
 
 _MAX_AGE_OF_LOOK = timedelta(days=1)  # that of `rotate --retired --no-check`
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.dkim import record_fault, with_key_len
 from dkimctl.dns.verdicts import Check, Verdict
-from dkimctl.models.keys import NEVER, KeyHistory
-from dkimctl.models.registration import (
+from dkimctl.models import (
+    NEVER,
     DomainSpec,
+    KeyHistory,
     Outcome,
     Registration,
     RegistrationKey,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from dkimctl.dns.queries import Source
     from dkimctl.dns.verdicts import Looks
     from dkimctl.ledger.ledger import Ledger
-    from dkimctl.ledger.selection import Selection
+    from dkimctl.names import Selection
 
 # Mail signed with the old key may wait in queues for five days (RFC 5321 4.5.4.1), and is verified
 # again when it is read or forwarded; the rest is time to notice that signing has not moved.

@@ -19,18 +19,17 @@ from dkimctl.dns.check import CheckPolicy, check_publication
 from dkimctl.dns.verdicts import Check, Looks, Urgency, Verdict, recording_looks
 from dkimctl.errors import DkimctlError, Interrupted, LedgerError, ServiceError
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.keys import KeyHistory
-from dkimctl.models.registration import (
+from dkimctl.models import (
     USABLE,
     DomainSpec,
+    KeyHistory,
     Outcome,
     Registration,
     RegistrationKey,
     Result,
     named,
 )
-from dkimctl.publishing.changes import Action, Applied, ConfiguredTarget
-from dkimctl.publishing.plan import apply_plan, make_plan
+from dkimctl.publishing.plan import Action, Applied, ConfiguredTarget, apply_plan, make_plan
 from dkimctl.registration import outcomes
 from dkimctl.registration.engine import RegistrationEngine
 from dkimctl.registration.preflight import Planner
@@ -62,7 +61,7 @@ from dkimctl.rotation.retirement import (
 from dkimctl.rotation.successors import HeldKey, find_due, spec_of
 
 if TYPE_CHECKING:
-    from dkimctl.ledger.selection import Selection
+    from dkimctl.names import Selection
 
 _MAX_SKEW = timedelta(days=1)
 _MAX_ROUNDS = 3  # of selectors that another account has

@@ -7,23 +7,22 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from dkimctl.dkim import MAX_NAME, is_name
 from dkimctl.errors import UsageError
-from dkimctl.models.keys import KeyHistory
-from dkimctl.models.registration import (
+from dkimctl.models import (
     DomainSpec,
+    KeyHistory,
     Registration,
     RegistrationKey,
     by_signing_domain,
     key_of,
 )
+from dkimctl.names import MAX_LABEL, MAX_NAME, SelectorTemplate, is_name, key_name_length
 from dkimctl.rotation.retirement import Histories
 from dkimctl.settings.config import RotationSettings
-from dkimctl.specs.names import MAX_LABEL, SelectorTemplate, key_name_length
 
 if TYPE_CHECKING:
     from dkimctl.ledger.ledger import Ledger
-    from dkimctl.ledger.selection import Selection
+    from dkimctl.names import Selection
 
 _MINUTE = timedelta(minutes=1)
 # Of the successors that `rotate run` registers.

@@ -15,19 +15,21 @@ import re
 import secrets
 import sys
 import time
+import traceback
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
+from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 from wsgiref.types import WSGIEnvironment
 
 import falcon
 
-from dkimctl.errors import UsageError
-from dkimctl.system.threads import start_daemon
-from dkimctl.text.escaping import printable, quoted
+from dkimctl.errors import DkimctlError, UsageError
+from dkimctl.text import printable, quoted
+from dkimctl.threads import start_daemon
 
 UNIX = "unix"
 """The address of peers at a UNIX socket, which have none."""
@@ -233,3 +235,16 @@ def _short_address(text: str) -> str | None:
     except ValueError:
         return None
     return str(getattr(address, "ipv4_mapped", None) or address)
+
+
+def describe_failure(failure: BaseException) -> str:
+    """What failed, or at least where, in one line without secrets.
+
+    The messages of our own errors are safe. Others may quote what they failed on, such as a key
+    or the parameters of a statement, and a traceback may show values.
+    """
+    if isinstance(failure, DkimctlError):
+        return printable(failure.message)
+    frames = traceback.extract_tb(failure.__traceback__)
+    location = f" at {PurePath(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return f"{type(failure).__name__}{location}"

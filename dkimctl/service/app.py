@@ -30,7 +30,7 @@ from dkimctl.service.resources import (
     TokenResource,
     add_error_handlers,
 )
-from dkimctl.text.escaping import printable
+from dkimctl.text import printable
 
 _MAX_WAITING = 64  # requests that wait for keys; the other threads of the server answer the rest
 _KEYS_WITHIN = 20.0  # seconds; clients give up after 30

@@ -21,8 +21,8 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, upda
 from sqlalchemy.exc import IntegrityError
 
 from dkimctl.errors import NegativeAnswer, UsageError
+from dkimctl.service.access_log import describe_failure
 from dkimctl.service.database import Store
-from dkimctl.service.failures import describe_failure
 from dkimctl.service.schema import clients, deliveries, tokens
 
 _logger = logging.getLogger(__name__)

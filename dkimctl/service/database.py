@@ -40,14 +40,12 @@ from sqlalchemy.exc import (
 )
 
 from dkimctl.errors import UsageError
+from dkimctl.files import fault_of, file_fault, file_identity, prepare_directory, refuse
 from dkimctl.service import schema
 from dkimctl.service.key_pairs import PLAIN_HEADER, Passphrase, WrongPassphrase
 from dkimctl.service.location import DatabaseUrl, Location
 from dkimctl.service.schema import passphrases, registrations
-from dkimctl.system.directories import prepare_directory
-from dkimctl.system.files import file_identity
-from dkimctl.system.ownership import fault_of, file_fault, refuse
-from dkimctl.text.escaping import printable
+from dkimctl.text import printable
 
 _FILE_HINT = "check the file, its permissions and the free disk space, or use another data file"
 _URL_HINT = "check that PostgreSQL runs, and that this user may connect to and change the database"

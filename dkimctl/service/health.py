@@ -21,7 +21,7 @@ from dkimctl.service.clients import ClientState
 from dkimctl.service.database import Store
 from dkimctl.service.key_pairs import KeyMaker, KeyPair
 from dkimctl.service.schema import clients
-from dkimctl.system.threads import start_daemon
+from dkimctl.threads import start_daemon
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
-from dkimctl.system.threads import DaemonThreadPool, StartThread, start_daemon
+from dkimctl.threads import DaemonThreadPool, StartThread, start_daemon
 
 KEY_LENGTHS = (1024, 2048)  # in bits (interface 8)
 

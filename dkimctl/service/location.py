@@ -11,8 +11,7 @@ from typing import NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from dkimctl.errors import UsageError, naming
-from dkimctl.system.directories import data_dir
-from dkimctl.system.files import peeking
+from dkimctl.files import data_dir, peeking
 
 _VARIABLE = "DKIMCTL_SERVICE_DATABASE"
 _SECRETS = {"password", "sslpassword"}

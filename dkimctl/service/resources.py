@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl
 
 import falcon
 
+from dkimctl.service.access_log import describe_failure
 from dkimctl.service.clients import (
     TOKEN_LIFETIME,
     authenticate,
@@ -22,10 +23,8 @@ from dkimctl.service.clients import (
     issue_token,
 )
 from dkimctl.service.database import Store
-from dkimctl.service.failures import describe_failure
 from dkimctl.service.key_pairs import KeysNotInTime
-from dkimctl.service.registrations import Registrar
-from dkimctl.service.validation import validate_entry
+from dkimctl.service.registrations import Registrar, validate_entry
 
 _FORM = "application/x-www-form-urlencoded"
 _MAX_FIELDS = 100

@@ -22,8 +22,8 @@ from granian.log import LogLevels
 from granian.server.mp import MPServer
 
 from dkimctl.errors import DkimctlError, ThreadLimitError, UsageError
+from dkimctl.service.access_log import describe_failure
 from dkimctl.service.database import StoreUnavailable
-from dkimctl.service.failures import describe_failure
 
 MAX_HEAD = 16 * 1024  # octets; a bearer token has about 1,000
 TIME_LIMIT = 30.0  # seconds to receive the head of a request, also between two requests

@@ -29,13 +29,19 @@ from typing import Any, NamedTuple
 from sqlalchemy import Row, select
 
 from dkimctl.errors import NegativeAnswer, OutputError, UsageError
+from dkimctl.files import (
+    directory_fault,
+    file_fault,
+    lock_file_of,
+    refuse,
+    sync_directory,
+    wait_for_lock,
+)
 from dkimctl.service.clients import ClientState
 from dkimctl.service.database import Store
 from dkimctl.service.key_pairs import WrongPassphrase
+from dkimctl.service.registrations import Entry, validate_entry
 from dkimctl.service.schema import clients, registrations
-from dkimctl.service.validation import Entry, validate_entry
-from dkimctl.system.files import lock_file_of, sync_directory, wait_for_lock
-from dkimctl.system.ownership import directory_fault, file_fault, refuse
 
 KEPT = timedelta(hours=1)  # how long a file stays that is no longer in use
 

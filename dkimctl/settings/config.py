@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from dkimctl.errors import InputError, UsageError
+from dkimctl.files import path_fault, refuse
+from dkimctl.names import is_glob
 from dkimctl.settings.values import (
     CHECKS,
     REFERENCE_HINT,
@@ -24,10 +26,7 @@ from dkimctl.settings.values import (
     short_duration,
     variables_in,
 )
-from dkimctl.system.ownership import path_fault, refuse
-from dkimctl.text.dns_names import is_glob
-from dkimctl.text.durations import parse_duration
-from dkimctl.text.escaping import quoted
+from dkimctl.text import parse_duration, quoted
 
 if TYPE_CHECKING:
     from dkimctl.strict_yaml import Document, Node, Scalar
@@ -365,7 +364,7 @@ def _on_text(check: Callable[[str], _T]) -> Callable[[str, bool], _T]:
 def _zone(text: str) -> str:
     """The name of a zone, or a glob, in lower case, as A-labels, without trailing dot."""
     if "://" in text or not is_glob(text):
-        from dkimctl.specs.names import parse_zone
+        from dkimctl.names import parse_zone
 
         return parse_zone(text)
     glob = text.lower().removesuffix(".")
@@ -383,7 +382,7 @@ def _provider(text: str) -> str:
 
 
 def _server(text: str) -> str:
-    from dkimctl.text.addresses import parse_server  # imports ipaddress, which takes 4 ms
+    from dkimctl.addresses import parse_server  # imports ipaddress, which takes 4 ms
 
     return str(parse_server(text))
 

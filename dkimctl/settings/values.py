@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple, cast
 
 from dkimctl.errors import UsageError, naming
-from dkimctl.models.secret import require_client_id
-from dkimctl.text.durations import DAY, parse_duration
+from dkimctl.models import require_client_id
+from dkimctl.text import DAY, parse_duration
 
 Check = Callable[[str], object]
 
@@ -61,7 +61,7 @@ def parse_value(key: str, text: str, source: str) -> object:
 
 def service_url(text: str) -> str:
     """An https URL, or an http URL of this machine, in canonical form."""
-    from dkimctl.text.urls import is_loopback, parse_url
+    from dkimctl.addresses import is_loopback, parse_url
 
     url = parse_url(text)
     if url.scheme == "http" and not is_loopback(url.host):
@@ -71,7 +71,7 @@ def service_url(text: str) -> str:
 
 def _proxy_url(text: str) -> str:
     """The http or https URL of a proxy, in canonical form."""
-    from dkimctl.text.urls import parse_url
+    from dkimctl.addresses import parse_url
 
     return str(parse_url(text, "http"))
 

@@ -9,18 +9,19 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from dkimctl.dkim import MAX_NAME, is_name
 from dkimctl.errors import UsageError
-from dkimctl.models.registration import DomainSpec, RegistrationKey, key_of
-from dkimctl.specs.names import (
+from dkimctl.models import DomainSpec, RegistrationKey, key_of
+from dkimctl.names import (
+    MAX_NAME,
     is_a_label,
+    is_name,
     is_ordinary,
     key_name_length,
     parse_domain,
     parse_selector,
 )
 from dkimctl.strict_yaml import Converter, Document, Node, Problems, invalid_value
-from dkimctl.text.escaping import printable, quoted
+from dkimctl.text import printable, quoted
 
 _MAX_ENTRIES = 250_000  # to check and plan them takes up to 8 s and 350 MB
 _MAX_A_LABELS = 3_000_000  # characters; to check them takes 5 s

@@ -2,28 +2,45 @@
 
 from __future__ import annotations
 
+import csv
 import gc
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain
 from typing import Any, NoReturn
 
 from dkimctl.errors import InputError, Problem, UsageError, naming
-from dkimctl.input_files import FileKind, guess_kind, read_bytes
-from dkimctl.models.registration import DomainSpec
-from dkimctl.specs.entries import Entries, read_defaults, read_entry
-from dkimctl.specs.names import is_ordinary, parse_domain
+from dkimctl.input_files import FileKind, Text, guess_kind, read_bytes
+from dkimctl.models import DomainSpec
+from dkimctl.names import is_ordinary, parse_domain
+from dkimctl.specs.entries import ENTRY_FIELDS, Entries, read_defaults, read_entry
 from dkimctl.strict_yaml import MAX_LISTED, Document, Mark, Node, Place, Problems
-from dkimctl.text.escaping import printable
+from dkimctl.text import counted, few, printable, quoted
 
 _DOMAIN = "--domain"
 _SUFFIXES = (".yaml", ".yml", ".json", ".txt", ".csv")
-_EXAMPLE = "write a list such as '- example.com', or [] for no domains"
+_YAML_EXAMPLE = "write a list such as '- example.com', or [] for no domains"
 _SYNTAX_ADVICE = {
     "while scanning an alias": (
         "a wildcard (*) cannot be a signing domain; and without quotes, YAML takes it for an alias",
         "list each signing domain, without the *.",
     )
 }
+# Other headings of our fields, in lower case and with an underscore for blanks and hyphens.
+_ALIASES = {
+    "domain": "sign_domain", "domain_name": "sign_domain", "signing_domain": "sign_domain",
+    "bits": "key_len", "key_length": "key_len", "enabled": "enable",
+}  # fmt: skip
+# Our own CSV has one of these beside the fields of an entry. It holds answers, which nobody sends.
+_ANSWERS = {"outcome", "stage", "verdict"}
+_MAX_COLUMNS = 256
+_MAX_ROW = 1 << 20  # characters; also the most lines, as in a spreadsheet
+_CSV_EXAMPLE = "begin the file with a line such as 'sign_domain,selector'"
+# What a spreadsheet makes of a number or a date, or shows for a formula that fails.
+_CHANGED = r"#[A-Z0-9/]+[!?]?|[0-9.,]+E[+-]?[0-9]+|[0-9]{5}(?:[.,][0-9]+)?|[0-9]+[/.][0-9/.: ]+"
+_AS_TEXT = "if a spreadsheet changed it, format the column as text, and type it again: "
 
 
 def read_specs(
@@ -83,7 +100,7 @@ def add_entries(
     gc.disable()
     try:
         if name.lower().endswith(".csv"):
-            from dkimctl.specs.table import read_table
+            from dkimctl.specs.spec_file import read_table
 
             read_table(data, name, entries, warn)
         else:
@@ -110,7 +127,7 @@ def _read_yaml(data: bytes, name: str, entries: Entries) -> Mapping[str, Any]:
         with Document(data, name, syntax_advice=_SYNTAX_ADVICE) as document:
             root = document.root()
             if root is None:
-                raise InputError([Problem(name, 1, 1, "the file is empty", _EXAMPLE)])
+                raise InputError([Problem(name, 1, 1, "the file is empty", _YAML_EXAMPLE)])
             if not document.is_mapping(root):
                 read_list(root, "a spec file")
                 return defaults
@@ -145,3 +162,123 @@ class _Words(Problems):
 
     def add(self, _mark: Mark, message: str, hint: str) -> NoReturn:
         raise UsageError(message, hint=hint)
+
+
+def read_table(data: bytes, name: str, entries: Entries, warn: Callable[[str], object]) -> None:
+    """Add the entries of a file, which problems call `name`; an empty cell is not stated.
+
+    `warn` gets a sentence that names the columns that are not known, which are left out. Raises
+    InputError with every problem found.
+    """
+    table = _Table(data, name)
+    header = [heading.strip() for heading in next(table.rows, ())]
+    if len(header) > _MAX_COLUMNS:
+        table.stop(table.cell(_MAX_COLUMNS), f"more than {_MAX_COLUMNS} columns", "remove some")
+    columns: dict[str, int] = {}
+    unknown = []
+    for at, heading in enumerate(header):
+        field = re.sub(r"[\s_-]+", "_", heading.lower())
+        field = _ALIASES.get(field, field)
+        if field in columns:
+            message = f"the column {quoted(heading)} is already column {columns[field] + 1}"
+            table.problem(table.cell(at), message, "remove one of the two")
+        elif field in ENTRY_FIELDS:
+            columns[field] = at
+        elif heading and not _ANSWERS & {*header}:
+            unknown.append(quoted(heading))
+    if "sign_domain" not in columns:
+        kind = guess_kind(data) if header else FileKind.EMPTY
+        if kind is None or kind is FileKind.CSV:
+            table.stop(table.row, "the column sign_domain is missing", _CSV_EXAMPLE)
+        table.stop(Place(0, 0), f"the file {kind.what}, not a table (CSV)", kind.hint)
+    if unknown:
+        warn(f"{printable(name)}: unknown columns are left out: {few(unknown)}")
+    for cells in table.rows:
+        entries.require_room(table, table.row)
+        if len(cells) != len(header) and (len(cells) < len(header) or any(cells[len(header) :])):
+            place = table.cell(min(len(cells) - 1, len(header)))
+            message = f"the row has {counted(len(cells), 'cell')}, and the header {len(header)}"
+            hint = "put a cell that contains the separator in quotes, and add those of empty cells"
+            table.problem(place, message, hint)
+            continue
+        texts = {field: cells[at].strip(" \t") for field, at in columns.items()}
+        fields = {key: table.value(key, columns[key], text) for key, text in texts.items() if text}
+        entries.add(table, table.row, fields)
+    table.close()
+
+
+class _Table(Problems):
+    """The rows of a file, from the header on, and the places of their cells."""
+
+    def __init__(self, data: bytes, name: str) -> None:
+        super().__init__(name)
+        text = Text(data, name, how_to_save="save it as UTF-8 text, in spreadsheets 'CSV UTF-8'")
+        self._unread = text.lines(_MAX_ROW + 1)
+        self._delimiter = ","
+        self._lines: list[str] = []  # of the row that was read last
+        self._line = 0  # lines read
+        self.rows = self._read_rows()
+
+    @property
+    def row(self) -> Place:
+        """Where that row begins."""
+        return Place(self._line - len(self._lines), 0)
+
+    def cell(self, at: int) -> Place:
+        """Where a cell of that row begins; the last that can be read, if that comes first."""
+        text = "".join(self._lines)
+        pattern = re.compile(rf'"[^"]*(?:""[^"]*)*"?|[^{self._delimiter}\r\n]*')
+        start = 0
+        for _ in range(at):
+            end = pattern.match(text, start).end()  # type: ignore[union-attr] # it can be empty
+            if text[end : end + 1] != self._delimiter or end - start > csv.field_size_limit():
+                break
+            start = end + 1
+        before = re.split("\r\n|\r|\n", text[:start])
+        return Place(self.row.line + len(before) - 1, len(before[-1]))
+
+    def value(self, field: str, at: int, text: str) -> object:
+        """The value of a cell; None after a problem."""
+        if field == "enable" and text in ("TRUE", "FALSE"):  # as spreadsheets write them
+            text = text.lower()
+        try:
+            return ENTRY_FIELDS[field](text, True)
+        except UsageError as error:
+            hint = (_AS_TEXT if re.fullmatch(_CHANGED, text) else "") + error.hint
+            self.problem(self.cell(at), f"{field}: {error.message}", hint)
+            return None
+
+    def _read_rows(self) -> Iterator[list[str]]:
+        lines, separator, first = self._read_lines(), "", ""
+        for first in lines:
+            if match := re.fullmatch(r'"?sep=([,;\t])"?\s*', first):  # as Excel reads it
+                separator = match[1]
+            elif first.strip():
+                break
+            self._lines.clear()
+        with suppress(csv.Error):  # it cannot tell of one word; then a comma is as good
+            self._delimiter = separator or csv.Sniffer().sniff(first[:1000], ",;\t").delimiter
+        try:
+            for cells in csv.reader(chain([first], lines), delimiter=self._delimiter, strict=True):
+                if any(map(str.strip, cells)):
+                    yield cells
+                self._lines.clear()
+        except csv.Error as error:
+            message = "a cell in quotes has no end, or a cell is longer than 131,072 characters"
+            hint = "close the quotes, or shorten the cell"
+            if "expected after" in str(error):
+                message = "text after the closing quote of a cell"
+                hint = 'put the whole cell in quotes, and write a quote in it twice: "a ""b"" c"'
+            self.stop(self.cell(_MAX_ROW), message, hint)
+
+    def _read_lines(self) -> Iterator[str]:
+        """The lines, with their ends; each is added to `_lines`."""
+        length = 0
+        for line in self._unread:
+            length = length + len(line) if self._lines else len(line)
+            self._lines.append(line)
+            self._line += 1
+            if length > _MAX_ROW or self._line > _MAX_ROW:
+                message = f"a row of more than {_MAX_ROW:,} characters, or more such lines"
+                self.stop(self.row, message, "check the quotes, or split the file")
+            yield line

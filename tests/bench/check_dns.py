@@ -14,8 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from dkimctl.formats.renderer import txt_data
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.render.renderer import txt_data
 from show_dns import APEX, measure, registrations
 
 sys.path.append(str(Path(__file__).parents[1] / "support"))

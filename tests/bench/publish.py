@@ -20,9 +20,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from dkimctl.formats.renderer import txt_data
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.registration import DnsRecord, Registration
-from dkimctl.render.renderer import txt_data
+from dkimctl.models import DnsRecord, Registration
 from show_dns import APEX, measure, registrations
 
 sys.path.append(str(Path(__file__).parents[1] / "support"))
@@ -33,13 +33,13 @@ URL = "http://127.0.0.1:9"
 CONFIG = "dns: [{{provider: rfc2136, server: '127.0.0.1:{port}', key_file: key}}]\n"
 UPDATES_ALONE = """
 import pickle, sys
-from dkimctl.models.secret import Secret
+from dkimctl.models import Secret
 from dkimctl.publishing.plan import apply_plan
-from dkimctl.publishing.changes import Action, Change, NameState
+from dkimctl.publishing.plan import Action, Change, NameState
 from dkimctl.publishing.plan import PublicationPlan, ZonePlan
 from dkimctl.publishing.rfc2136 import Rfc2136Target
 from dkimctl.publishing.tsig_key import TsigKey
-from dkimctl.text.addresses import Address
+from dkimctl.addresses import Address
 file, port, secret = sys.argv[1:]
 key = TsigKey("dkim", "hmac-sha256", Secret(secret))
 target = Rfc2136Target("named", Address("127.0.0.1", int(port)), 3600, key)

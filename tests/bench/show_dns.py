@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.registration import DnsRecord, Registration
+from dkimctl.models import DnsRecord, Registration
 from load import MEASURE
 
 ZONE = "example.com"

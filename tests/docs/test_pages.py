@@ -12,9 +12,9 @@ import pytest
 
 from dkimctl.dns.verdicts import Verdict
 from dkimctl.errors import ExitCode
+from dkimctl.formats.renderer import Format
 from dkimctl.handoff.providers import providers
-from dkimctl.models.registration import Outcome
-from dkimctl.render.renderer import Format
+from dkimctl.models import Outcome
 from dkimctl.settings.values import CHECKS
 from documents import PAGES, ROOT
 

@@ -25,13 +25,12 @@ from dkimctl.errors import (
     ServiceError,
     TokenRejected,
 )
-from dkimctl.models.registration import DnsRecord, DomainSpec, Result
-from dkimctl.models.secret import Secret, Token
+from dkimctl.formats.renderer import PER_ZONE, Format, Provider, TableLayout, publishable
+from dkimctl.models import DnsRecord, DomainSpec, Result, Secret, Token
 from dkimctl.registration import outcomes
 from dkimctl.registration.outcomes import match
 from dkimctl.registration.saved_results import results_of
-from dkimctl.render.renderer import PER_ZONE, Format, Provider, TableLayout, publishable
-from dkimctl.text.escaping import printable
+from dkimctl.text import printable
 from mutations import JSON_SCALARS, documents, flow, json_tree
 from rendering import render_files, render_table, render_text
 from terminals import is_harmless

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from configs import read_config
 from dkimctl.errors import InputError, UsageError
 from dkimctl.settings.config import Config
-from dkimctl.settings.logins import LOGIN_KEYS, read_logins
-from dkimctl.settings.profile import Profile, resolve_settings
-from dkimctl.text.escaping import printable
+from dkimctl.settings.profile import LOGIN_KEYS, Profile, read_logins, resolve_settings
+from dkimctl.text import printable
 from mutations import JSON_SCALARS, YAML_SCALARS, block, documents, flow, json_tree
 from terminals import is_harmless
 

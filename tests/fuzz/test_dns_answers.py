@@ -30,8 +30,8 @@ from dkimctl.dns.messages import (
 from dkimctl.dns.nameserver import NameServer, NoAnswer, Server
 from dkimctl.dns.verdicts import Check, Verdict
 from dkimctl.dns.zones import Zone, ZoneServers, find_zone
-from dkimctl.models.registration import DnsRecord, Registration
-from dkimctl.render.renderer import CheckFormat
+from dkimctl.formats.renderer import CheckFormat
+from dkimctl.models import DnsRecord, Registration
 from rendering import render_checks
 from terminals import is_harmless
 

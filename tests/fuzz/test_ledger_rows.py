@@ -16,13 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.errors import LedgerError
+from dkimctl.formats.renderer import PER_ZONE, Format
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.keys import Alarm
-from dkimctl.models.registration import DnsRecord, DomainSpec, Outcome, Registration, key_of
+from dkimctl.models import Alarm, DnsRecord, DomainSpec, Outcome, Registration, key_of
 from dkimctl.registration import outcomes
-from dkimctl.render.renderer import PER_ZONE, Format
 from dkimctl.settings.profile import SANDBOX_CLIENT_ID
-from dkimctl.text.escaping import printable
+from dkimctl.text import printable
 from rendering import render_text
 from terminals import is_harmless
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from dkimctl.client.wire import encode_registration
 from dkimctl.errors import InputError
-from dkimctl.models.registration import DomainSpec
-from dkimctl.service.validation import Entry, validate_entry
-from dkimctl.specs.names import key_name_length
-from dkimctl.text.escaping import printable
+from dkimctl.models import DomainSpec
+from dkimctl.names import key_name_length
+from dkimctl.service.registrations import Entry, validate_entry
+from dkimctl.text import printable
 from mutations import YAML_SCALARS, block, documents, flow
 from spec_files import load_specs
 from terminals import is_harmless

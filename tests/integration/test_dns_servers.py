@@ -7,9 +7,9 @@ import subprocess
 
 import pytest
 
-from dkimctl.models.registration import DnsRecord, Outcome, Registration, Result
-from dkimctl.render.nsupdate import NsupdateRenderer
-from dkimctl.render.renderer import render_all
+from dkimctl.formats.nsupdate import NsupdateRenderer
+from dkimctl.formats.renderer import render_all
+from dkimctl.models import DnsRecord, Outcome, Registration, Result
 from dns_servers import (
     SECRET,
     SERVERS,

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from dkimctl.files import is_own_group
 from dkimctl.ledger.account_lock import account_lock
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.service.database import open_store
-from dkimctl.system.ownership import is_own_group
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX owners and modes")
 

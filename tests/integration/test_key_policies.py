@@ -14,7 +14,7 @@ import pytest
 from configs import read_config
 from dkimctl.credentials.keyring_store import KeyringStore
 from dkimctl.credentials.sources import ReferencedSecrets
-from dkimctl.publishing.changes import Access, Target
+from dkimctl.publishing.plan import Access, Target
 from dkimctl.publishing.targets import open_targets
 from dkimctl.publishing.tsig_key import read_tsig_key
 from dns_servers import SECRET, Server, serving

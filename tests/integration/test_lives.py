@@ -11,7 +11,7 @@ import json
 
 import pytest
 
-from dkimctl.models.registration import key_of
+from dkimctl.models import key_of
 from lives import HIDDEN, ZONE, Life
 from mail import name
 

@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from dkimctl.errors import DnsRefused, NegativeAnswer, ServiceError
-from dkimctl.models.secret import Secret
-from dkimctl.publishing.changes import NameState
+from dkimctl.models import Secret
 from dkimctl.publishing.octodns import OctodnsTarget
+from dkimctl.publishing.plan import NameState
 from dns_servers import SECRET, WRONG_SECRET, Server, powerdns_schema, serving_api
 from documents import example
 from ports import free_port

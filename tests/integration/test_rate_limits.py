@@ -7,10 +7,10 @@ from collections import Counter
 
 import pytest
 
+from dkimctl.addresses import Address
 from dkimctl.dns.check import Checker
 from dkimctl.dns.queries import given
 from dkimctl.dns.verdicts import Verdict
-from dkimctl.text.addresses import Address
 from dns_servers import serving
 from published import APEX, txt
 

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dkimctl.errors import DkimctlError, DnsRefused, NegativeAnswer, ServiceError
-from dkimctl.publishing.changes import Change, NameState
-from dkimctl.publishing.dns_server import UpdateTimeouts
+from dkimctl.publishing.plan import Change, NameState
+from dkimctl.publishing.rfc2136 import UpdateTimeouts
 from dns_servers import SECRET, WRONG_SECRET, Server, running, serving
 from name_servers import server_command
 from ports import free_port

@@ -9,14 +9,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from dkimctl.formats.renderer import Format
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.registration import (
+from dkimctl.models import (
     DomainSpec,
     Outcome,
     Result,
     key_of,
 )
-from dkimctl.render.renderer import Format
 from dkimctl.settings.values import SANDBOX_FIXED
 from documents import example
 from rendering import render_text

@@ -14,7 +14,7 @@ import pytest
 
 from aging import let_pass
 from dkimctl.ledger.account_lock import Purpose, account_lock
-from dkimctl.models.registration import key_of
+from dkimctl.models import key_of
 from dkimctl.settings.values import SANDBOX_FIXED
 from documents import example
 from lives import PRIMARY

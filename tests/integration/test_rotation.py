@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from dated import FAKETIME, SLEEP, faketime
-from dkimctl.models.registration import RegistrationKey, key_of
+from dkimctl.models import RegistrationKey, key_of
 from documents import example
 from lives import PRIMARY, Life
 

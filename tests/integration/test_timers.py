@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 import pytest
 
 from aging import let_pass
-from dkimctl.models.keys import Alarm
+from dkimctl.models import Alarm
 from dkimctl.notices import Notice, Problem, notice_document
 from documents import PAGES, blocks, example, unit
 from lives import PRIMARY

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 
 from dkimctl.errors import DkimctlError, NegativeAnswer
-from dkimctl.models.registration import Registration
-from dkimctl.publishing.changes import Access, Action, Applied, Change, NameState
-from dkimctl.text.dns_names import zone_finder
+from dkimctl.models import Registration
+from dkimctl.names import zone_finder
+from dkimctl.publishing.plan import Access, Action, Applied, Change, NameState
 
 
 class FakeTarget:

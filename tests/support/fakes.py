@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable
 
 from dkimctl.client.wire import Reply
 from dkimctl.errors import TokenRejected
-from dkimctl.models.registration import DomainSpec, Registration
-from dkimctl.models.secret import Secret, Token
+from dkimctl.models import DomainSpec, Registration, Secret, Token
 
 Step = Exception | Reply | Callable[[list[DomainSpec]], Reply] | None
 

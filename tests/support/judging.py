@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import dkim
 
-from dkimctl.models.registration import RegistrationKey
+from dkimctl.models import RegistrationKey
 from dkimctl.settings.config import RotationSettings
 from machines import Seen
 from mail import Key, Mail, name, signed, signers

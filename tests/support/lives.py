@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dated import DatedCli
 from delegation import Host, Zone
-from dkimctl.models.registration import RegistrationKey, key_of
+from dkimctl.models import RegistrationKey, key_of
 from mail import Answers, Mail, name
 from network import Network, ask, running
 from processes import Done

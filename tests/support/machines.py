@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from dated import FAKETIME, CommandServer
 from delegation import Host, Zone
-from dkimctl.models.registration import RegistrationKey, key_of
+from dkimctl.models import RegistrationKey, key_of
 from mail import Answers
 from network import Network, ask, running
 from processes import Cli, Done, ServeProcess

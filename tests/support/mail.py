@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import dkim
 
-from dkimctl.models.registration import RegistrationKey
+from dkimctl.models import RegistrationKey
 
 LATEST = timedelta(days=13)  # that a message is verified after it was signed
 Answers = Mapping[str, Sequence[bytes]]  # the TXT values by name

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dkimctl.dns.verdicts import Verdict
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.registration import DnsRecord, Registration, RegistrationKey, key_of
+from dkimctl.models import DnsRecord, Registration, RegistrationKey, key_of
 
 ACCOUNT = {"base_url": "https://api.example", "client_id": "agency"}
 ENVIRONMENT = {"DKIMCTL_BASE_URL": ACCOUNT["base_url"], "DKIMCTL_CLIENT_ID": ACCOUNT["client_id"]}

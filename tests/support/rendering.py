@@ -8,10 +8,10 @@ import dns.rdata
 from hypothesis import strategies as st
 
 from dkimctl.dns.verdicts import Check, Finding, ServerFinding, Verdict
-from dkimctl.models.registration import DnsRecord, Result
-from dkimctl.render.checks import open_checks
-from dkimctl.render.renderer import CheckFormat, Format, TableLayout, ZoneFile, render_all
-from dkimctl.render.results import open_results
+from dkimctl.formats.checks import open_checks
+from dkimctl.formats.renderer import CheckFormat, Format, TableLayout, ZoneFile, render_all
+from dkimctl.formats.results import open_results
+from dkimctl.models import DnsRecord, Result
 
 # Values of sound records (RFC 6376: printable ASCII), with keys of over 4,096 bits.
 VALUES = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), min_size=1, max_size=900)

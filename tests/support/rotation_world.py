@@ -23,9 +23,9 @@ from dkimctl.dns.zones import Zone
 from dkimctl.errors import AuthenticationError, DkimctlError, LedgerError
 from dkimctl.ledger.account_lock import account_lock
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.ledger.selection import Selection
-from dkimctl.models.registration import DnsRecord, DomainSpec, Registration
-from dkimctl.publishing.changes import Access, Applied, Change, ConfiguredTarget, NameState
+from dkimctl.models import DnsRecord, DomainSpec, Registration
+from dkimctl.names import Selection
+from dkimctl.publishing.plan import Access, Applied, Change, ConfiguredTarget, NameState
 from dkimctl.registration.limits import Limits
 from dkimctl.rotation.due import Report, RunPolicy, Tools
 from dkimctl.rotation.run import RotationRun

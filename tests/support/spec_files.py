@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from dkimctl.models.registration import DomainSpec
+from dkimctl.models import DomainSpec
 from dkimctl.specs.entries import Entries
 from dkimctl.specs.spec_file import add_entries
 

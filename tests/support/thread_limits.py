@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from dkimctl.system.threads import start_daemon
+from dkimctl.threads import start_daemon
 
 _CAPABILITIES = "-all,+dac_override,+dac_read_search"  # to read the Python installation of root
 _FIRST_UID = 64_000  # of 1,000, without processes; a user of its own for each worker of pytest

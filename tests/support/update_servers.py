@@ -11,12 +11,11 @@ import dns.query
 import dns.rdatatype
 import dns.zone
 
-from dkimctl.models.registration import DnsRecord, Registration
-from dkimctl.models.secret import Secret
-from dkimctl.publishing.changes import Action, Change, NameState
+from dkimctl.addresses import Address
+from dkimctl.models import DnsRecord, Registration, Secret
+from dkimctl.publishing.plan import Action, Change, NameState
 from dkimctl.publishing.rfc2136 import Rfc2136Target
 from dkimctl.publishing.tsig_key import TsigKey
-from dkimctl.text.addresses import Address
 from dns_servers import SECRET, Server, make_database, powerdns_schema, running, serving
 from ports import free_port
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl import dkim
-from dkimctl.models.registration import DnsRecord
+from dkimctl.models import DnsRecord
 
 
 @pytest.mark.interface("2.4", "value")

@@ -14,10 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from dkimctl.dkim import is_name
 from dkimctl.errors import UsageError
+from dkimctl.names import is_name, parse_domain, parse_selector
 from dkimctl.specs.entries import parse_start_date
-from dkimctl.specs.names import parse_domain, parse_selector
 from dkimctl.strict_yaml import MAX_VALUE
 
 PACKAGE = Path(__file__).parents[2] / "dkimctl"

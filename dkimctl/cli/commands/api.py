@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import typer
 
 from dkimctl.cli.options import ACCOUNT, CONNECTION, App, examples
-from dkimctl.cli.output.streams import write, write_bytes
+from dkimctl.cli.report import write, write_bytes
 from dkimctl.cli.session import open_session
 from dkimctl.errors import ExitCode, NegativeAnswer, ServiceError, TokenRejected, UsageError
 from dkimctl.input_files import read_bytes

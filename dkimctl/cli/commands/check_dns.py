@@ -13,6 +13,7 @@ from dkimctl.cli.checking import (
     MAX_IN_FLIGHT,
     SERVERS_PANEL,
     WARN_WITHIN,
+    CheckSink,
     ResolverOption,
     ServerOption,
     open_source,
@@ -22,11 +23,10 @@ from dkimctl.cli.checking import (
 )
 from dkimctl.cli.notify import CheckNotices, require_checks_to_notify, send_test_notice
 from dkimctl.cli.options import LEDGER, SAVED_RESULT, App, OutputOption, examples
-from dkimctl.cli.output.checks import CheckSink
-from dkimctl.cli.output.destination import require_writable
-from dkimctl.cli.output.results import worst_check
+from dkimctl.cli.output import require_writable
 from dkimctl.cli.progress import CheckProgress
-from dkimctl.cli.selection import (
+from dkimctl.cli.results import worst_check
+from dkimctl.cli.selected import (
     Checkable,
     SelectionArgument,
     read_selection,
@@ -39,10 +39,10 @@ from dkimctl.cli.session import Session, open_session
 from dkimctl.cli.terminal import ending_like_ctrl_c
 from dkimctl.dns.verdicts import Check, Looks, same_records
 from dkimctl.errors import Interrupted, LedgerError, UsageError
-from dkimctl.ledger.selection import Selection
-from dkimctl.models.registration import Outcome, Registration, RegistrationKey
-from dkimctl.render.monitoring import Run
-from dkimctl.render.renderer import CheckFormat, sound_record
+from dkimctl.formats.monitoring import Run
+from dkimctl.formats.renderer import CheckFormat, sound_record
+from dkimctl.models import Outcome, Registration, RegistrationKey
+from dkimctl.names import Selection
 
 app = App()
 

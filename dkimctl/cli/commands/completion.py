@@ -9,7 +9,7 @@ import typer
 
 from dkimctl.cli.completion import VARIABLE
 from dkimctl.cli.options import App, examples
-from dkimctl.cli.output.streams import write
+from dkimctl.cli.report import write
 
 app = App()
 Shell = StrEnum("Shell", ["bash", "zsh", "fish"])

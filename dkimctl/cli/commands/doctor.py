@@ -16,15 +16,14 @@ import typer
 from dkimctl.cli import doctor_checks, terminal
 from dkimctl.cli.doctor_checks import Finding, State, wrong
 from dkimctl.cli.options import ACCOUNT, CONNECTION, App, TableOrJson, TableOrJsonOption, examples
-from dkimctl.cli.output.destination import table_layout
-from dkimctl.cli.output.streams import write
+from dkimctl.cli.output import table_layout
+from dkimctl.cli.report import write
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import DkimctlError, ExitCode
-from dkimctl.render.renderer import TableLayout
-from dkimctl.render.table import Style, lines_of, styled
-from dkimctl.system.threads import start_daemon
-from dkimctl.text.durations import format_duration
-from dkimctl.text.escaping import printable
+from dkimctl.formats.renderer import TableLayout
+from dkimctl.formats.table import Style, lines_of, styled
+from dkimctl.text import format_duration, printable
+from dkimctl.threads import start_daemon
 
 app = App()
 

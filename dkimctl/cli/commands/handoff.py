@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dkimctl.cli import next_steps
 from dkimctl.cli.checking import review_now
 from dkimctl.cli.options import LEDGER, MAX_TTL, App, AssumeSuccessorsOption, OutputOption, examples
-from dkimctl.cli.output import next_steps
-from dkimctl.cli.output.destination import require_writable, write_chunks
-from dkimctl.cli.output.options import read_zone
-from dkimctl.cli.output.results import AttentionWarnings, worst
-from dkimctl.cli.selection import (
+from dkimctl.cli.output import read_zone, require_writable, write_chunks
+from dkimctl.cli.results import AttentionWarnings, worst
+from dkimctl.cli.selected import (
     SelectionArgument,
     read_retirement_policy,
     read_selection,
@@ -27,13 +26,11 @@ from dkimctl.cli.selection import (
 )
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, UsageError
+from dkimctl.formats.renderer import outside_zones, publishable, sound_record
 from dkimctl.handoff.words import Language, SheetFormat
-from dkimctl.ledger.selection import Selection
-from dkimctl.models.keys import KeyStage, NextAction
-from dkimctl.models.registration import DnsRecord, Registration, key_of, named
-from dkimctl.render.renderer import outside_zones, publishable, sound_record
-from dkimctl.text.escaping import few, quoted
-from dkimctl.text.grouping import counted
+from dkimctl.models import DnsRecord, KeyStage, NextAction, Registration, key_of, named
+from dkimctl.names import Selection
+from dkimctl.text import counted, few, quoted
 
 if TYPE_CHECKING:
     from dkimctl.handoff.sheet import Place, Sheet

@@ -13,27 +13,23 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from dkimctl.cli import terminal
+from dkimctl.addresses import parse_server
+from dkimctl.cli import next_steps, terminal
 from dkimctl.cli.commands.login import QUESTIONS
 from dkimctl.cli.commands.schema import Schema, modeline
-from dkimctl.cli.embedded_service import INSTALL, is_installed
+from dkimctl.cli.next_steps import SPEC_FILE
 from dkimctl.cli.options import ACCOUNT, App, examples, read_output
-from dkimctl.cli.output import next_steps
-from dkimctl.cli.output.next_steps import SPEC_FILE
-from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.report import Reporter
+from dkimctl.cli.sandbox import INSTALL, is_installed
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, OutputError, UsageError, naming
-from dkimctl.render.html import environment
+from dkimctl.files import create_files, directory_fault, prepare_directory, refuse
+from dkimctl.formats.pages import environment
 from dkimctl.settings.config import DnsTarget, check_class
 from dkimctl.settings.profile import DEFAULT_PROFILE, option, variable
 from dkimctl.settings.values import CHECKS, SANDBOX, Check, file_path, profile_name
 from dkimctl.strict_yaml import yaml_scalar
-from dkimctl.system.directories import prepare_directory
-from dkimctl.system.files import create_files
-from dkimctl.system.ownership import directory_fault, refuse
-from dkimctl.text.addresses import parse_server
-from dkimctl.text.escaping import printable
-from dkimctl.text.grouping import listed
+from dkimctl.text import listed, printable
 
 app = App()
 
@@ -325,7 +321,7 @@ def _parse_key_file(text: str) -> str:
 
 
 def _parse_domains(text: str) -> list[str]:
-    from dkimctl.specs.names import parse_domain
+    from dkimctl.names import parse_domain
 
     domains = [parse_domain(word) for word in re.split(r"[\s,]+", text.strip(" ,\t\r\n")) if word]
     if not domains:

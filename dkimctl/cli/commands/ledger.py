@@ -18,16 +18,15 @@ from dkimctl.cli.options import (
     TableOrJson,
     examples,
 )
-from dkimctl.cli.output.options import OutputOptions, default_format
-from dkimctl.cli.output.results import write_results
-from dkimctl.cli.output.streams import AlikeWarnings, Reporter, warn_unreadable
-from dkimctl.cli.selection import read_selection, require_empty, warn_unmatched
+from dkimctl.cli.output import OutputOptions, default_format
+from dkimctl.cli.report import AlikeWarnings, Reporter, warn_unreadable
+from dkimctl.cli.results import write_results
+from dkimctl.cli.selected import read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import open_session
 from dkimctl.errors import ExitCode, NegativeAnswer
-from dkimctl.models.registration import Outcome, named
-from dkimctl.render.renderer import Format
-from dkimctl.text.escaping import few
-from dkimctl.text.grouping import without_names
+from dkimctl.formats.renderer import Format
+from dkimctl.models import Outcome, named
+from dkimctl.text import few, without_names
 
 if TYPE_CHECKING:
     from dkimctl.rotation.retirement import RetirementStatus

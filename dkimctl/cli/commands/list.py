@@ -12,15 +12,15 @@ from typing import Annotated, Any
 import typer
 
 from dkimctl.cli.options import LEDGER, App, KeyFormatOption, OutputOption, examples
-from dkimctl.cli.output.destination import require_writable, table_layout, write_chunks
-from dkimctl.cli.selection import SelectionArgument, read_selection, require_empty, warn_unmatched
+from dkimctl.cli.output import require_writable, table_layout, write_chunks
+from dkimctl.cli.selected import SelectionArgument, read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import open_session
 from dkimctl.dns.verdicts import Verdict
 from dkimctl.errors import UsageError
-from dkimctl.models.keys import NOT_CHECKED, KeyStage, KeyStatus, by_name, due_first
-from dkimctl.render.keys import render_keys
-from dkimctl.render.renderer import KeyFormat
-from dkimctl.text.escaping import quoted
+from dkimctl.formats.keys import render_keys
+from dkimctl.formats.renderer import KeyFormat
+from dkimctl.models import NOT_CHECKED, KeyStage, KeyStatus, by_name, due_first
+from dkimctl.text import quoted
 
 app = App()
 

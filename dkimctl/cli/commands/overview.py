@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dkimctl.cli import next_steps
 from dkimctl.cli.options import LEDGER, App, TableOrJson, TableOrJsonOption, examples
-from dkimctl.cli.output import next_steps
-from dkimctl.cli.output.destination import require_writable, table_layout, write_chunks
-from dkimctl.cli.output.results import worst
-from dkimctl.cli.selection import SelectionArgument, read_selection, require_empty, warn_unmatched
+from dkimctl.cli.output import require_writable, table_layout, write_chunks
+from dkimctl.cli.results import worst
+from dkimctl.cli.selected import SelectionArgument, read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, UsageError
-from dkimctl.models.registration import named
-from dkimctl.text.escaping import few
+from dkimctl.models import named
+from dkimctl.text import few
 
 if TYPE_CHECKING:
-    from dkimctl.render.overview import Overview
+    from dkimctl.formats.overview_text import Overview
 
 _LINES = 50  # where there is no terminal
 
@@ -55,7 +55,7 @@ def overview(
     The exit code is 1 if something is urgent, or overdue for longer than `lead` of `rotation`; with
     --quiet, nothing is shown otherwise.
     """
-    from dkimctl.render.overview import make_overview
+    from dkimctl.formats.overview_text import make_overview
     from dkimctl.rotation.life import read_keys
 
     session = open_session(ctx)
@@ -71,12 +71,12 @@ def overview(
         require_empty(session, selected)
     made = make_overview(keys, now, rotation.lead)
     if html is not None:
-        from dkimctl.render.html.overview_page import overview_page
+        from dkimctl.formats.pages import overview_page
 
         write_chunks([overview_page(made, session.profile.name)], html)
         session.reporter.note(f"dkimctl: wrote {html}")
     elif fmt is TableOrJson.JSON:
-        from dkimctl.render.overview import overview_lines
+        from dkimctl.formats.overview_text import overview_lines
 
         write_chunks(overview_lines(made), None)
     elif made.is_bad or not session.reporter.quiet:
@@ -95,7 +95,7 @@ def overview(
 
 
 def _show_text(session: Session, made: Overview) -> None:
-    from dkimctl.render.overview import overview_text
+    from dkimctl.formats.overview_text import overview_text
 
     step = ""
     if made.urgent:

@@ -9,26 +9,28 @@ from typing import Annotated, Any
 import typer
 
 from dkimctl.cli import terminal
+from dkimctl.cli.commands.login import delete_profile
 from dkimctl.cli.completion import complete_profiles
-from dkimctl.cli.login_storage import delete_profile
 from dkimctl.cli.options import App, TableOrJson, TableOrJsonOption, YesOption, examples
-from dkimctl.cli.output.destination import table_layout
-from dkimctl.cli.output.streams import Reporter, write
+from dkimctl.cli.output import table_layout
+from dkimctl.cli.report import Reporter, write
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import CredentialsError, ExitCode, LedgerError, UsageError, naming
-from dkimctl.settings.logins import LOGIN_KEYS, logins_lock, read_used_profile, write_used_profile
 from dkimctl.settings.profile import (
     DEFAULT_PROFILE,
+    LOGIN_KEYS,
     Source,
     SourceKind,
     known_profiles,
+    logins_lock,
+    read_used_profile,
     require_known,
     resolve_name,
     stored_settings,
+    write_used_profile,
 )
 from dkimctl.settings.values import SANDBOX, SANDBOX_FIXED, profile_name
-from dkimctl.text.escaping import quoted
-from dkimctl.text.grouping import counted
+from dkimctl.text import counted, quoted
 
 app = App(
     help="List the profiles, choose one, or delete one.",
@@ -187,7 +189,7 @@ def _describe_profiles(session: Session) -> list[dict[str, Any]]:
 
 def _profile_rows(reporter: Reporter, profiles: Sequence[dict[str, Any]]) -> Iterator[str]:
     """The profiles as a table."""
-    from dkimctl.render.table import Row, Style, below, table
+    from dkimctl.formats.table import Row, Style, below, table
 
     layout = table_layout(reporter, None)
     rows = []

@@ -11,9 +11,7 @@ import typer
 
 from dkimctl.cli import terminal
 from dkimctl.cli.options import LEDGER, App, OutputOption, YesOption, examples
-from dkimctl.cli.output.destination import require_writable, table_layout, write_chunks
-from dkimctl.cli.output.results import worst
-from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.output import require_writable, table_layout, write_chunks
 from dkimctl.cli.progress import PublicationProgress
 from dkimctl.cli.publication import (
     PublicationView,
@@ -23,13 +21,15 @@ from dkimctl.cli.publication import (
     select_to_publish,
     unchanged_if_interrupted,
 )
-from dkimctl.cli.selection import SelectionArgument
+from dkimctl.cli.report import Reporter
+from dkimctl.cli.results import worst
+from dkimctl.cli.selected import SelectionArgument
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, NegativeAnswer, UsageError
-from dkimctl.models.registration import named
-from dkimctl.render.renderer import PublicationFormat
-from dkimctl.render.table import Row, Style, below, table
-from dkimctl.text.escaping import few, printable
+from dkimctl.formats.renderer import PublicationFormat
+from dkimctl.formats.table import Row, Style, below, table
+from dkimctl.models import named
+from dkimctl.text import few, printable
 
 if TYPE_CHECKING:
     from dkimctl.publishing.targets import AccessReport, ZoneAccess
@@ -116,8 +116,8 @@ def _show_access(
 
     Without a selection, also the zones that the config file names.
     """
+    from dkimctl.names import is_glob
     from dkimctl.publishing.targets import check_access
-    from dkimctl.text.dns_names import is_glob
 
     targets = open_dns_targets(session)
     try:

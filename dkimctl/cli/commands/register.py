@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dkimctl.cli import next_steps
 from dkimctl.cli.options import (
     ACCOUNT,
     CONNECTION,
@@ -28,10 +29,7 @@ from dkimctl.cli.options import (
     examples,
     read_duration,
 )
-from dkimctl.cli.output import next_steps
-from dkimctl.cli.output.options import OutputOptions, read_output_options, resolve_zones
-from dkimctl.cli.output.results import Doing, ResultSink, Shown, show, summary, worst
-from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.output import OutputOptions, read_output_options, resolve_zones
 from dkimctl.cli.publication import (
     PublicationView,
     PublishOptions,
@@ -39,20 +37,21 @@ from dkimctl.cli.publication import (
     publish_records,
     without_left_out,
 )
+from dkimctl.cli.report import Reporter
+from dkimctl.cli.results import Doing, ResultSink, Shown, show, summary, worst
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, ServiceError, UsageError
-from dkimctl.models.registration import USABLE, DomainSpec, Outcome, Registration, Result, named
+from dkimctl.formats.renderer import Format, publishable
+from dkimctl.models import USABLE, DomainSpec, Outcome, Registration, Result, named
 from dkimctl.registration.engine import RegistrationEngine, assign_from, record_names
 from dkimctl.registration.preflight import Planner, inspect_entries, plan
-from dkimctl.render.renderer import Format, publishable
-from dkimctl.text.escaping import few
-from dkimctl.text.grouping import counted
+from dkimctl.text import counted, few
 
 if TYPE_CHECKING:
     from dkimctl.ledger.ledger import Ledger
 
     MakePlanner = Callable[[Ledger], Planner]
-    from dkimctl.publishing.changes import ConfiguredTarget
+    from dkimctl.publishing.plan import ConfiguredTarget
 
 app = App()
 _UNFINISHED = (Outcome.PENDING, Outcome.UNKNOWN, Outcome.FAILED)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dkimctl.cli import next_steps
 from dkimctl.cli.options import (
     LEDGER,
     App,
@@ -19,11 +20,15 @@ from dkimctl.cli.options import (
     examples,
     read_duration,
 )
-from dkimctl.cli.output import next_steps
-from dkimctl.cli.output.destination import require_writable, write_chunks
-from dkimctl.cli.output.options import OutputOptions, default_format, read_zone
-from dkimctl.cli.output.results import worst_check, write_results
-from dkimctl.cli.selection import (
+from dkimctl.cli.output import (
+    OutputOptions,
+    default_format,
+    read_zone,
+    require_writable,
+    write_chunks,
+)
+from dkimctl.cli.results import worst_check, write_results
+from dkimctl.cli.selected import (
     MAX_AGE_OF_CHECK,
     SelectionArgument,
     read_retirement_policy,
@@ -35,10 +40,9 @@ from dkimctl.cli.selection import (
 )
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import UsageError
-from dkimctl.models.registration import DomainSpec, Outcome, named
-from dkimctl.render.renderer import Format, render_all
-from dkimctl.text.durations import with_unit, written_duration
-from dkimctl.text.escaping import few, quoted
+from dkimctl.formats.renderer import Format, render_all
+from dkimctl.models import DomainSpec, Outcome, named
+from dkimctl.text import few, quoted, with_unit, written_duration
 
 if TYPE_CHECKING:
     from dkimctl.rotation.retirement import RetirementPolicy
@@ -196,8 +200,8 @@ def _print_successors(
     session: Session, words: Sequence[str] | None, options: Mapping[str, str], output: Path | None
 ) -> int:
     """Print the specs; say how many domains are due, and warn about others."""
+    from dkimctl.names import SelectorTemplate
     from dkimctl.rotation.successors import Rotation, RotationPolicy, plan_rotation, start_date
-    from dkimctl.specs.names import SelectorTemplate
 
     reporter, now = session.reporter, datetime.now(UTC)
     start_in = read_duration("--start-in", options["--start-in"], may_be_zero=True)
@@ -286,7 +290,7 @@ def _list_retired(
 ) -> int:
     """Write the old records, and say how to remove them."""
     from dkimctl.cli.checking import review_now
-    from dkimctl.render.nsupdate import NsupdateRenderer
+    from dkimctl.formats.nsupdate import NsupdateRenderer
     from dkimctl.rotation.retirement import Review, read_known_keys
 
     reporter, fmt = session.reporter, output_options.fmt

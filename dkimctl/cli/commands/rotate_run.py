@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from dkimctl.cli import next_steps
 from dkimctl.cli.checking import open_source
 from dkimctl.cli.options import (
     ACCOUNT,
@@ -24,21 +25,19 @@ from dkimctl.cli.options import (
     examples,
     read_duration,
 )
-from dkimctl.cli.output import next_steps
-from dkimctl.cli.output.destination import require_writable, table_layout, write_chunks
-from dkimctl.cli.output.results import worst_check
-from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.output import require_writable, table_layout, write_chunks
 from dkimctl.cli.progress import CheckProgress, RegistrationProgress
-from dkimctl.cli.selection import SelectionArgument, read_selection, require_empty, warn_unmatched
+from dkimctl.cli.report import Reporter
+from dkimctl.cli.results import worst_check
+from dkimctl.cli.selected import SelectionArgument, read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import open_session
 from dkimctl.cli.terminal import interrupting, stopping
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted
-from dkimctl.models.registration import named
-from dkimctl.render.renderer import TableLayout
-from dkimctl.render.table import Row, Style, below, table
+from dkimctl.formats.renderer import TableLayout
+from dkimctl.formats.table import Row, Style, below, table
+from dkimctl.models import named
 from dkimctl.rotation.due import Report, RunPolicy, State, Step, Task, Tools
-from dkimctl.text.escaping import printable
-from dkimctl.text.grouping import MAX_ALIKE, Grouping, and_more, counted, listed, without_names
+from dkimctl.text import MAX_ALIKE, Grouping, and_more, counted, listed, printable, without_names
 
 _WAIT = "2m"
 app = App()

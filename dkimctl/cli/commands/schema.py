@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from dkimctl.cli.options import App, examples
-from dkimctl.cli.output.streams import write
+from dkimctl.cli.report import write
 
 app = App()
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dkimctl.cli.embedded_service import data_option, needs_service_extra, open_service_store
 from dkimctl.cli.options import App, DataOption, examples
-from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.report import Reporter
+from dkimctl.cli.sandbox import data_option, needs_service_extra, open_service_store
 from dkimctl.errors import ExitCode, UsageError, naming
 
 if TYPE_CHECKING:

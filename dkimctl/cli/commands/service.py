@@ -21,7 +21,6 @@ import typer
 
 from dkimctl.cli import terminal
 from dkimctl.cli.completion import complete_clients
-from dkimctl.cli.embedded_service import open_service_store
 from dkimctl.cli.options import (
     App,
     DataOption,
@@ -32,13 +31,11 @@ from dkimctl.cli.options import (
     read_duration,
     read_output,
 )
-from dkimctl.cli.output.streams import Reporter, write
+from dkimctl.cli.report import Reporter, write
+from dkimctl.cli.sandbox import open_service_store
 from dkimctl.errors import ExitCode, OutputError, UsageError
-from dkimctl.system.files import create_private
-from dkimctl.system.ownership import directory_fault, refuse
-from dkimctl.text.durations import format_duration
-from dkimctl.text.escaping import few, printable
-from dkimctl.text.grouping import counted
+from dkimctl.files import create_private, directory_fault, refuse
+from dkimctl.text import counted, few, format_duration, printable
 
 if TYPE_CHECKING:
     from dkimctl.service.location import Location

@@ -22,9 +22,9 @@ from dkimctl.cli.options import (
     ZoneOption,
     examples,
 )
-from dkimctl.cli.output.options import OutputOptions, read_output_options, resolve_zones
-from dkimctl.cli.output.results import show, worst
-from dkimctl.cli.selection import (
+from dkimctl.cli.output import OutputOptions, read_output_options, resolve_zones
+from dkimctl.cli.results import show, worst
+from dkimctl.cli.selected import (
     SelectionArgument,
     read_selection,
     registered_results,
@@ -33,10 +33,10 @@ from dkimctl.cli.selection import (
 )
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, NegativeAnswer
-from dkimctl.ledger.selection import Selection
-from dkimctl.models.registration import Outcome, Result, named
-from dkimctl.render.renderer import Format, publishable
-from dkimctl.text.escaping import few
+from dkimctl.formats.renderer import Format, publishable
+from dkimctl.models import Outcome, Result, named
+from dkimctl.names import Selection
+from dkimctl.text import few
 
 # Formats that no DNS tool reads.
 _WITHOUT_EFFECT = (Format.TABLE, Format.JSON, Format.JSONL, Format.CSV, Format.MARKDOWN)

@@ -21,12 +21,11 @@ from dkimctl.cli.options import (
     TableOrJsonOption,
     examples,
 )
-from dkimctl.cli.output.streams import write
+from dkimctl.cli.report import write
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import CredentialsError, ExitCode
 from dkimctl.settings.profile import LOGIN, Source, exported_proxy, variable
-from dkimctl.text.durations import format_duration
-from dkimctl.text.escaping import printable
+from dkimctl.text import format_duration, printable
 
 app = App()
 _GAP = "  "

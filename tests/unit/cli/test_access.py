@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from dkimctl.cli.commands.publish import access_status, report_access, write_access
-from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.report import Reporter
 from dkimctl.errors import DnsRefused, ServiceError
-from dkimctl.publishing.changes import Access
+from dkimctl.formats.renderer import PublicationFormat
+from dkimctl.publishing.plan import Access
 from dkimctl.publishing.targets import AccessReport, ZoneAccess
-from dkimctl.render.renderer import PublicationFormat
 
 GOOD = ZoneAccess("ns.test", "example.com", 3, Access(True, True))
 UNKNOWN = ZoneAccess("ns.test", "example.net", 1, Access(True, None, "only a change tells"))

@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from dkimctl.addresses import Address
 from dkimctl.cli.commands.doctor import Check, examine
 from dkimctl.cli.doctor_checks import (
     Finding,
@@ -16,13 +17,12 @@ from dkimctl.cli.doctor_checks import (
     clock_finding,
     library_problems,
     parse_requirement,
+    resolver_findings,
 )
-from dkimctl.cli.doctor_dns import resolver_findings
-from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.report import Reporter
 from dkimctl.cli.session import Session
 from dkimctl.errors import UsageError
 from dkimctl.settings.values import CHECKS
-from dkimctl.text.addresses import Address
 from dns_servers import serving
 
 

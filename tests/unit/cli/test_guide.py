@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from dkimctl.cli.guide import guide_of
-from dkimctl.models.keys import KeyDates, KeyStage, KeyStatus, NextAction
+from dkimctl.models import KeyDates, KeyStage, KeyStatus, NextAction
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 

@@ -12,10 +12,10 @@ from types import SimpleNamespace
 import pytest
 
 import dkimctl.cli.progress as progress_module
-from dkimctl.cli.output.streams import Color, Reporter
 from dkimctl.cli.progress import CheckProgress, RegistrationProgress
+from dkimctl.cli.report import Color, Reporter
 from dkimctl.dns.verdicts import Check, Finding, Verdict
-from dkimctl.models.registration import Outcome, Registration, Result
+from dkimctl.models import Outcome, Registration, Result
 from fakes import Clock, Terminal
 from terminals import run_on_terminal
 
@@ -150,9 +150,9 @@ _LINE = "[bold]domain[/] :smile: " + " ".join(f"word{number}" for number in rang
 _PROGRAM = f"""
 import sys
 import time
-from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.report import Reporter
 from dkimctl.cli.progress import RegistrationProgress
-from dkimctl.models.registration import Outcome, Registration, Result
+from dkimctl.models import Outcome, Registration, Result
 
 now, reporter, done = 0.0, Reporter(), Result(Registration("example.com"), Outcome.CREATED)
 time.monotonic = lambda: now

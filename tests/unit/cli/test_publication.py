@@ -10,11 +10,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.publication import PublicationView, PublishOptions, publish_records
+from dkimctl.cli.report import Reporter
 from dkimctl.errors import DnsRefused, Interrupted, NegativeAnswer, ServiceError, UsageError
-from dkimctl.publishing.changes import ConfiguredTarget, NameState
-from dkimctl.render.renderer import PublicationFormat
+from dkimctl.formats.renderer import PublicationFormat
+from dkimctl.publishing.plan import ConfiguredTarget, NameState
 from dns_targets import FakeTarget
 
 JSON, MARKDOWN = PublicationFormat.JSON, PublicationFormat.MARKDOWN

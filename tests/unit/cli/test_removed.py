@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dkimctl.cli.main import run
-from dkimctl.cli.removed import COMMANDS, OPTIONS
+from dkimctl.cli.main import COMMANDS, OPTIONS, run
 
 ROWS = [*COMMANDS.items()]
 ROWS += [(f"{command} {option} x", text) for (command, option), text in OPTIONS.items()]

@@ -16,7 +16,7 @@ from dkimctl.settings.config import DEFAULT_TTL, DnsTarget, NoticeSettings, Rota
 from dkimctl.settings.profile import DEFAULT_PROFILE, Profile
 from dkimctl.settings.values import CHECKS, SANDBOX_FIXED
 from dkimctl.specs.entries import ENTRY_FIELDS
-from dkimctl.text.durations import parse_duration
+from dkimctl.text import parse_duration
 from documents import ROOT, example
 from spec_files import load_specs
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from dkimctl.cli.main import root_command, run
+from dkimctl.files import data_dir
 from dkimctl.service.database import open_store
-from dkimctl.system.directories import data_dir
 
 SECRET = "s3cr3t+Value/0815="
 

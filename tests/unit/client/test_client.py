@@ -10,8 +10,7 @@ import pytest
 from dkimctl import errors
 from dkimctl.client.client import Client
 from dkimctl.client.http import HttpClient
-from dkimctl.models.registration import DnsRecord, DomainSpec, Registration
-from dkimctl.models.secret import Secret
+from dkimctl.models import DnsRecord, DomainSpec, Registration, Secret
 
 TOKEN = Secret("abc.def-ghi_jkl~mno+pqr/stu==")
 SPECS = [

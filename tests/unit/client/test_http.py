@@ -24,7 +24,7 @@ from dkimctl.errors import (
     ThreadLimitError,
     UsageError,
 )
-from dkimctl.models.secret import Secret
+from dkimctl.models import Secret
 from thread_limits import FewThreads
 
 RAISED = [

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dkimctl.client.redaction import Redactor
-from dkimctl.models.secret import Secret
+from dkimctl.models import Secret
 from quotations import ESCAPES, FORMS, RUN, leaks, runs_of
 
 TOKEN = "t0ken.Leak-Test/4711+abcdefghij=="

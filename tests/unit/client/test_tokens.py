@@ -11,7 +11,7 @@ import pytest
 
 from dkimctl.client.tokens import TokenProvider
 from dkimctl.errors import CredentialsError, NotProcessed, TokenRejected
-from dkimctl.models.secret import Secret, Token
+from dkimctl.models import Secret, Token
 from fakes import Clock, TokenService
 
 NOW = 1_000_000.0

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dkimctl.credentials.store import Account, parse_secret, parse_token
 from dkimctl.errors import CredentialsError
-from dkimctl.models.secret import Secret
+from dkimctl.models import Secret
 
 
 @pytest.mark.parametrize("text", ["abc", "abc\n", "abc\r\n"])

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from dkimctl.credentials.sources import open_store
 from dkimctl.credentials.store import Account
 from dkimctl.errors import CredentialsError
-from dkimctl.models.secret import Secret, Token
+from dkimctl.models import Secret, Token
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX modes")
 

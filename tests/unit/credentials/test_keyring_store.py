@@ -23,7 +23,7 @@ from keyring.errors import (
 from dkimctl.credentials.keyring_store import KeyringStore
 from dkimctl.credentials.store import Account
 from dkimctl.errors import CredentialsError
-from dkimctl.models.secret import Secret, Token
+from dkimctl.models import Secret, Token
 from thread_limits import FewThreads
 
 SECRET = Secret("hunter2")

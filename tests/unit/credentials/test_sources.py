@@ -12,7 +12,7 @@ from dkimctl.credentials.keyring_store import KeyringStore
 from dkimctl.credentials.sources import find_credentials
 from dkimctl.credentials.store import Account
 from dkimctl.errors import CredentialsError
-from dkimctl.models.secret import Secret, Token
+from dkimctl.models import Secret, Token
 
 NOW = time.time()
 STORED_TOKEN = Token(Secret("stored-token"), NOW + 3600, NOW)

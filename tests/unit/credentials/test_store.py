@@ -7,7 +7,7 @@ import time
 import pytest
 
 from dkimctl.credentials.store import Account
-from dkimctl.models.secret import Secret, Token
+from dkimctl.models import Secret, Token
 
 SECRET = Secret("s3cr:et with spaces, \u00e9 and \\ \" '")
 

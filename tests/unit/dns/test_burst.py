@@ -9,9 +9,9 @@ import dns.message
 import dns.rcode
 import pytest
 
+from dkimctl.addresses import Address
 from dkimctl.dns.messages import EDNS_REFUSALS, make_txt_question
 from dkimctl.dns.transport import Burst
-from dkimctl.text.addresses import Address
 
 MANY = [make_txt_question(f"s{number}._domainkey.example.com") for number in range(50)]
 

@@ -14,7 +14,7 @@ from dkimctl.dns.verdicts import (
     same_records,
 )
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.registration import key_of
+from dkimctl.models import key_of
 
 KEY = key_of("example.com", "s1")
 ANSWERS = [one for one in Verdict if one is not Verdict.NO_ANSWER]

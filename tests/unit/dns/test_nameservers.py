@@ -12,9 +12,9 @@ import dns.rrset
 import pytest
 from dns.edns import EDEOption
 
+from dkimctl.addresses import Address, parse_address
 from dkimctl.dns.messages import make_txt_question
 from dkimctl.dns.nameserver import NoAnswer, RecursiveResolver, system_nameservers
-from dkimctl.text.addresses import Address, parse_address
 
 
 def test_system_nameservers_are_addresses():

@@ -10,9 +10,9 @@ import time
 
 import pytest
 
+from dkimctl.addresses import Address
 from dkimctl.dns.messages import QueryLog, make_txt_question
 from dkimctl.dns.transport import ConnectionLost, Pipeline, exchange
-from dkimctl.text.addresses import Address
 
 MANY = [make_txt_question(f"s{number}._domainkey.example.com") for number in range(40)]
 ASKED = MANY[:1]

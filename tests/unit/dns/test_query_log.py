@@ -10,9 +10,9 @@ import dns.message
 import dns.rrset
 import pytest
 
+from dkimctl.addresses import Address
 from dkimctl.dns.messages import NS, Answer, QueryLog, make_question, make_txt_question
 from dkimctl.dns.nameserver import NoAnswer, Server, Timeouts
-from dkimctl.text.addresses import Address
 
 ASKED = make_txt_question("s1._domainkey.example.com")
 QUICK = Timeouts(udp=(0.1, 0.1, 0.1), tcp=0.5, burst=0.3)

@@ -9,7 +9,7 @@ import dns.tsig
 import pytest
 
 from dkimctl.dns.messages import encode, make_txt_question
-from dkimctl.dns.tsig import NotSigned, NotTrusted, SignatureRefused, Signer
+from dkimctl.dns.transport import NotSigned, NotTrusted, SignatureRefused, Signer
 
 SECRET = base64.b64encode(b"a key for this test alone").decode()
 QUERY = encode(0x1234, make_txt_question("s1._domainkey.example.com"), recursion=False, edns=False)

@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from dkimctl.formats.renderer import txt_data
 from dkimctl.handoff.page import render_sheet
 from dkimctl.handoff.providers import provider_with, read_yaml
 from dkimctl.handoff.sheet import Place, Sheet, Trouble
 from dkimctl.handoff.words import Language, SheetFormat
-from dkimctl.render.renderer import txt_data
 from rendering import HOSTILE, VALUES, txt_value
 from terminals import is_harmless
 

@@ -8,7 +8,7 @@ import pytest
 
 from dkimctl.handoff.providers import ValueForm, provider_with
 from dkimctl.handoff.sheet import Place, SheetOptions, Timing, make_sheet
-from dkimctl.models.registration import DnsRecord
+from dkimctl.models import DnsRecord
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 PLACE = Place("example.com", ("ada.ns.cloudflare.com",))

@@ -21,8 +21,8 @@ import os, sqlite3, sys
 from pathlib import Path
 from dkimctl.errors import LedgerError
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.registration import DnsRecord, DomainSpec, Registration, key_of
-from dkimctl.text.urls import parse_url
+from dkimctl.models import DnsRecord, DomainSpec, Registration, key_of
+from dkimctl.addresses import parse_url
 
 ACCOUNT = {"base_url": "https://api.example", "client_id": "me"}
 path = Path(sys.argv[1])

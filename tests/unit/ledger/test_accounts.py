@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 import pytest
 
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.keys import KeyHistory
-from dkimctl.models.registration import DnsRecord, DomainSpec, Registration, key_of
+from dkimctl.models import DnsRecord, DomainSpec, KeyHistory, Registration, key_of
 from old_ledgers import make_version_4
 
 URL = "https://api.example"  # that of `read` and `write`
@@ -184,7 +183,7 @@ def test_an_intent_that_is_repeated_or_answered_in_another_account_is_closed(und
 
 
 MIGRATE = """
-from dkimctl.ledger.migration import migrate
+from dkimctl.ledger.opening import migrate
 connection = sqlite3.connect(path, isolation_level=None)
 connection.execute("BEGIN IMMEDIATE")
 migrate(connection, path)

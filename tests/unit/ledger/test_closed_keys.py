@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.keys import ClosedKey
-from dkimctl.models.registration import key_of
+from dkimctl.models import ClosedKey, key_of
 
 ACCOUNT = {"base_url": "https://api.example", "client_id": "me"}
 NOW = datetime(2027, 1, 20, 10, tzinfo=UTC)

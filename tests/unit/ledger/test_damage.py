@@ -14,7 +14,7 @@ from dkimctl.errors import LedgerError
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.ledger.opening import quarantining
 from dkimctl.ledger.tables import damage_error
-from dkimctl.models.registration import DomainSpec
+from dkimctl.models import DomainSpec
 
 NOON = 1795262400.0  # 2026-11-21T12:00:00Z
 QUARANTINED = "ledger.db.damaged-20261121T120000"

@@ -10,7 +10,7 @@ import pytest
 
 from dkimctl.errors import LedgerError
 from dkimctl.ledger.opening import require_disk_space
-from dkimctl.models.registration import DomainSpec
+from dkimctl.models import DomainSpec
 
 
 def test_too_little_disk_space_is_reported(small_disk, on_disk, write):

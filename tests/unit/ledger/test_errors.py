@@ -9,7 +9,7 @@ import pytest
 
 from dkimctl.errors import LedgerError
 from dkimctl.ledger.opening import translate_errors
-from dkimctl.models.registration import DomainSpec
+from dkimctl.models import DomainSpec
 
 TRY_TO_OPEN = """
 try:

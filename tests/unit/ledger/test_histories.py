@@ -9,8 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dkimctl.errors import LedgerError
-from dkimctl.models.keys import KeyHistory
-from dkimctl.models.registration import DomainSpec, Registration, key_of
+from dkimctl.models import DomainSpec, KeyHistory, Registration, key_of
 from fakes import Clock
 
 NOON = 1795262400.0  # 2026-11-21T12:00:00Z

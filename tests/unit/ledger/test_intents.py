@@ -10,7 +10,7 @@ import pytest
 
 from dkimctl.errors import LedgerError
 from dkimctl.ledger.intents import Intent
-from dkimctl.models.registration import DomainSpec, Registration, key_of
+from dkimctl.models import DomainSpec, Registration, key_of
 
 NOON = 1795262400.0  # 2026-11-21T12:00:00Z
 

@@ -10,7 +10,7 @@ import pytest
 
 from dkimctl.errors import LedgerError
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.registration import DnsRecord, DomainSpec, key_of
+from dkimctl.models import DnsRecord, DomainSpec, key_of
 
 
 def test_a_registration_without_a_record_is_ours_unless_the_service_gave_no_data(

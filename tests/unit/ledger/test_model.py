@@ -14,8 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from dkimctl.ledger.intents import Intent
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.keys import Alarm, ClosedKey, KeyHistory
-from dkimctl.models.registration import DnsRecord, DomainSpec, Registration, key_of
+from dkimctl.models import Alarm, ClosedKey, DnsRecord, DomainSpec, KeyHistory, Registration, key_of
 
 ACCOUNT = {"base_url": "https://api.example", "client_id": "me"}
 DOMAINS = st.sampled_from(

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath, PureWindowsPath
 
 import pytest
 
-from dkimctl.system.files import sqlite_uri
+from dkimctl.files import sqlite_uri
 
 COUNT = """
 try:

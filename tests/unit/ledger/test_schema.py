@@ -11,8 +11,7 @@ import pytest
 
 from dkimctl.errors import LedgerError
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.keys import Alarm, ClosedKey, KeyHistory
-from dkimctl.models.registration import DnsRecord, DomainSpec, Registration, key_of
+from dkimctl.models import Alarm, ClosedKey, DnsRecord, DomainSpec, KeyHistory, Registration, key_of
 
 # As version 1 wrote it.
 VERSION_1 = """
@@ -253,7 +252,7 @@ def test_a_ledger_of_a_newer_version_is_refused_and_not_changed(path, write, acc
 # that it has changed in SQLite's log.
 DIE_AT_EACH_STATEMENT = """
 import itertools, shutil, signal
-from dkimctl.ledger.migration import migrate
+from dkimctl.ledger.opening import migrate
 
 class Dying(sqlite3.Connection):
     left = 0

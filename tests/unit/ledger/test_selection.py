@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dkimctl.ledger.selection import Selection, is_file
-from dkimctl.models.registration import DomainSpec, Registration
+from dkimctl.models import DomainSpec, Registration
+from dkimctl.names import Selection, is_file
 
 KNOWN = [
     Registration("example.com", "s1"),

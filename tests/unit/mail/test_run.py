@@ -16,7 +16,7 @@ from dkimctl.dns.zones import Zone
 from dkimctl.errors import UsageError
 from dkimctl.mail.message import KnownKey, read_message
 from dkimctl.mail.verification import MAX_SIGNATURES, verify_mail
-from dkimctl.models.registration import DnsRecord, Registration
+from dkimctl.models import DnsRecord, Registration
 
 
 class FakeDns:

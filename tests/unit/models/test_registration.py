@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dkimctl.ledger.intents import Intent
-from dkimctl.models.registration import DomainSpec, Registration, key_of
+from dkimctl.models import DomainSpec, Registration, key_of
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import traceback
 
 import pytest
 
-from dkimctl.models.secret import Secret, Token
+from dkimctl.models import Secret, Token
 
 TEXT = "hunter2-hunter2"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from dkimctl.models.keys import Alarm
+from dkimctl.models import Alarm
 from dkimctl.notices import Look, Problem, after_second_look, find_changes, first_seen_now
 
 DAY = timedelta(days=1)

@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dkimctl.dns.verdicts import Urgency
-from dkimctl.models.keys import Alarm
-from dkimctl.models.registration import key_of
+from dkimctl.models import Alarm, key_of
 from dkimctl.notices import MAX_ITEMS, MAX_SUBJECTS, Notice, Problem, notice_document
 
 NOON = datetime(2027, 1, 5, 12, tzinfo=UTC)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dkimctl.dns.verdicts import Check, Finding, Urgency, Verdict
-from dkimctl.models.registration import key_of
+from dkimctl.models import key_of
 from dkimctl.notices import problem_of, subject_of
 
 

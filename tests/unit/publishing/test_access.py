@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dkimctl.errors import NegativeAnswer, ServiceError
-from dkimctl.publishing.changes import Access, ConfiguredTarget
+from dkimctl.publishing.plan import Access, ConfiguredTarget
 from dkimctl.publishing.targets import check_access
 from dns_targets import FakeTarget
 

@@ -7,7 +7,7 @@ import pytest
 from dkimctl.credentials.keyring_store import KeyringStore
 from dkimctl.credentials.sources import ReferencedSecrets
 from dkimctl.errors import CredentialsError, ServiceError
-from dkimctl.publishing.changes import Access, Applied
+from dkimctl.publishing.plan import Access, Applied
 from dkimctl.publishing.targets import DeferredTarget, open_targets
 from dkimctl.settings.config import Config, DnsTarget
 

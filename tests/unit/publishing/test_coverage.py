@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dkimctl.errors import ServiceError
-from dkimctl.publishing.changes import ConfiguredTarget
-from dkimctl.publishing.plan import find_target_zones
+from dkimctl.publishing.plan import ConfiguredTarget, find_target_zones
 from dns_targets import FakeTarget
 
 NAME = "s1._domainkey.mail.example.com"

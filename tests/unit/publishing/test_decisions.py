@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dkimctl.publishing.changes import Action, NameState
-from dkimctl.publishing.plan import decide, is_key_record
+from dkimctl.publishing.plan import Action, NameState, decide, is_key_record
 
 SPF = "v=spf1 -all"
 

@@ -16,9 +16,9 @@ from octodns.record import Delete, Record, Update
 from octodns.zone import Zone
 
 from dkimctl.errors import DkimctlError, DnsRefused, NegativeAnswer, ServiceError, UsageError
-from dkimctl.models.secret import Secret
-from dkimctl.publishing.changes import NameState
+from dkimctl.models import Secret
 from dkimctl.publishing.octodns import OctodnsTarget
+from dkimctl.publishing.plan import NameState
 from update_servers import change
 
 ZONE = r"""---

@@ -5,8 +5,7 @@ import threading
 import pytest
 
 from dkimctl.errors import ServiceError
-from dkimctl.publishing.changes import Action, ConfiguredTarget, NameState
-from dkimctl.publishing.plan import apply_plan, make_plan
+from dkimctl.publishing.plan import Action, ConfiguredTarget, NameState, apply_plan, make_plan
 from dns_targets import FakeTarget, published
 
 

@@ -8,13 +8,12 @@ import dns.message
 import dns.rrset
 import pytest
 
+from dkimctl.addresses import Address
 from dkimctl.errors import DnsRefused, NegativeAnswer, ServiceError
-from dkimctl.models.secret import Secret
-from dkimctl.publishing.changes import NameState
-from dkimctl.publishing.dns_server import UpdateTimeouts
-from dkimctl.publishing.rfc2136 import Rfc2136Target
+from dkimctl.models import Secret
+from dkimctl.publishing.plan import NameState
+from dkimctl.publishing.rfc2136 import Rfc2136Target, UpdateTimeouts
 from dkimctl.publishing.tsig_key import TsigKey
-from dkimctl.text.addresses import Address
 from dns_servers import SECRET
 from scripted_dns import HangUp, framed, is_update, is_wildcard, reply, scripted_dns
 from update_servers import change, open_target

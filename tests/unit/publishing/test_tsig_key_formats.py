@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.errors import UsageError
-from dkimctl.models.secret import Secret
+from dkimctl.models import Secret
 from dkimctl.publishing.tsig_key import TsigKey, parse_tsig_key
 from needs import program
 

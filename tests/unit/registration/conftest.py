@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import pytest
 
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.registration import DomainSpec
+from dkimctl.models import DomainSpec
 from dkimctl.registration.engine import RegistrationEngine
 from dkimctl.registration.limits import Limits, WorkerChannel, WorkerEvent
 from dkimctl.registration.preflight import Planner
-from dkimctl.system.threads import start_daemon
+from dkimctl.threads import start_daemon
 from fakes import RegistrationService
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dkimctl.models.registration import DomainSpec
+from dkimctl.models import DomainSpec
 from dkimctl.registration.preflight import warnings
 from dkimctl.specs.spec_file import read_specs
 from spec_files import load_specs

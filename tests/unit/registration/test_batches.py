@@ -8,7 +8,7 @@ import pytest
 
 from dkimctl.client.wire import Reply
 from dkimctl.errors import RequestRefused
-from dkimctl.models.registration import DomainSpec, Outcome, Registration, Result
+from dkimctl.models import DomainSpec, Outcome, Registration, Result
 from dkimctl.registration.batches import Batch, BatchBuilder, Entry
 
 KNOWN = Result(Registration("known.example"), Outcome.EXISTS)

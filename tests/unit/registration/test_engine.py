@@ -8,7 +8,7 @@ import time
 import pytest
 
 from dkimctl.client.wire import Reply
-from dkimctl.models.registration import DnsRecord, DomainSpec, Outcome
+from dkimctl.models import DnsRecord, DomainSpec, Outcome
 from dkimctl.registration.preflight import Planner, plan
 
 

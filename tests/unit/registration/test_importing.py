@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dkimctl.models.registration import DnsRecord, Outcome, Registration, Result
+from dkimctl.models import DnsRecord, Outcome, Registration, Result
 from dkimctl.registration.saved_results import ImportPlan, plan_import, results_of
 
 

@@ -18,7 +18,7 @@ from dkimctl.errors import (
     TokenRejected,
 )
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.registration import DomainSpec
+from dkimctl.models import DomainSpec
 from dkimctl.registration.limits import WorkerChannel
 
 

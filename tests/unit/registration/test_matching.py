@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl.models.registration import DomainSpec, Registration
+from dkimctl.models import DomainSpec, Registration
 from dkimctl.registration.outcomes import match
 
 

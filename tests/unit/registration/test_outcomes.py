@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from dkimctl.models.registration import DnsRecord, DomainSpec, Outcome
+from dkimctl.models import DnsRecord, DomainSpec, Outcome
 from dkimctl.registration import outcomes
 
 SPEC = DomainSpec("example.com", "s1")

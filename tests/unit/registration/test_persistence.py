@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dkimctl.models.registration import DomainSpec, Outcome, Result
+from dkimctl.models import DomainSpec, Outcome, Result
 from dkimctl.registration.batches import Entry
 from dkimctl.registration.engine import persist
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from dkimctl.models.registration import DomainSpec, Outcome
+from dkimctl.models import DomainSpec, Outcome
 from dkimctl.registration.preflight import Planner
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

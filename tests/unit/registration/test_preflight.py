@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from dkimctl.errors import UsageError
-from dkimctl.models.registration import DomainSpec
+from dkimctl.models import DomainSpec
 from dkimctl.registration.preflight import Planner, inspect_entries
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dkimctl.client.wire import Reply
 from dkimctl.errors import MaybeProcessed, NotProcessed, RequestRefused, Throttled
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.registration import DomainSpec, Outcome, Registration
+from dkimctl.models import DomainSpec, Outcome, Registration
 from dkimctl.registration.engine import RegistrationEngine
 from dkimctl.registration.limits import Limits, WorkerChannel
 from dkimctl.registration.preflight import Planner

@@ -15,7 +15,7 @@ from dkimctl.errors import (
     RequestRefused,
     Throttled,
 )
-from dkimctl.models.registration import Outcome
+from dkimctl.models import Outcome
 
 LOST = MaybeProcessed("timed out")
 BOUNCED = NotProcessed("cannot reach it")

@@ -12,7 +12,7 @@ import pytest
 
 from dkimctl.errors import LedgerError, MaybeProcessed, NotProcessed, ServiceError
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.registration import DomainSpec, Outcome, key_of
+from dkimctl.models import DomainSpec, Outcome, key_of
 from dkimctl.registration.engine import RegistrationEngine
 from dkimctl.registration.limits import Limits
 from dkimctl.registration.preflight import Planner

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from dkimctl.models.registration import Outcome, Result
+from dkimctl.formats.renderer import Format
+from dkimctl.models import Outcome, Result
 from dkimctl.registration.saved_results import read_saved_results, results_of
-from dkimctl.render.renderer import Format
 from rendering import render_text
 
 

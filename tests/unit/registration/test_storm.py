@@ -13,7 +13,7 @@ import pytest
 
 from dkimctl.client.wire import Reply
 from dkimctl.errors import MaybeProcessed, NotProcessed, Throttled
-from dkimctl.models.registration import DomainSpec, Outcome
+from dkimctl.models import DomainSpec, Outcome
 from dkimctl.registration.limits import WorkerChannel
 from fakes import RegistrationService
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dkimctl.dns.verdicts import Check, Urgency, Verdict
-from dkimctl.models.registration import DnsRecord, Outcome, Registration, Result
+from dkimctl.models import DnsRecord, Outcome, Registration, Result
 from rendering import check_of
 
 OTHER_KEY = (

@@ -9,7 +9,7 @@ import json
 import pytest
 
 from dkimctl.dns.verdicts import Finding, ServerFinding, Verdict
-from dkimctl.render.renderer import CheckFormat
+from dkimctl.formats.renderer import CheckFormat
 from rendering import HOSTILE, HOSTILE_CHECK, check_of, render_checks
 
 

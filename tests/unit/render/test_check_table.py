@@ -12,8 +12,8 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from dkimctl.dns.verdicts import Check, Urgency, Verdict
-from dkimctl.render.renderer import CheckFormat
-from dkimctl.text.escaping import printable
+from dkimctl.formats.renderer import CheckFormat
+from dkimctl.text import printable
 from rendering import HOSTILE, HOSTILE_CHECK, check_of, render_checks
 
 WIDTHS = [40, 80, 120, 200]

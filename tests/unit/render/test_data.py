@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl.models.registration import DnsRecord, Outcome, Registration, Result
-from dkimctl.render.data import CsvRenderer
-from dkimctl.render.renderer import Format, render_all
+from dkimctl.formats.data import CsvRenderer
+from dkimctl.formats.renderer import Format, render_all
+from dkimctl.models import DnsRecord, Outcome, Registration, Result
 from documents import PAGES
 from rendering import render_text
 

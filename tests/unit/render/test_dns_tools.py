@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 
 from dkimctl.errors import UsageError
-from dkimctl.models.registration import DnsRecord
-from dkimctl.render.renderer import PER_ZONE, Format, Provider, file_stem
-from dkimctl.render.results import open_results
+from dkimctl.formats.renderer import PER_ZONE, Format, Provider, file_stem
+from dkimctl.formats.results import open_results
+from dkimctl.models import DnsRecord
 from rendering import RECORDS, name_and_value, render_file, render_files, txt_value
 
 

@@ -7,8 +7,8 @@ from itertools import count, islice
 
 import pytest
 
-from dkimctl.render.renderer import PER_ZONE, Format, render_all
-from dkimctl.render.results import open_results
+from dkimctl.formats.renderer import PER_ZONE, Format, render_all
+from dkimctl.formats.results import open_results
 
 STREAMED = [fmt for fmt in Format if fmt not in PER_ZONE]
 LIGHT = [fmt for fmt in STREAMED if fmt not in (Format.TABLE, Format.MARKDOWN)]

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from dkimctl.render.html import environment
+from dkimctl.formats.pages import environment
 
 
 class _Page(HTMLParser):
@@ -28,7 +28,7 @@ class _Page(HTMLParser):
 @pytest.fixture
 def render():
     """Renders a template that is given as text."""
-    templates = environment("dkimctl.render.html")
+    templates = environment("dkimctl.formats.pages")
     return lambda text, **values: templates.from_string(text).render(values)
 
 
@@ -37,7 +37,7 @@ def test_what_would_reorder_text_is_written_out(render):
 
 
 def test_a_page_may_fetch_nothing_and_run_no_script():
-    page = _Page(environment("dkimctl.render.html").get_template("base.html").render())
+    page = _Page(environment("dkimctl.formats.pages").get_template("base.html").render())
     policies = [
         each["content"]
         for tag, each in page.elements

@@ -14,11 +14,11 @@ import pytest
 from rich.cells import cell_len
 
 from dkimctl.dns.verdicts import Verdict
-from dkimctl.models.keys import NOT_CHECKED, KeyDates, KeyStage, KeyStatus, NextAction
-from dkimctl.render.html.overview_page import overview_page
-from dkimctl.render.keys import KEY_COLUMNS, render_keys, short_time
-from dkimctl.render.overview import make_overview, overview_lines, overview_text, timeline
-from dkimctl.render.renderer import KeyFormat, TableLayout
+from dkimctl.formats.keys import KEY_COLUMNS, render_keys, short_time
+from dkimctl.formats.overview_text import make_overview, overview_lines, overview_text, timeline
+from dkimctl.formats.pages import overview_page
+from dkimctl.formats.renderer import KeyFormat, TableLayout
+from dkimctl.models import NOT_CHECKED, KeyDates, KeyStage, KeyStatus, NextAction
 from rendering import HOSTILE
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

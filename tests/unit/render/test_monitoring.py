@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from dkimctl.dns.verdicts import Check, Finding, Urgency, Verdict
-from dkimctl.render.monitoring import (
+from dkimctl.formats.monitoring import (
     MAX_NAMED,
     NagiosRenderer,
     PrometheusRenderer,
@@ -16,7 +16,7 @@ from dkimctl.render.monitoring import (
     State,
     unknown_line,
 )
-from dkimctl.render.renderer import render_all
+from dkimctl.formats.renderer import render_all
 
 RUN = Run("work", 100.0)
 

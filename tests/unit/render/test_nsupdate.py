@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dkimctl.errors import UsageError
-from dkimctl.models.registration import DnsRecord
-from dkimctl.render.nsupdate import NsupdateRenderer
-from dkimctl.render.renderer import Format, render_all
+from dkimctl.formats.nsupdate import NsupdateRenderer
+from dkimctl.formats.renderer import Format, render_all
+from dkimctl.models import DnsRecord
 from rendering import RECORDS, render_text
 
 

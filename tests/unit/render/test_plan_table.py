@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from dkimctl.models.registration import Outcome
+from dkimctl.models import Outcome
 from rendering import render_table
 
 ABSENT = dict.fromkeys(("selector", "key_len", "start_date", "record", "code", "message"))

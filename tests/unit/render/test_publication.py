@@ -11,11 +11,10 @@ from markdown_it import MarkdownIt
 from rich.cells import cell_len
 
 from dkimctl.errors import ServiceError
-from dkimctl.models.registration import DnsRecord, Registration
-from dkimctl.publishing.changes import Action, Change, NameState
-from dkimctl.publishing.plan import PlanItem
-from dkimctl.render.changes import render_changes
-from dkimctl.render.renderer import PublicationFormat, TableLayout
+from dkimctl.formats.changes import render_changes
+from dkimctl.formats.renderer import PublicationFormat, TableLayout
+from dkimctl.models import DnsRecord, Registration
+from dkimctl.publishing.plan import Action, Change, NameState, PlanItem
 
 VALUE = "v=DKIM1; k=rsa; p=NEW"
 OLD = "v=DKIM1; k=rsa; p=OLD"

@@ -7,11 +7,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from dkimctl.models.registration import DomainSpec, Outcome, Registration, Result
+from dkimctl.formats.renderer import Format, TableLayout, render_all
+from dkimctl.formats.results import open_results
+from dkimctl.formats.table import code_cell as cell
+from dkimctl.models import DomainSpec, Outcome, Registration, Result
 from dkimctl.registration.outcomes import pending
-from dkimctl.render.renderer import Format, TableLayout, render_all
-from dkimctl.render.results import open_results
-from dkimctl.render.table import code_cell as cell
 from terminals import is_harmless
 
 MOST = 65_536  # characters of a comment at GitHub

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dkimctl.cli.commands.rotate import render_spec_yaml
 from dkimctl.errors import InputError
-from dkimctl.models.registration import DomainSpec
+from dkimctl.models import DomainSpec
 from dkimctl.specs.entries import parse_start_date
 from spec_files import load_specs
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 
-from dkimctl.models.registration import DnsRecord, Outcome
-from dkimctl.text.escaping import printable
+from dkimctl.models import DnsRecord, Outcome
+from dkimctl.text import printable
 from rendering import render_table
 
 WIDTHS = [80, 120, 200]

@@ -12,9 +12,9 @@ import dns.zonefile
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dkimctl.models.registration import DnsRecord
-from dkimctl.render.renderer import Format, txt_data
-from dkimctl.text.escaping import character_strings
+from dkimctl.formats.renderer import Format, txt_data
+from dkimctl.models import DnsRecord
+from dkimctl.text import character_strings
 from rendering import render_files, render_text
 
 ANY_TEXT = st.text(st.characters())

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dkimctl.dns.verdicts import Verdict
+from dkimctl.formats.overview_text import make_overview
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.ledger.selection import Selection
-from dkimctl.models.keys import NOT_CHECKED, KeyStage, by_name
-from dkimctl.render.overview import make_overview
+from dkimctl.models import NOT_CHECKED, KeyStage, by_name
+from dkimctl.names import Selection
 from dkimctl.rotation.life import read_keys
 from dkimctl.settings.config import RotationSettings
 from portfolio import ACCOUNT, Portfolio

@@ -9,9 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.ledger.selection import Selection
-from dkimctl.models.keys import ClosedKey, KeyHistory, KeyStage, NextAction
-from dkimctl.models.registration import DomainSpec, Registration, key_of
+from dkimctl.models import (
+    ClosedKey,
+    DomainSpec,
+    KeyHistory,
+    KeyStage,
+    NextAction,
+    Registration,
+    key_of,
+)
+from dkimctl.names import Selection
 from dkimctl.rotation.life import find_stages, read_keys, stage_of_closed
 from dkimctl.rotation.retirement import KnownKeys, RetirementPolicy, Stage, retirement_statuses
 from dkimctl.settings.config import RotationSettings

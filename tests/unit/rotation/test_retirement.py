@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl.models.keys import KeyHistory
-from dkimctl.models.registration import Outcome, Registration, key_of
+from dkimctl.models import KeyHistory, Outcome, Registration, key_of
 from dkimctl.rotation.retirement import (
     GRACE_PERIOD,
     RetirementPolicy,

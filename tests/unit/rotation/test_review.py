@@ -11,9 +11,8 @@ from dkimctl.dns.nameserver import NameServer, NoAnswer
 from dkimctl.dns.verdicts import Check, Finding, Looks, Verdict, recording_looks
 from dkimctl.dns.zones import Zone
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.ledger.selection import Selection
-from dkimctl.models.keys import KeyHistory
-from dkimctl.models.registration import key_of
+from dkimctl.models import KeyHistory, key_of
+from dkimctl.names import Selection
 from dkimctl.rotation.retirement import (
     KnownKeys,
     RetirementPolicy,

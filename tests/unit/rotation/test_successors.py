@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from dkimctl.errors import UsageError
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.ledger.selection import Selection
-from dkimctl.models.registration import DomainSpec, Registration, key_of
+from dkimctl.models import DomainSpec, Registration, key_of
+from dkimctl.names import Selection, parse_domain
 from dkimctl.rotation.successors import RotationPolicy, find_successors, plan_rotation, start_date
-from dkimctl.specs.names import parse_domain
 
 NOW = datetime(2026, 11, 21, 15, 4, 5, tzinfo=UTC)
 DAY = timedelta(days=1)

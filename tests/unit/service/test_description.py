@@ -25,7 +25,8 @@ from description import (
     resolve,
 )
 from dkimctl.service import app as app_module
-from dkimctl.service import clients, validation
+from dkimctl.service import clients
+from dkimctl.service import registrations as validation
 from dkimctl.service.clients import TOKEN_LIFETIME
 from dkimctl.service.key_pairs import KEY_LENGTHS
 from dkimctl.service.resources import read_description

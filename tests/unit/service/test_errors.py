@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dkimctl.errors import UsageError
-from dkimctl.service.failures import describe_failure
+from dkimctl.service.access_log import describe_failure
 from dkimctl.service.key_pairs import KeyQueue
-from dkimctl.service.registrations import Registrar
-from dkimctl.service.validation import Entry
+from dkimctl.service.registrations import Entry, Registrar
 
 
 def test_our_own_errors_are_logged_with_their_message_in_one_line():

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.errors import OutputError, UsageError
+from dkimctl.service.registrations import Entry, validate_entry
 from dkimctl.service.signers import Plan, SigningKey, open_directory, opendkim_files, rspamd_files
-from dkimctl.service.validation import Entry, validate_entry
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no signer runs there")
 

@@ -13,8 +13,10 @@ from dkimctl.service.app import create_app
 from dkimctl.service.clients import create_client
 from dkimctl.service.key_pairs import KeyPair
 from dkimctl.service.registrations import (
+    Entry,
     Registrar,
     RegistrationName,
+    Rejection,
     delete_registration,
     find_all,
     list_registrations,
@@ -22,7 +24,6 @@ from dkimctl.service.registrations import (
     require_registration,
     set_enabled,
 )
-from dkimctl.service.validation import Entry, Rejection
 
 FORM = "application/x-www-form-urlencoded"
 NAME = RegistrationName("example.com", "s1")

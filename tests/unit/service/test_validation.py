@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dkimctl.service.validation import Entry, Rejection, validate_entry
+from dkimctl.service.registrations import Entry, Rejection, validate_entry
 
 DOMAIN_OF_232_OCTETS = ".".join(["d" * 57] * 4) + "d"
 FIELDS = {

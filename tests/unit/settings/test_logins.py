@@ -7,8 +7,14 @@ import json
 import pytest
 
 from dkimctl.errors import UsageError
-from dkimctl.settings.logins import login_of, logins_lock, read_logins, stored_login, write_logins
-from dkimctl.settings.profile import Profile
+from dkimctl.settings.profile import (
+    Profile,
+    login_of,
+    logins_lock,
+    read_logins,
+    stored_login,
+    write_logins,
+)
 
 HTTPS = "https://auth.example"
 PROD = Profile("prod", HTTPS, "https://api.example", "me", credential_store="file", batch_size=7)

@@ -6,8 +6,7 @@ import pytest
 
 from dkimctl.errors import UsageError
 from dkimctl.settings.config import Config
-from dkimctl.settings.logins import login_of
-from dkimctl.settings.profile import Profile, profiles_with, require_account
+from dkimctl.settings.profile import Profile, login_of, profiles_with, require_account
 
 HTTPS = "https://auth.example"
 

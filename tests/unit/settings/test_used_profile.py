@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dkimctl.errors import UsageError
-from dkimctl.settings.logins import read_used_profile, write_used_profile
+from dkimctl.settings.profile import read_used_profile, write_used_profile
 
 
 @pytest.fixture

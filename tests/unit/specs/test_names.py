@@ -9,9 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dkimctl.errors import UsageError
-from dkimctl.models.registration import DomainSpec
+from dkimctl.models import DomainSpec
+from dkimctl.names import SelectorTemplate, parse_domain, parse_selector
 from dkimctl.specs.entries import parse_start_date
-from dkimctl.specs.names import SelectorTemplate, parse_domain, parse_selector
 
 
 @pytest.mark.interface("2.3", "sign_domain")

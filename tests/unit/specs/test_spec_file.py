@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from dkimctl.errors import InputError, UsageError
-from dkimctl.models.registration import DomainSpec
-from dkimctl.specs.names import key_name_length
+from dkimctl.models import DomainSpec
+from dkimctl.names import key_name_length
 from dkimctl.specs.spec_file import read_specs
 from spec_files import load_specs
 

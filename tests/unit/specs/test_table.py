@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.errors import InputError
-from dkimctl.models.registration import DnsRecord, DomainSpec, Outcome, Registration, Result
-from dkimctl.render.checks import CHECK_COLUMNS
-from dkimctl.render.data import CsvRenderer
-from dkimctl.render.keys import KEY_COLUMNS
-from dkimctl.render.renderer import render_all
-from dkimctl.render.results import RESULT_COLUMNS, result_row
+from dkimctl.formats.checks import CHECK_COLUMNS
+from dkimctl.formats.data import CsvRenderer
+from dkimctl.formats.keys import KEY_COLUMNS
+from dkimctl.formats.renderer import render_all
+from dkimctl.formats.results import RESULT_COLUMNS, result_row
+from dkimctl.models import DnsRecord, DomainSpec, Outcome, Registration, Result
 from dkimctl.specs.entries import ENTRY_FIELDS
 from spec_files import load_specs
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dkimctl.system.directories import config_path, data_dir, prepare_directory, state_dir
+from dkimctl.files import config_path, data_dir, prepare_directory, state_dir
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX modes")
 

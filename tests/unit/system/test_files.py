@@ -14,7 +14,7 @@ from pathlib import Path
 import filelock
 import pytest
 
-from dkimctl.system.files import (
+from dkimctl.files import (
     atomic_writer,
     lock_file_of,
     locked,

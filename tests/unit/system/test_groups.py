@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from dkimctl.system.ownership import is_private
+from dkimctl.files import is_private
 
 
 class User(NamedTuple):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dkimctl.system.ownership import Fault, directory_fault, fault_of, file_fault
+from dkimctl.files import Fault, directory_fault, fault_of, file_fault
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX owners and modes")
 
@@ -153,7 +153,7 @@ def test_a_relative_path_is_judged_from_the_working_directory(home, monkeypatch)
 
 def test_an_ordinary_user_may_use_what_root_owns_and_is_not_told_to_change_it(home, needs_root):
     program = (
-        "import os; from pathlib import Path; from dkimctl.system.ownership import fault_of;"
+        "import os; from pathlib import Path; from dkimctl.files import fault_of;"
         f"os.setuid({OTHER});"
         "print(fault_of(Path('/etc/passwd')), fault_of(Path('/tmp/none/ledger.db')),"
         " repr(fault_of(Path('/tmp/ledger.db')).hint))"

@@ -6,7 +6,7 @@ import queue
 
 import pytest
 
-from dkimctl.system.threads import DaemonThreadPool, reserved_threads
+from dkimctl.threads import DaemonThreadPool, reserved_threads
 from thread_limits import FewThreads
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dkimctl.addresses import Address, parse_address, parse_server
 from dkimctl.errors import UsageError
-from dkimctl.text.addresses import Address, parse_address, parse_server
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl.specs.names import parse_domain
-from dkimctl.text.dns_names import contains, is_glob, parents, readable, zone_finder
-from dkimctl.text.escaping import printable
+from dkimctl.names import contains, is_glob, parents, parse_domain, readable, zone_finder
+from dkimctl.text import printable
 
 LABELS = st.lists(st.sampled_from(("a", "A", "b", "ab", "com")), min_size=1, max_size=4)
 NAMES = LABELS.map(".".join)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.errors import UsageError
-from dkimctl.text.durations import DAY, parse_duration, with_unit, written_duration
+from dkimctl.text import DAY, parse_duration, with_unit, written_duration
 
 
 def test_units():

@@ -7,7 +7,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl.text.escaping import printable, quoted
+from dkimctl.text import printable, quoted
 
 
 def test_ordinary_text_stays():

@@ -3,7 +3,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl.text.grouping import Grouping, without_names, without_values
+from dkimctl.text import Grouping, without_names, without_values
 
 
 @given(st.lists(st.sampled_from("abc")), st.integers(0, 5))

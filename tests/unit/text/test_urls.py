@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from dkimctl.addresses import is_loopback, other_loopback_urls, parse_url
 from dkimctl.errors import UsageError
-from dkimctl.text.urls import is_loopback, other_loopback_urls, parse_url
 
 HOSTS = st.sampled_from(
     ("127.0.0.1", "localhost", "API.example", "api.example.", "my_host", "[::1]", "[2001:DB8::0]",

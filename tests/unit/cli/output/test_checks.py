@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from dkimctl.cli.output.checks import CheckSink
-from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.checking import CheckSink
+from dkimctl.cli.report import Reporter
 from dkimctl.dns.verdicts import Check, Finding, Urgency, Verdict
-from dkimctl.render.renderer import CheckFormat
+from dkimctl.formats.renderer import CheckFormat
 
 PUBLISHED, MISSING, NO_ANSWER = Verdict.PUBLISHED, Verdict.MISSING, Verdict.NO_ANSWER
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl.cli.output.results import AttentionWarnings, Doing, summary
-from dkimctl.cli.output.streams import AlikeWarnings, Color, Reporter, problem_lines
+from dkimctl.cli.report import AlikeWarnings, Color, Reporter, problem_lines
+from dkimctl.cli.results import AttentionWarnings, Doing, summary
 from dkimctl.errors import Problem
-from dkimctl.models.registration import Outcome, Registration, Result
+from dkimctl.models import Outcome, Registration, Result
 from fakes import Terminal
 
 PIPE = io.StringIO()

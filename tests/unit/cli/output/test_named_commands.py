@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dkimctl.cli.output.next_steps import (
+from dkimctl.cli.next_steps import (
     CommandOptions,
     complete_commands,
     given_options,

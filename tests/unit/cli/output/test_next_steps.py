@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from dkimctl.cli.output import next_steps
+from dkimctl.cli import next_steps
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="quoted for another shell")
 

@@ -13,7 +13,7 @@ from terminals import Shown, run_on_terminal
 
 PROGRAM = """
 import os
-from dkimctl.cli.output.destination import open_writer
+from dkimctl.cli.output import open_writer
 writer = open_writer(None, is_paged=True)
 for number in range(int(os.environ["LINES_TO_WRITE"])):
     writer.write(f"line {number}" + os.environ.get("REST", "") + "\\n")

@@ -7,12 +7,12 @@ import itertools
 
 import pytest
 
-from dkimctl.cli.output.options import OutputOptions
-from dkimctl.cli.output.results import Doing, ResultSink, worst, worst_check, write_results
-from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.output import OutputOptions
+from dkimctl.cli.report import Reporter
+from dkimctl.cli.results import Doing, ResultSink, worst, worst_check, write_results
 from dkimctl.errors import ExitCode
-from dkimctl.models.registration import Outcome, Registration, Result
-from dkimctl.render.renderer import Format
+from dkimctl.formats.renderer import Format
+from dkimctl.models import Outcome, Registration, Result
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from dkimctl.cli.commands.rotate_run import show_report
 from dkimctl.cli.options import TableOrJson
-from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.report import Reporter
 from dkimctl.dns.verdicts import Urgency
 from dkimctl.errors import ServiceError
 from dkimctl.rotation.due import Report, State, Step, Task

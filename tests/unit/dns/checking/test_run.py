@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dkimctl.dns.check import Checker, CheckPolicy, Looks, check_publication, repeat_checks
 from dkimctl.dns.verdicts import Check, Finding, Urgency, Verdict
-from dkimctl.models.registration import Registration, key_of
+from dkimctl.models import Registration, key_of
 
 PUBLISHED, MISSING = Verdict.PUBLISHED, Verdict.MISSING
 NAME = "s1._domainkey.example.com"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dkimctl.ledger.selection import Selection
+from dkimctl.names import Selection
 from dkimctl.rotation.life import read_keys
 from dkimctl.settings.config import RotationSettings
 

@@ -10,8 +10,8 @@ import pytest
 
 from dkimctl.dns.verdicts import Urgency
 from dkimctl.errors import DnsRefused, ExitCode, Throttled
-from dkimctl.ledger.selection import Selection
-from dkimctl.models.registration import DomainSpec, Registration, key_of
+from dkimctl.models import DomainSpec, Registration, key_of
+from dkimctl.names import Selection
 from dkimctl.rotation.due import RunPolicy, State, Step
 from dkimctl.rotation.run import RotationRun
 from dkimctl.settings.config import RotationSettings

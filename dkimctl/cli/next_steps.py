@@ -1,0 +1,227 @@
+"""The commands that come next, as notes and hints name them.
+
+Each runs as it stands, but for words in capitals. Messages name a command in backticks and without
+a profile, such as `dkimctl login`; the options are added where it is shown:
+`dkimctl login --profile agency`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dkimctl.dns.verdicts import Urgency
+from dkimctl.models import named
+from dkimctl.settings.profile import SourceKind
+from dkimctl.settings.values import SANDBOX, is_shown
+from dkimctl.text import few
+
+if TYPE_CHECKING:
+    from dkimctl.cli.report import Reporter
+    from dkimctl.models import KeyStatus, Registration
+    from dkimctl.settings.profile import Settings
+
+
+SPEC_FILE = "domains.yaml"  # what `init` writes, and the documentation names
+_MAX_TYPED = 5  # domains in a command to copy
+_GROUPS = "ledger|profile"
+_WITHOUT_OPTIONS = ("serve", "service", "completion")
+_QUOTED = r"`[^`]+`"
+# A command and its words, up to a pipe or to the next command.
+_COMMAND = rf"\bdkimctl ((?:{_GROUPS}) [a-z-]+|[a-z][a-z-]*)([^|&;`]*)"
+_OWN_PROFILE = r"(?:^|\s)(?:--profile|--sandbox|-p)\b"
+_OWN_CONFIG = r"(?:^|\s)--config\b"
+
+
+def select_specs(files: Sequence[str], domains: Sequence[str]) -> Sequence[str]:
+    """The words that select what spec files and `domains` register.
+
+    None, which is all, for standard input, or for many domains.
+    """
+    if "-" in files or len(domains) > _MAX_TYPED:
+        return ()
+    from dkimctl.names import is_file
+
+    return (*(file if is_file(file) else f"./{file}" for file in files), *domains)
+
+
+def select_domains(domains: Iterable[str], otherwise: Sequence[str] = ()) -> Sequence[str]:
+    """The words that select these domains; `otherwise`, which is all, if there are many."""
+    words = list(dict.fromkeys(domains))
+    return words if len(words) <= _MAX_TYPED else otherwise
+
+
+def publish(selection: Sequence[str], *options: str, by_target: bool = False) -> str:
+    """`by_target`: the config file says how to change DNS; `options` are for that."""
+    if by_target:
+        return f"`dkimctl publish{_typed([*selection, *options])}`"
+    return (
+        f"`dkimctl show-dns{_typed(selection)} --format nsupdate --output add.txt && "
+        "nsupdate -k KEYFILE add.txt`"
+    )
+
+
+def write_zone_files(selection: Sequence[str]) -> str:
+    return f"`dkimctl show-dns{_typed(selection)} --format zone --find-zones --output-dir zones`"
+
+
+def wait_for(selection: Sequence[str]) -> str:
+    return f"`dkimctl check-dns{_typed(selection)} --wait 30m`"
+
+
+def wait_for_transfers(selection: Sequence[str]) -> str:
+    return (
+        "the DNS target has the records: check that the servers of the zone get them from it, then "
+        f"{wait_for(selection)}"
+    )
+
+
+def check(selection: Sequence[str]) -> str:
+    return f"`dkimctl check-dns{_typed(selection)}`"
+
+
+def show_all(selection: Sequence[str]) -> str:
+    return f"`dkimctl show-dns{_typed(selection)}`"
+
+
+def register_file(file: object) -> str:
+    return f"`dkimctl register{_typed([str(file)])}`"
+
+
+def plan_file(file: object) -> str:
+    return f"`dkimctl register --dry-run{_typed([str(file)])}`"
+
+
+def rotate(selection: Sequence[str], *, by_target: bool = False) -> str:
+    """What replaces keys; `by_target`: from a timer, since the config file says how."""
+    if by_target:
+        return "`dkimctl rotate run` once a day, from a timer"
+    return f"`dkimctl rotate{_typed(selection)}`"
+
+
+def rotate_retired(selection: Sequence[str], *options: str) -> str:
+    """The command that lists retired keys, without backticks."""
+    return f"dkimctl rotate{_typed(selection)} --retired{_typed(options)}"
+
+
+def forget(selection: Sequence[str], *options: str) -> str:
+    words = _typed([*(selection or ["*"]), *options])
+    return f"`dkimctl ledger forget{words} --output forgotten.json`"
+
+
+def same_command(*, without: Sequence[str] = (), more: Sequence[str] = ()) -> str:
+    """The command as it was typed, but for some words; it has no backticks."""
+    words = [word for word in sys.argv[1:] if word not in without]
+    return f"dkimctl{_typed([*words, *more])}"
+
+
+def _typed(words: Sequence[str]) -> str:
+    """The words as a shell needs them, after a space; "" for none."""
+    return "".join(f" {as_typed(word)}" for word in words)
+
+
+class CommandOptions(NamedTuple):
+    """The options of the profile in use, as one types them; "" for none."""
+
+    profile: str = ""
+    config: str = ""
+
+
+def given_options(flags: Mapping[str, Any], environ: Mapping[str, str]) -> CommandOptions:
+    """The options for messages before the profile is known, without what may be a secret."""
+    name = SANDBOX if flags["sandbox"] else flags["profile"] or environ.get("DKIMCTL_PROFILE")
+    option = _profile_option(name) if name and is_shown(name) else ""
+    return CommandOptions(option, _config_option(flags))
+
+
+def options_of(settings: Settings, flags: Mapping[str, Any]) -> CommandOptions:
+    """The options for a profile; none for the default, unless it was named."""
+    is_default = settings.sources["profile"].kind is SourceKind.DEFAULT
+    option = "" if is_default else _profile_option(settings.profile.name)
+    return CommandOptions(option, _config_option(flags))
+
+
+def complete_commands(text: str, options: CommandOptions) -> str:
+    """`text` with the options in each command in backticks that uses a profile."""
+    if not any(options) or "`" not in text:
+        return text
+
+    def with_options(command: re.Match[str]) -> str:
+        name, rest = command[1], command[2]
+        first_word = name.split(" ", 1)[0]
+        if first_word in _WITHOUT_OPTIONS or "--help" in rest:
+            return command[0]
+        added = ""
+        if options.profile and first_word != "profile" and not re.search(_OWN_PROFILE, rest):
+            added = f" {options.profile}"
+        if options.config and not re.search(_OWN_CONFIG, rest):
+            added += f" {options.config}"
+        return f"dkimctl {name}{added}{rest}"
+
+    return re.sub(_QUOTED, lambda quoted: re.sub(_COMMAND, with_options, quoted[0]), text)
+
+
+def _profile_option(name: str) -> str:
+    return "--sandbox" if name == SANDBOX else f"--profile {name}"
+
+
+def _config_option(flags: Mapping[str, Any]) -> str:
+    return f"--config {as_typed(flags['config'])}" if flags["config"] else ""
+
+
+def as_typed(word: str) -> str:
+    """The word as a shell needs it."""
+    if sys.platform == "win32":
+        import subprocess
+
+        return subprocess.list2cmdline([word])
+    import shlex
+
+    return shlex.quote(word)
+
+
+# What to say of keys that sign, or soon will, and are not in DNS.
+WARNINGS = {
+    Urgency.SIGNING: "signing now without DNS, so receivers cannot verify the mail",
+    Urgency.PARTLY: (
+        "signing now, but some servers lack it, so receivers that ask those cannot verify the mail"
+    ),
+    Urgency.SOON: "signing starts soon, but DNS is not ready",
+}
+
+
+def warn_of_urgent(
+    reporter: Reporter,
+    names_of: Mapping[Urgency, Sequence[str]],
+    selection: Sequence[str],  # the words that select them
+    *,
+    by_target: bool,  # `publish` can publish what is missing
+    is_written: bool = False,  # it has
+) -> None:
+    """Warn about the keys of each urgency, whose names are given, and name the next command."""
+    wait = wait_for(selection)
+    for urgency, text in WARNINGS.items():
+        if names := names_of.get(urgency):
+            if urgency is Urgency.PARTLY:
+                hint = f"wait until all servers have it: {wait}"
+            elif is_written:
+                hint = wait_for_transfers(selection)
+            else:
+                command = publish(selection, by_target=by_target)
+                hint = f"publish the records: {command}, then {wait}"
+            reporter.warn(f"{text}: {len(names)} ({few(names)})", hint=hint, code=urgency)
+
+
+def warn_of_urgent_keys(
+    reporter: Reporter,
+    urgencies: Iterable[tuple[Urgency, Registration | KeyStatus]],
+    *,
+    by_target: bool,
+) -> None:
+    """Do the same for keys, each with its urgency, in commands that select their domains."""
+    urgent = [(urgency, key) for urgency, key in urgencies if urgency]
+    names = {one: [named(key) for urgency, key in urgent if urgency is one] for one in Urgency}
+    domains = select_domains(key.sign_domain for _, key in urgent)
+    warn_of_urgent(reporter, names, domains, by_target=by_target)

@@ -1,0 +1,345 @@
+"""How results are written: the format, its zones, and the destination."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import NamedTuple, TextIO, TypeAlias
+
+from dkimctl.cli.report import KEPT, PLAIN_TERMINALS, Reporter, StdoutWriter
+from dkimctl.errors import OutputError, UsageError, naming
+from dkimctl.files import atomic_writer
+from dkimctl.formats.renderer import PER_ZONE, Format, Provider, TableLayout, outside_zones
+from dkimctl.formats.table import columns_of
+from dkimctl.names import zone_finder
+from dkimctl.text import listed
+
+_MANY = 100  # names, whose lookups may take longer than a second
+_WITH_ZONES = (Format.ZONE, Format.NSUPDATE, *PER_ZONE)
+_FITTING: Mapping[str, Sequence[Format]] = {
+    "--origin": [Format.ZONE],
+    "--provider": [Format.TERRAFORM],
+    "--wide": [Format.TABLE],
+    "--output-dir": _WITH_ZONES,
+}
+_EXCLUSIVE = (
+    ("--output", "--output-dir"),
+    ("--zone", "--find-zones"),
+    ("--origin", "--zone"),
+    ("--origin", "--find-zones"),
+    ("--origin", "--output-dir"),
+)
+_STYLE = r"\x1b\[[0-9;]*m"
+# Quit if it fits on one screen, show colours, and leave the text on the screen.
+_LESS = "FRX"
+
+
+class OutputOptions(NamedTuple):
+    """The output options of `register` and `show-dns`."""
+
+    fmt: Format
+    is_default: bool = False  # no format was named
+    ttl: int = 3600  # seconds
+    origin: str | None = None
+    zones: Sequence[str] = ()  # A-labels in lower case, without trailing dot
+    finds_zones: bool = False
+    provider: Provider = Provider.ROUTE53
+    output: Path | None = None
+    output_dir: Path | None = None
+    wide: bool = False
+
+    @property
+    def is_on_terminal(self) -> bool:
+        """Whether the result is written to a terminal."""
+        return self.output is None and self.output_dir is None and sys.stdout.isatty()
+
+    @property
+    def is_written_to_terminal_meanwhile(self) -> bool:
+        """Whether results appear on the terminal one by one; a table is written at the end."""
+        return self.is_on_terminal and self.fmt is not Format.TABLE
+
+    @property
+    def has_zones(self) -> bool:
+        """Whether the records must lie in certain zones."""
+        return self.finds_zones or self.origin is not None or bool(self.zones)
+
+    def require_zones_fit(self, *, for_plan: bool = False) -> None:
+        """Raise UsageError for zones where records are written without; a plan counts by zone."""
+        fitting = (Format.TABLE,) if for_plan else _WITH_ZONES
+        _require_fit("--zone", self.zones, self.fmt, fitting)
+        _require_fit("--find-zones", self.finds_zones, self.fmt, fitting)
+
+    @property
+    def is_per_zone(self) -> bool:
+        """Whether the result is one or more files for each zone."""
+        match self.fmt:
+            case Format.ZONE:
+                return self.finds_zones or bool(self.zones)
+            case Format.NSUPDATE:  # one script may be about several zones
+                return self.output_dir is not None
+            case _:
+                return self.fmt in PER_ZONE
+
+
+def read_output_options(
+    *,
+    fmt: Format | None,
+    ttl: int,
+    origin: str | None,
+    zone: Sequence[str] | None,
+    find_zones: bool,
+    provider: Provider | None,
+    output: Path | None,
+    output_dir: Path | None,
+    wide: bool,
+) -> OutputOptions:
+    """Check these options, and gather them. Raises UsageError."""
+    output_options = OutputOptions(
+        fmt=fmt or (Format.TABLE if wide else default_format(output or output_dir)),
+        is_default=fmt is None,
+        ttl=ttl,
+        origin=None if origin is None else read_zone("--origin", origin),
+        zones=[read_zone("--zone", name) for name in zone or ()],
+        finds_zones=find_zones,
+        provider=provider or Provider.ROUTE53,
+        output=output,
+        output_dir=output_dir,
+        wide=wide,
+    )
+    given = {
+        "--origin": origin, "--zone": zone, "--find-zones": find_zones, "--provider": provider,
+        "--wide": wide, "--output": output, "--output-dir": output_dir,
+    }  # fmt: skip
+    for option, fitting in _FITTING.items():
+        _require_fit(option, given[option], output_options.fmt, fitting)
+    for one, other in _EXCLUSIVE:
+        if given[one] and given[other]:
+            raise UsageError(f"{one} cannot be combined with {other}", hint="remove one of them")
+    if not output_options.has_zones and (output_dir is not None or output_options.fmt in PER_ZONE):
+        option = f"--format {output_options.fmt}" if output_dir is None else "--output-dir"
+        raise UsageError(
+            f"{option} needs the zones of your DNS",
+            hint="name each with --zone ZONE, or look them up in DNS with --find-zones",
+        )
+    return output_options
+
+
+def default_format(output: Path | None, *, for_machines: Format = Format.ZONE) -> Format:
+    """A table on a terminal, `for_machines` for a pipe or a file."""
+    return Format.TABLE if output is None and sys.stdout.isatty() else for_machines
+
+
+def _require_fit(option: str, value: object, fmt: Format, fitting: Iterable[Format]) -> None:
+    if value and fmt not in fitting:
+        names = ", ".join(sorted(fitting))
+        raise UsageError(f"{option} has no effect with --format {fmt}", hint=f"it is for {names}")
+
+
+def read_zone(option: str, text: str) -> str:
+    """A zone's name. Raises UsageError that names the option."""
+    from dkimctl.names import parse_zone
+
+    with naming(option):
+        return parse_zone(text)
+
+
+def resolve_zones(
+    options: OutputOptions,
+    fqdns: Iterable[str],
+    note: Callable[[str], None],  # is told of lookups that may take a while
+    *,
+    for_plan: bool = False,
+) -> OutputOptions:
+    """The options for records of these names; with `--find-zones`, DNS is asked for the zones.
+
+    Raises UsageError for names outside the zones, or several zones without `--output-dir`;
+    ServiceError where DNS gives no answer.
+    """
+    if not options.has_zones:
+        return options
+    options.require_zones_fit(for_plan=for_plan)
+    names = list(fqdns)
+    if options.finds_zones:
+        from dkimctl.dns.nameserver import system_nameservers
+        from dkimctl.dns.zones import find_zones
+
+        if len(names) >= _MANY:
+            note(f"dkimctl: looking up the zones of {len(names)} names in DNS")
+        found = find_zones(names, system_nameservers())
+        options = options._replace(zones=sorted(set(found.values())))
+    zones = options.zones if options.origin is None else [options.origin]
+    find_zone = zone_finder(zones)
+    zone_of = {name: find_zone(name) for name in names}
+    if outside := [name for name, zone in zone_of.items() if zone is None]:
+        raise outside_zones(outside, zones)
+    different = sorted({zone for zone in zone_of.values() if zone is not None})
+    if options.is_per_zone and len(different) > 1 and options.output_dir is None:
+        absolute = "; without zones, names are absolute, in one file"
+        raise UsageError(
+            f"the result is a file for each of {len(different)} zones: {listed(different)}",
+            hint="name a directory with --output-dir, or select the domains of one zone"
+            + (absolute if options.fmt is Format.ZONE else ""),
+        )
+    return options
+
+
+def open_writer(
+    output: Path | None,
+    *,
+    must_arrive: bool = False,
+    in_background: bool = False,
+    is_paged: bool = False,
+    mode: int | None = None,
+) -> TextWriter:
+    """A writer to the file `output`, or to stdout (see StdoutWriter for its options).
+
+    Its `write` takes the text piece by piece, and raises nothing; `close` raises OutputError where
+    any of it could not be written; `abort` leaves a file as it was. `mode` has the permissions of
+    the file; None: see `atomic_writer`. What `is_paged` goes through the user's pager if stdout is
+    a terminal.
+    """
+    if output is None:
+        if is_paged and (pager := _find_pager()):
+            return PagedWriter(pager)
+        return StdoutWriter(must_arrive=must_arrive, in_background=in_background)
+    return _FileWriter(output, mode)
+
+
+def write_chunks(
+    chunks: Iterable[str], output: Path | None, *, must_arrive: bool = False, is_paged: bool = False
+) -> None:
+    """Write a result to a file, or to stdout: see `open_writer`. Raises OutputError."""
+    writer = open_writer(output, must_arrive=must_arrive, is_paged=is_paged)
+    try:
+        for text in chunks:
+            writer.write(text)
+    except BaseException:
+        writer.abort()
+        raise
+    writer.close()
+
+
+def require_writable(output: Path | None) -> None:
+    """Raise OutputError unless a file could be written at `output`; None: stdout."""
+    # What is there and no file, such as /dev/stdout, is written as it is.
+    if output is None or (output.exists() and not output.is_file()):
+        return
+    if not (output.parent.is_dir() and os.access(output.parent, os.W_OK)):
+        raise OutputError(
+            f"cannot write {output}: its directory does not exist or is not writable",
+            hint="name another file with --output",
+        )
+
+
+class _FileWriter:
+    """Puts the text into the file at `path`, whole or not at all."""
+
+    def __init__(self, path: Path, mode: int | None) -> None:
+        self._path = path
+        self._failure: OSError | None = None
+        self._open = ExitStack()
+        self._file: TextIO | None = None
+        try:
+            self._file = self._open.enter_context(atomic_writer(path, mode=mode))
+        except OSError as error:
+            self._failure = error
+
+    def write(self, text: str) -> None:
+        if self._file is not None and self._failure is None:
+            try:
+                self._file.write(text)
+            except OSError as error:
+                self._failure = error
+
+    def close(self) -> None:
+        if self._failure is not None:
+            self.abort()
+        try:
+            self._open.close()
+        except OSError as error:
+            self._failure = self._failure or error
+        if self._failure is not None:
+            raise OutputError(
+                f"cannot write {self._path}: {self._failure.strerror or self._failure}",
+                hint=f"check that its directory exists and has space; {KEPT}",
+            )
+
+    def abort(self) -> None:
+        with suppress(_Abandoned, OSError), self._open:
+            raise _Abandoned
+
+
+class _Abandoned(Exception):
+    """Thrown into `atomic_writer`, which then keeps the file as it was."""
+
+
+def table_layout(reporter: Reporter, output: Path | None) -> TableLayout:
+    """The width, colour and encoding of a table in the file `output`, or on stdout."""
+    return TableLayout(
+        width=shutil.get_terminal_size((120, 24)).columns,
+        colour=output is None and reporter.shows_colour(sys.stdout),
+        encoding=sys.stdout.encoding if output is None else "utf-8",
+    )
+
+
+class PagedWriter:
+    """Keeps a result, and shows it when it is complete: through `pager` if it is long."""
+
+    def __init__(self, pager: str) -> None:
+        self._pager = pager
+        self._chunks: list[str] = []
+
+    def write(self, text: str) -> None:
+        self._chunks.append(text)
+
+    def close(self) -> None:
+        text = "".join(self._chunks)
+        columns, lines = shutil.get_terminal_size()
+        rows = [columns_of(line) for line in re.sub(_STYLE, "", text).splitlines()]
+        # One line of the terminal is for the prompt.
+        if sum(max(-(-row // columns), 1) for row in rows) >= lines:
+            from rich.pager import SystemPager
+
+            # Options of the user for less come last.
+            less = f"-R {os.environ['LESS']}" if "LESS" in os.environ else _LESS
+            # pydoc, which rich calls, takes MANPAGER first, and sets LESS itself from 3.13 on.
+            by_shell = "" if os.name == "nt" else f"LESS={shlex.quote(less)}; export LESS; "
+            os.environ.update(MANPAGER=by_shell + self._pager, LESS=less)
+            # Ctrl-C is for the pager alone: less stops searching, more ends. A handler, since the
+            # pager would inherit that a signal is ignored.
+            previous = signal.signal(signal.SIGINT, lambda *_: None)
+            try:
+                SystemPager().show(text)
+            finally:
+                signal.signal(signal.SIGINT, previous)
+        else:
+            writer = StdoutWriter()
+            writer.write(text)
+            writer.close()
+
+    def abort(self) -> None:
+        self._chunks.clear()
+
+
+TextWriter: TypeAlias = StdoutWriter | PagedWriter | _FileWriter
+
+
+def _find_pager() -> str | None:
+    """The command of the user's pager; None: there is none, or no terminal to show it."""
+    terminal = os.environ.get("TERM") or "dumb"
+    is_plain = terminal in PLAIN_TERMINALS and os.name != "nt"
+    if is_plain or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return None
+    pager = os.environ.get("PAGER")
+    if pager is None:
+        return None if os.name == "nt" else next(filter(shutil.which, ("less", "more")), None)
+    program = (pager.split() or ["cat"])[0]
+    is_missing = re.fullmatch(r"[\w./+-]+", program) and not shutil.which(program)
+    return None if is_missing or pager.strip() in ("", "cat") else pager

@@ -1,1 +1,0 @@
-"""How commands show results and messages: formats, destinations, and the two streams."""

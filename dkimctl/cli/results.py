@@ -1,0 +1,373 @@
+"""Where results go: a format and a destination; what needs attention, and the exit code."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from dkimctl.cli.output import OutputOptions, TextWriter, open_writer, table_layout, write_chunks
+from dkimctl.cli.report import KEPT, Reporter
+from dkimctl.errors import ExitCode, OutputError
+from dkimctl.formats.renderer import (
+    DEFAULT_LAYOUT,
+    Format,
+    PerZoneRenderer,
+    Renderer,
+    TableLayout,
+    ZoneFile,
+    render_all,
+)
+from dkimctl.formats.results import open_results
+from dkimctl.models import USABLE, Outcome, Result, named
+from dkimctl.text import MAX_ALIKE, counted, few, listed, without_names
+
+LONG_TABLE = 200  # rows; a longer table on a terminal shows only those that need attention
+
+# Of each outcome, its exit code; in the order of the summary.
+_EXIT_CODES = dict.fromkeys(
+    (Outcome.CREATED, Outcome.EXISTS, Outcome.PENDING, Outcome.RETIRED), ExitCode.OK
+)
+_EXIT_CODES |= dict.fromkeys(
+    (Outcome.DIFFERS, Outcome.TAKEN, Outcome.INVALID, Outcome.UNUSABLE), ExitCode.NO
+)
+_EXIT_CODES |= dict.fromkeys((Outcome.FAILED, Outcome.UNKNOWN), ExitCode.SERVICE)
+_HINTS = {
+    Outcome.DIFFERS: "change the entry, or register another selector; it is not sent again",
+    Outcome.TAKEN: "choose another selector, or ask the service's operator who owns it",
+    Outcome.INVALID: "fix the entry and run the same command again",
+    Outcome.UNUSABLE: "do not publish it; register another selector, and report it to the "
+    "service's operator",
+    Outcome.FAILED: "run the same command again later",
+    Outcome.UNKNOWN: "if the entry has a selector, run the same command again; if not, ask the "
+    "service's operator whether it is registered: if so, write its selector into the entry; if "
+    "not, add --retry-unknown",
+}
+
+
+class Doing(Enum):
+    """What a command does with the domains that it shows."""
+
+    PLANNING = "to create"
+    REGISTERING = "not registered"
+    REFRESHING = "not refreshed"
+    SHOWING = ""
+
+
+def _open_renderer(
+    options: OutputOptions, reporter: Reporter, layout: TableLayout = DEFAULT_LAYOUT
+) -> Renderer[Result] | PerZoneRenderer:
+    look = table_layout(reporter, options.output)
+    return open_results(
+        options.fmt, ttl=options.ttl, origin=options.origin, zones=options.zones,
+        per_zone=options.is_per_zone, provider=options.provider,
+        layout=layout._replace(width=look.width, colour=look.colour, wide=options.wide),
+    )  # fmt: skip
+
+
+def write_results(
+    results: Iterable[Result],
+    options: OutputOptions,
+    reporter: Reporter,
+    *,
+    is_paged: bool = False,
+    must_arrive: bool = False,
+) -> None:
+    """Write results and nothing else; for the options see `open_writer`. Raises OutputError."""
+    renderer = _open_renderer(options, reporter)
+    if isinstance(renderer, PerZoneRenderer):
+        for result in results:
+            renderer.add(result)
+        _write_zone_files(renderer, options, reporter)
+    else:
+        write_chunks(
+            render_all(renderer, results), options.output,
+            must_arrive=must_arrive, is_paged=is_paged and options.fmt is Format.TABLE,
+        )  # fmt: skip
+
+
+class Shown(NamedTuple):
+    """How many results of each outcome there were, and why they could not be written, if so."""
+
+    counts: Counter[Outcome]
+    failure: OutputError | None
+
+    @property
+    def status(self) -> ExitCode:
+        """The exit code of the worst outcome."""
+        codes = [_EXIT_CODES[outcome] for outcome in self.counts]
+        return worst([*codes, *([self.failure.exit_code] if self.failure else [])])
+
+
+class ResultSink:
+    """Shows results, emitted one by one, and reports what needs attention.
+
+    Of more than 200 `expected` results on a terminal only those that need attention are shown,
+    unless the format was named. Leaving the block with an error keeps a file as it was.
+    """
+
+    def __init__(
+        self,
+        options: OutputOptions,
+        reporter: Reporter,
+        doing: Doing,
+        *,
+        expected: int = 0,
+        shown_by: str = "--format table",  # what shows all
+        in_background: bool = False,  # `emit` never waits for the reader of stdout
+    ) -> None:
+        is_cut = options.is_default and not reporter.verbose
+        layout = TableLayout(
+            only_attention=is_cut and options.is_on_terminal and expected > LONG_TABLE,
+            shown_by=shown_by,
+            most_alike=MAX_ALIKE if is_cut else None,
+            is_plan=doing is Doing.PLANNING,
+        )
+        self._options = options
+        self._reporter = reporter
+        self._renderer = _open_renderer(options, reporter, layout)
+        self._in_background = in_background
+        self._writer: TextWriter | None = None
+        self._doing = doing
+        self._counts: Counter[Outcome] = Counter()
+        # A table shows the reasons itself.
+        self._warnings = None if options.fmt is Format.TABLE else AttentionWarnings(reporter)
+
+    def emit(self, result: Result) -> None:
+        if self._warnings is not None:
+            self._warnings.add(result)
+        self._counts[result.outcome] += 1
+        if text := self._renderer.add(result):
+            self._opened().write(text)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and self._writer is not None:
+            self._writer.abort()
+
+    def _opened(self) -> TextWriter:
+        """The destination, opened no sooner than there is something to write."""
+        if self._writer is None:
+            self._writer = open_writer(
+                self._options.output,
+                in_background=self._in_background,
+                is_paged=self._options.fmt is Format.TABLE,
+            )
+            if not isinstance(self._renderer, PerZoneRenderer):
+                self._writer.write(self._renderer.begin())
+        return self._writer
+
+    def close(self) -> Shown:
+        """Write the rest, the warnings and the summary."""
+        failure = None
+        try:
+            if isinstance(self._renderer, PerZoneRenderer):
+                _write_zone_files(self._renderer, self._options, self._reporter)
+            else:
+                writer = self._opened()
+                for text in self._renderer.end():
+                    writer.write(text)
+                writer.close()
+        except OutputError as error:
+            failure = error
+        if self._warnings is not None:
+            self._warnings.close()
+        self._reporter.summarize(summary(self._counts, self._doing), self._counts)
+        if failure is not None:
+            self._reporter.error(failure)
+        return Shown(self._counts, failure)
+
+
+def show(
+    results: Iterable[Result],
+    options: OutputOptions,
+    reporter: Reporter,
+    doing: Doing = Doing.SHOWING,
+    *,
+    expected: int = 0,
+) -> Shown:
+    """Show results that are known already; the options are as for ResultSink."""
+    with ResultSink(options, reporter, doing, expected=expected) as sink:
+        for result in results:
+            sink.emit(result)
+        return sink.close()
+
+
+def worst(codes: Iterable[ExitCode]) -> ExitCode:
+    """The one that stands for all: 130, then 3, 4, 2, 1, 0."""
+    return _first(codes, ExitCode.SERVICE, ExitCode.USAGE, ExitCode.NO)
+
+
+def worst_check(codes: Iterable[ExitCode]) -> ExitCode:
+    """The one that stands for all checks: 130, then 3, 2, 1, 4, 0.
+
+    "No" wins over "no answer", or a script that retries on 4 might do so forever.
+    """
+    return _first(codes, ExitCode.USAGE, ExitCode.NO, ExitCode.SERVICE)
+
+
+def _first(codes: Iterable[ExitCode], *order: ExitCode) -> ExitCode:
+    given = set(codes)
+    always = (ExitCode.INTERRUPTED, ExitCode.AUTH)
+    return next((code for code in (*always, *order) if code in given), ExitCode.OK)
+
+
+def summary(counts: Mapping[Outcome, int], doing: Doing = Doing.REGISTERING) -> str:
+    """How many domains came to what, such as "created 3, already there 2" or "3 records"."""
+    words = {outcome: str(outcome) for outcome in _EXIT_CODES}
+    words |= {Outcome.EXISTS: "already there", Outcome.PENDING: doing.value}
+    parts = []
+    if doing is Doing.SHOWING:
+        words = {outcome: word for outcome, word in words.items() if outcome not in USABLE}
+        records = sum(counts.get(outcome, 0) for outcome in USABLE)
+        parts = [counted(records, "record")] if records else []
+    parts += [f"{word} {counts[outcome]}" for outcome, word in words.items() if counts.get(outcome)]
+    return ", ".join(parts) or ("no records" if doing is Doing.SHOWING else "nothing to do")
+
+
+class AttentionWarnings:
+    """Warns of results that need attention; of many with the same reason, once.
+
+    With --verbose or as JSON, `add` warns of each; else `close` does of all.
+    """
+
+    def __init__(self, reporter: Reporter) -> None:
+        self._reporter = reporter
+        self._hinted: set[Outcome] = set()
+        # By outcome and reason without names: how many, and of the first their names and reasons.
+        self._counts: Counter[tuple[Outcome, str]] = Counter()
+        self._first: dict[tuple[Outcome, str], dict[str, str]] = {}
+
+    def add(self, result: Result) -> None:
+        outcome, name = result.outcome, named(result.registration)
+        if outcome not in _HINTS:
+            return
+        if self._reporter.lists_all:
+            self._warn(outcome, f"{name}: {outcome}: {result.reason}")
+            return
+        kind = outcome, without_names(result.reason, *result.registration.key)
+        self._counts[kind] += 1
+        reasons = self._first.setdefault(kind, {})
+        if len(reasons) < MAX_ALIKE:
+            reasons[name] = result.reason
+
+    def close(self) -> None:
+        for outcome in dict.fromkeys(outcome for outcome, _ in self._counts):
+            kinds = [kind for kind in self._counts if kind[0] is outcome]
+            for kind in kinds[:MAX_ALIKE]:
+                count, reasons = self._counts[kind], self._first[kind]
+                different = set(reasons.values())
+                reason = kind[1] if len(different) > 1 else different.pop()
+                if count == 1:
+                    self._warn(outcome, f"{next(iter(reasons))}: {outcome}: {reason}")
+                else:
+                    names = listed([*reasons], count=count)
+                    self._warn(outcome, f"{outcome}: {reason}: {count:,} ({names})")
+            if more := sum(self._counts[kind] for kind in kinds[MAX_ALIKE:]):
+                self._warn(
+                    outcome, f"{outcome}: {more:,} more, for other reasons (--verbose lists all)"
+                )
+
+    def _warn(self, outcome: Outcome, text: str) -> None:
+        """Warn, the first time with the hint."""
+        hint = "" if outcome in self._hinted else _HINTS[outcome]
+        self._hinted.add(outcome)
+        self._reporter.warn(text, hint=hint, code=outcome)
+
+
+def _write_zone_files(
+    renderer: PerZoneRenderer, options: OutputOptions, reporter: Reporter
+) -> None:
+    """Write the files of `renderer`; without `output_dir`, the only one like `write_chunks`.
+
+    Each file is replaced as a whole, or left as it is. Raises OutputError, and UsageError for
+    records outside all zones.
+    """
+    files = list(renderer.files())
+    if options.output_dir is not None:
+        _write_into(options.output_dir, files, reporter)
+        _report_leftovers(options.output_dir, files, renderer, options.zones, reporter)
+    elif len(files) > 1:
+        names = few([file.name for file in files])
+        raise OutputError(
+            f"the result is {len(files)} files ({names}), which need a directory",
+            hint=f"name one with --output-dir; {KEPT}",
+        )
+    else:
+        write_chunks(files[0].chunks if files else (), options.output)
+        if files and options.output is not None:
+            records = counted(files[0].records, "record")
+            reporter.note(f"dkimctl: wrote {options.output} ({records})")
+    written = {file.zone for file in files}
+    if empty := [zone for zone in dict.fromkeys(options.zones) if zone not in written]:
+        reporter.note(f"dkimctl: no records, so nothing written, for {_listed(empty, reporter)}")
+
+
+def _write_into(directory: Path, files: Sequence[ZoneFile], reporter: Reporter) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(
+            f"cannot create the directory {directory}: {error.strerror or error}",
+            hint=f"name another with --output-dir; {KEPT}",
+        ) from None
+    written: list[str] = []
+    try:
+        for file in files:
+            write_chunks(file.chunks, directory / file.name)
+            written.append(f"{file.name} ({counted(file.records, 'record')})")
+    finally:  # also after an error or Ctrl-C: these files are new, the others as they were
+        if written:
+            of = "" if len(written) == len(files) else f"{len(written)} of "
+            count = f"{of}{counted(len(files), 'file')}"
+            reporter.note(f"dkimctl: wrote {count} in {directory}: {_listed(written, reporter)}")
+
+
+def _report_leftovers(
+    directory: Path,
+    files: Sequence[ZoneFile],
+    renderer: PerZoneRenderer,
+    zones: Sequence[str],
+    reporter: Reporter,
+) -> None:
+    """Warn of files of these zones that may be out of date, and name those of others."""
+    try:
+        names = os.listdir(directory)  # noqa: PTH208 - names are enough
+    except OSError:  # a directory may be writable and not readable
+        return
+    written = {file.name for file in files}
+    stems = {renderer.stem(zone) for zone in zones}
+    ours = re.compile(
+        rf"([\w-]+(?:\.[\w-]+)*?)(?:\.[0-9]+)?\.{re.escape(renderer.suffix)}", re.ASCII
+    )
+    outdated: list[str] = []
+    others: list[str] = []
+    for name in sorted(names):
+        if name in written or (match := ours.fullmatch(name)) is None:
+            continue
+        if match[1] in stems:
+            outdated.append(name)
+        elif "." in match[1]:  # main.tf.json is about no zone
+            others.append(name)
+    if outdated:
+        reporter.warn(
+            f"this run has no records for files of earlier runs in {directory}: "
+            f"{_listed(outdated, reporter)}",
+            hint="delete them, unless the selection left out their records",
+            code="outdated_file",
+        )
+    if others:
+        reporter.note(
+            f"dkimctl: also in {directory}, and not written by this run: "
+            f"{_listed(others, reporter)}"
+        )
+
+
+def _listed(names: Sequence[str], reporter: Reporter) -> str:
+    return listed(names, most=None if reporter.lists_all else MAX_ALIKE)

@@ -1,0 +1,127 @@
+"""The embedded service for the commands: its extra, its data file, the sandbox."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import shlex
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from dkimctl.errors import UsageError
+from dkimctl.files import data_dir
+from dkimctl.models import Secret, Token
+from dkimctl.settings.profile import SANDBOX_CLIENT_ID
+
+if TYPE_CHECKING:
+    from dkimctl.service.database import Store
+    from dkimctl.service.location import Location
+
+
+INSTALL = "pip install 'dkimctl[service]'"
+_MODULES = ("falcon", "sqlalchemy", "alembic", "cryptography", "granian")
+
+
+def is_installed() -> bool:
+    """Whether the extra is there, without importing it."""
+    return all(find_spec(name) for name in _MODULES)
+
+
+@contextlib.contextmanager
+def needs_service_extra() -> Iterator[None]:
+    """Context for imports of the service: raises UsageError if the extra is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"the embedded service is not installed (no module {error.name})",
+            hint=f"run `{INSTALL}`",
+        ) from error
+
+
+def open_service_store(
+    data: Location | None, *, may_create: bool = False, with_keys: bool = False
+) -> Store:
+    """Open the service's data; by default what the environment names, or the user's data file.
+
+    Private keys can be read only `with_keys`. Raises UsageError for a missing data file, unless it
+    `may_create` it.
+    """
+    with needs_service_extra():
+        from dkimctl.service.database import open_key_store, open_store
+        from dkimctl.service.location import default_location
+    location = data or default_location()
+    if isinstance(location, Path) and not may_create and _is_missing(location):
+        option = data_option(data)
+        create = f"create it with `dkimctl service client create{option}`"
+        raise UsageError(
+            f"{location}: the service has no such data file",
+            hint=f"check the name, or {create}" if data else f"{create}, or name one with --data",
+        )
+    # Only the default directory is created: the name of another may have a typo.
+    if isinstance(data, Path) and _is_missing(data.parent):
+        raise UsageError(
+            f"{data}: the directory {data.parent} does not exist",
+            hint="create the directory, or name another data file with --data",
+        )
+    return open_key_store(location) if with_keys else open_store(location)
+
+
+def data_option(data: Location | None) -> str:
+    """The option that names the data in a command, after a space."""
+    if data is None:
+        return ""
+    if isinstance(data, Path):
+        return f" --data {shlex.quote(str(data))}"
+    return f" --database {shlex.quote(data.text)}"  # as it was typed, so without a password
+
+
+def _is_missing(path: Path) -> bool:
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:  # reported when it is opened
+        return False
+    return False
+
+
+class Sandbox:
+    """The service in this process, with its own data file and one client."""
+
+    def __init__(self) -> None:
+        with needs_service_extra():
+            from dkimctl.service.app import create_app
+            from dkimctl.service.clients import create_client, list_clients
+            from dkimctl.service.database import open_key_store
+        store = self._store = open_key_store(data_dir() / "sandbox.db")
+
+        def has_client() -> bool:
+            return any(client.client_id == SANDBOX_CLIENT_ID for client in list_clients(store))
+
+        # Failures show in the answers; without a handler Python would print them as well.
+        logging.getLogger("dkimctl.service").addHandler(logging.NullHandler())
+        try:
+            if not has_client():
+                create_client(store, SANDBOX_CLIENT_ID)
+        except UsageError:
+            if not has_client():  # otherwise another process has created it first
+                raise
+        self.app = create_app(store)
+
+    def issue_token(self) -> Token:
+        """Issue a token directly; the secret of the sandbox's client is not stored anywhere."""
+        from dkimctl.service.clients import TOKEN_LIFETIME, issue_token
+
+        now = time.time()
+        text = issue_token(self._store, SANDBOX_CLIENT_ID, now)
+        return Token(Secret(text), now + TOKEN_LIFETIME, now)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._store.close()

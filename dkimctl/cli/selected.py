@@ -1,0 +1,224 @@
+"""The SELECTION argument: which registrations a command is about."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dkimctl.cli import next_steps
+from dkimctl.cli.completion import complete_selection
+from dkimctl.cli.options import read_duration
+from dkimctl.cli.report import AlikeWarnings, Reporter, warn_unreadable
+from dkimctl.cli.results import worst_check
+from dkimctl.cli.session import Session
+from dkimctl.errors import ExitCode, NegativeAnswer, UsageError
+from dkimctl.formats.renderer import sound_record
+from dkimctl.models import Outcome, Registration, RegistrationKey, Result, named
+from dkimctl.names import Selection
+from dkimctl.registration import outcomes
+from dkimctl.text import few, without_names
+
+if TYPE_CHECKING:
+    from dkimctl.rotation.retirement import RetirementPolicy, Review
+
+MAX_AGE_OF_CHECK = "24h"  # of one that shows a successor in DNS
+
+SelectionArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[SELECTION]...",
+        autocompletion=complete_selection,
+        help="Domain names, globs such as '*.example.com', spec files (default: everything).",
+    ),
+]
+
+
+def read_selection(session: Session, words: Sequence[str] | None) -> Selection:
+    """What `words` select. Raises UsageError for an invalid name or spec file."""
+    return Selection(words or [], read_specs=session.read_specs, to_domain=_to_domain)
+
+
+def registered_results(session: Session, selection: Selection) -> Iterator[Result]:
+    """The results of the selected registrations, with outcomes determined from the ledger.
+
+    Raises NegativeAnswer like `require_empty` if none is selected.
+    """
+    exists = Outcome.EXISTS  # looked up once: member access is slow in Python 3.11
+    ours = session.open_ledger(for_writing=False).ours()
+    results = (outcomes.verified(registration, exists) for registration in selection.pick(ours))
+    first = list(itertools.islice(results, 1))
+    if not first:
+        require_empty(session, selection)
+    return itertools.chain(first, results)
+
+
+def saved_results(
+    session: Session, path: str, selection: Selection
+) -> tuple[Iterator[Result], ExitCode]:
+    """The results of the selected registrations of a file, with outcomes determined from them.
+
+    Warns about items that cannot be read; that is exit code 1.
+    """
+    from dkimctl.registration.saved_results import read_saved_results, results_of
+
+    saved = read_saved_results(path)
+    warn_unreadable(session.reporter, path, saved.faults)
+    results = results_of(selection.pick(saved.registrations), saved.retired)
+    return results, ExitCode.NO if saved.faults else ExitCode.OK
+
+
+def require_empty(session: Session, selection: Selection) -> None:
+    """To be called if the ledger has nothing that is selected.
+
+    Spec files without specs select nothing: then there is nothing to do. Raises NegativeAnswer
+    for any other selection.
+    """
+    if selection.is_empty:
+        return
+    unmatched = selection.unmatched()
+    raise NegativeAnswer(
+        f"nothing is registered in the profile {session.profile.name}"
+        + (f" that matches {few(unmatched)}" if unmatched else ""),
+        hint=_file_hint(unmatched)
+        or "run `dkimctl register FILE` first; `dkimctl show-dns` shows everything registered",
+    )
+
+
+def warn_unmatched(session: Session, selection: Selection) -> ExitCode:
+    """Warn about words that select nothing; that is exit code 1."""
+    unmatched = selection.unmatched()
+    warnings = AlikeWarnings(session.reporter)
+    for word in unmatched:
+        warnings.warn(f"{word} is not registered", kind="not registered", code="not_registered")
+    warnings.close()
+    return ExitCode.NO if unmatched else ExitCode.OK
+
+
+def _to_domain(word: str) -> str:
+    from dkimctl.names import parse_domain
+
+    try:
+        return parse_domain(word)
+    except UsageError as error:
+        if hint := _file_hint([word]):
+            raise UsageError(error.message, hint=hint) from None
+        raise
+
+
+def _file_hint(words: Sequence[str]) -> str:
+    """For words that select nothing, and are the names of files here; else ""."""
+    if not any(map(os.path.exists, words)):
+        return ""
+    return (
+        "it is a file here: name a spec file as in ./list.txt, and put globs in quotes, as in "
+        "'*.example.com'"
+    )
+
+
+def read_retirement_policy(
+    session: Session, now: datetime, *, assume_successors: bool, max_age: str | None = None
+) -> RetirementPolicy:
+    """When a key is retired; `max_age` is that of a check of its successor. Raises UsageError."""
+    from dkimctl.rotation.retirement import RetirementPolicy
+
+    age = read_duration("--max-age-of-check", max_age or MAX_AGE_OF_CHECK)
+    grace = session.config.rotation.grace
+    return RetirementPolicy(now, now - age, assume_successors, grace=grace)
+
+
+class Checkable:
+    """The registrations of `results` that have a record to check; it warns about the others."""
+
+    def __init__(
+        self,
+        results: Iterable[Result],
+        reporter: Reporter,
+        *,
+        retired: Mapping[RegistrationKey, str],
+        counted: Container[RegistrationKey] | None = None,
+        status: ExitCode = ExitCode.OK,
+        left_out: str = "not checked",
+    ) -> None:
+        self._left_out = left_out  # what becomes of the others
+        self.registrations = self._with_record(results, reporter)
+        self.retired = retired  # the keys whose records may be gone, each with the reason
+        self.counted = counted  # the keys whose looks are recorded in the ledger; None: all
+        self.status = status  # the exit code, as far as `registrations` has been iterated over
+
+    def _with_record(self, results: Iterable[Result], reporter: Reporter) -> Iterator[Registration]:
+        warnings = AlikeWarnings(reporter)
+        for result in results:
+            if sound_record(result) is not None:
+                yield result.registration
+                continue
+            name, why = named(result.registration), f"{result.outcome}: {result.reason}"
+            kind = f"{self._left_out}: {without_names(why, *result.registration.key)}"
+            warnings.warn(f"{name} is {self._left_out}: {why}", kind=kind, code=result.outcome)
+            self.status = ExitCode.NO
+        warnings.close()
+
+
+def retired_keys(session: Session) -> Mapping[RegistrationKey, str]:
+    """The keys of the ledger whose records may be gone, each with the reason."""
+    from dkimctl.rotation.retirement import keys_past_grace
+
+    ledger = session.open_ledger(for_writing=False)
+    domains = ledger.rotated_domains()
+    if not domains:
+        return {}
+    rotated = [one for one in ledger.all() if one.key.sign_domain in domains]
+    grace = session.config.rotation.grace
+    reasons = keys_past_grace(rotated, ledger.histories(), datetime.now(UTC), grace)
+    return {key: session.reporter.complete(reason) for key, reason in reasons.items()}
+
+
+def retired_results(review: Review) -> list[Result]:
+    """The retired registrations."""
+    from dkimctl.rotation.retirement import Stage, as_result
+
+    return [as_result(status) for status in review.statuses if status.stage is Stage.RETIRED]
+
+
+def report_not_retired(session: Session, review: Review) -> ExitCode:
+    """Warn about those that are due, and cannot be listed; returns the exit code for these."""
+    from dkimctl.rotation.retirement import Stage
+
+    statuses, reporter = review.statuses, session.reporter
+    due = [status for status in statuses if status.stage is Stage.DUE]
+    unknown = [status for status in statuses if status.stage is Stage.UNKNOWN]
+    if unknown:
+        domains = list(dict.fromkeys(status.registration.sign_domain for status in unknown))
+        reporter.warn(
+            f"not listed: {len(domains)} ({few(domains)}); the ledger does not record which of "
+            "their keys replaces which",
+            hint="if the newer keys replace the older ones, add --assume-successors",
+            code="unknown_successor",
+        )
+    if due:
+        warnings = AlikeWarnings(reporter)
+        for status in due:
+            reason = reporter.complete(status.reason)
+            text = f"{named(status.registration)} is due, but check first: {reason}"
+            warnings.warn(text, kind="due, but check first", code="due")
+        warnings.close()
+        domains = [status.registration.sign_domain for status in due]
+        check = next_steps.check(next_steps.select_domains(domains))
+        reporter.warn(
+            f"not listed until their successors are published: {len(due)}",
+            hint=f"publish what is missing, then run {check}",
+            code="due",
+        )
+    elif not any(status.stage is Stage.RETIRED for status in statuses):
+        reporter.note(
+            "dkimctl: nothing is retired: a key is retired when its successor has been enabled and "
+            "published for the grace period (14 days by default), and has started that long ago"
+        )
+    return worst_check(
+        ExitCode.SERVICE if status.registration in review.unanswered else ExitCode.NO
+        for status in due
+    )

@@ -1,0 +1,148 @@
+"""Changes to DNS, planned and made, in every format."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from dkimctl.formats.data import JsonRenderer
+from dkimctl.formats.renderer import PublicationFormat, TableLayout, render_all
+from dkimctl.formats.table import Row, Style, below, code, fenced, table, wrapped
+from dkimctl.publishing.plan import CHANGING, Action, PlanItem
+from dkimctl.text import Grouping, and_more, printable, without_names
+
+_STYLES = {
+    Action.CREATE: Style.GREEN,
+    Action.REPLACE: Style.YELLOW,
+    Action.KEEP: Style.DIM,
+}  # the others are red
+
+
+def render_changes(
+    items: Sequence[PlanItem], fmt: PublicationFormat, layout: TableLayout, *, shows_kept: bool
+) -> Iterator[str]:
+    """A plan to publish in `fmt`; of `layout`, Markdown takes `most_alike`.
+
+    `shows_kept`: a table lists what stays as it is, too, and not only counts it.
+    """
+    if fmt is PublicationFormat.JSON:
+        return render_all(JsonRenderer(_item_fields, "count"), items)
+    if fmt is PublicationFormat.MARKDOWN:
+        return _markdown(items, layout.most_alike)
+    return _table(items, layout, shows_kept=shows_kept)
+
+
+def _item_fields(item: PlanItem) -> dict[str, object]:
+    change = item.change
+    return {
+        "sign_domain": item.registration.sign_domain,
+        "selector": item.registration.selector or "",
+        "fqdn": item.fqdn,
+        "zone": item.zone,
+        "target": item.target,
+        "action": item.step,
+        "reason": item.reason,
+        "value": change.value if change else None,
+        "ttl": change.ttl if change else None,
+        "before": change.before.values if change else (),
+        "before_ttl": change.before.ttl if change else None,
+        "applied": item.is_applied,
+        "in_dns": item.check.finding.verdict if item.check else None,
+    }
+
+
+def _totals(items: Iterable[PlanItem]) -> str:
+    """The number of items of each step; "" without items."""
+    counts = Counter(item.step for item in items)
+    return ", ".join(f"{step} {counts[step]}" for step in Action if counts[step])
+
+
+def _table(items: Sequence[PlanItem], layout: TableLayout, *, shows_kept: bool) -> Iterator[str]:
+    """For each zone its totals, then a row for each change, with the values of a replaced record.
+
+    The last lines count what is like the rows that are shown.
+    """
+    zones: dict[tuple[str, str], list[PlanItem]] = {}
+    for item in items:
+        zones.setdefault((item.zone, item.target), []).append(item)
+    grouping = Grouping[str](layout.most_alike)
+
+    def rows_of(items: Sequence[PlanItem]) -> Iterator[Row]:
+        listed = (item for item in items if shows_kept or item.step is not Action.KEEP)
+        shown = []
+        for item in listed:
+            kind: str = item.step
+            if item.step not in CHANGING and item.reason:
+                kind = f"{kind}: {without_names(printable(item.reason), *item.key)}"
+            if grouping.shows(kind):
+                shown.append(item)
+        if not shown and layout.only_attention:
+            return
+        zone, target = items[0].zone, items[0].target
+        place = f"{zone or 'unknown zone'} at {target}" if target else "no DNS target"
+        yield Row(below=wrapped(f"{place}: {_totals(items)}", layout, Style.BOLD))
+        unread = ""
+        for item in shown:
+            # Of names that could not be read for the same reason, the first row has it.
+            is_said = item.step is Action.UNREAD and item.reason == unread
+            unread = item.reason
+            lines = [] if is_said else [*_details(item, layout)]
+            yield Row((item.step, item.fqdn), [_STYLES.get(item.step, Style.RED), ""], lines)
+
+    rows = itertools.chain.from_iterable(map(rows_of, zones.values()))
+    yield from table(["ACTION", "RECORD"], rows, layout)
+    for kind, count in grouping.rest():
+        yield from wrapped(f"{and_more(count, kind)} ({layout.shown_by} shows all)", layout)
+
+
+def _details(item: PlanItem, layout: TableLayout) -> Iterator[str]:
+    """The lines below a row."""
+    yield from below(item.reason, layout, Style.RED)
+    change = item.change
+    if change is None or item.step not in (Action.REPLACE, Action.BLOCKED):
+        return
+    word = "old" if item.step is Action.REPLACE else "now"
+    for value in change.before.values:
+        yield from below(f"{word}, TTL {change.before.ttl}: {value}", layout, Style.RED)
+    if item.step is Action.REPLACE and change.value is not None:
+        yield from below(f"new, TTL {change.ttl}: {change.value}", layout, Style.GREEN)
+
+
+def _markdown(items: Sequence[PlanItem], most_alike: int | None) -> Iterator[str]:
+    """A heading with totals; for each zone, a list of its changes with the old and new values.
+
+    All text of others stands in code, on one line: nothing in it acts as Markdown or HTML. Of each
+    step, `most_alike` are listed, and the rest counted: a comment at GitHub may have 65,536
+    characters. None: all are.
+    """
+    grouping = Grouping[Action](most_alike)
+    yield f"### DKIM records: {_totals(items) or 'nothing to do'}\n"
+    for (zone, target), group in itertools.groupby(items, lambda item: (item.zone, item.target)):
+        of_zone = list(group)
+        listed = (item for item in of_zone if item.step is not Action.KEEP)
+        shown = [item for item in listed if grouping.shows(item.step)]
+        if shown:
+            named = code(zone) if zone else "Unknown zone"
+            place = f"{named} at {code(target)}" if target else "No DNS target"
+            yield f"\n#### {place}: {_totals(of_zone)}\n\n"
+        for item in shown:
+            yield from _entry(item)
+    for step, count in grouping.rest():
+        yield f"\n{and_more(count, step)} (`--verbose` lists all)\n"
+
+
+def _entry(item: PlanItem) -> Iterator[str]:
+    state = ", done" if item.is_applied else ""
+    in_dns = f", in DNS: {item.check.finding.verdict}" if item.check else ""
+    yield f"- **{item.step}** {code(item.fqdn)}{state}{in_dns}\n"
+    if item.reason:
+        yield f"  {code(item.reason)}\n"
+    if item.change is None:
+        return
+    is_blocked = item.step is Action.BLOCKED
+    lines = [f"{' ' if is_blocked else '-'} {printable(old)}" for old in item.change.before.values]
+    if not is_blocked and item.change.value is not None:
+        lines.append(f"+ {printable(item.change.value)}")
+    if lines:
+        yield fenced(lines, "diff", indent="  ")

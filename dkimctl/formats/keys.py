@@ -1,0 +1,124 @@
+"""The keys of `list`: for JSON and CSV, and as a table for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+
+from dkimctl.dns.verdicts import Verdict
+from dkimctl.formats.data import CsvRenderer, JsonRenderer
+from dkimctl.formats.renderer import KeyFormat, TableLayout, render_all
+from dkimctl.formats.table import INDENT, Row, Style, below, styled, table
+from dkimctl.models import NOT_CHECKED, KeyStage, KeyStatus, NextAction
+from dkimctl.names import readable
+from dkimctl.text import printable
+
+KEY_COLUMNS = (
+    "sign_domain", "name", "selector", "key_len", "age_days", "created_at", "starts_at", "enable",
+    "state", "looked_at", "stage", "since", "next", "due", "urgency", "note", "fqdn",
+    "published_at", "replaced_at", "removable_at", "removed_at",
+)  # fmt: skip
+
+
+def render_keys(
+    keys: Iterable[KeyStatus], fmt: KeyFormat, layout: TableLayout, now: datetime, *, notes: bool
+) -> Iterator[str]:
+    """A list of keys in `fmt`; of `layout`, `wide` adds columns, and the FQDN below each row.
+
+    `notes`: a table also says below a row what is urgent, or waits for people.
+    """
+    if fmt is KeyFormat.JSON:
+        return render_all(JsonRenderer(key_fields, "count"), keys)
+    if fmt is KeyFormat.CSV:
+        return render_all(CsvRenderer(KEY_COLUMNS, key_row), keys)
+    width = layout.width
+    columns = [name for name in _COLUMNS if layout.wide or width >= _ROOM_FOR.get(name, 0)]
+    return table(columns, (_row(key, columns, layout, now, notes=notes) for key in keys), layout)
+
+
+def key_fields(key: KeyStatus) -> dict[str, str | int | None]:
+    """The values of KEY_COLUMNS by name; None: not known, or none."""
+    return dict(zip(KEY_COLUMNS, key_row(key), strict=True))
+
+
+def key_row(key: KeyStatus) -> tuple[str | int | None, ...]:
+    """The values of KEY_COLUMNS; times are UTC, to the second."""
+    dates = key.dates
+    return (
+        key.sign_domain, readable(key.sign_domain), key.selector, key.key_len,
+        None if key.age is None else key.age.days, written_time(dates.created_at),
+        written_time(key.starts_at), key.enable, key.state, written_time(key.looked_at),
+        key.stage, written_time(key.since), key.action, written_time(key.due),
+        key.urgency or None, key.note or None, key.fqdn,
+        written_time(dates.published_at), written_time(dates.replaced_at),
+        written_time(dates.removable_at), written_time(dates.removed_at),
+    )  # fmt: skip
+
+
+def written_time(time: datetime | None) -> str | None:
+    """ISO 8601, to the second."""
+    return None if time is None else time.isoformat(timespec="seconds")
+
+
+_COLUMNS = (
+    "DOMAIN", "SELECTOR", "BITS", "AGE", "START", "ON", "STATE", "SEEN", "STAGE", "NEXT", "DUE"
+)  # fmt: skip
+# How wide a table must be to have these columns; the others it always has.
+_ROOM_FOR = {"BITS": 90, "AGE": 90, "START": 110, "ON": 110, "SEEN": 110}
+_GOOD_STATES = {
+    Verdict.PUBLISHED: Style.GREEN,
+    Verdict.DIFFERS: Style.YELLOW,
+    Verdict.NO_ANSWER: Style.YELLOW,
+    NOT_CHECKED: Style.YELLOW,
+}
+_OVER = (KeyStage.REMOVED, KeyStage.DISABLED, KeyStage.TAKEN)
+
+
+def _row(
+    key: KeyStatus, columns: Sequence[str], layout: TableLayout, now: datetime, *, notes: bool
+) -> Row:
+    lines = []
+    if layout.wide and key.fqdn:  # on one line, to be copied
+        lines.append(f"{INDENT}{styled(printable(key.fqdn), Style.DIM, layout)}\n")
+    if notes and key.note and key.needs_attention:
+        note, style = key.note, Style.YELLOW
+        if key.urgency:
+            note, style = f"URGENT: {note}", Style.BOLD_RED
+        lines += below(note, layout, style)
+    texts = {
+        "DOMAIN": readable(key.sign_domain, layout.encoding),
+        "SELECTOR": key.selector,
+        "BITS": str(key.key_len or ""),
+        "AGE": short_time(key.age),
+        "START": _day(key.starts_at),
+        "ON": "" if key.enable is None else ("yes" if key.enable else "no"),
+        "STATE": key.state,
+        "SEEN": short_time(None if key.looked_at is None else now - key.looked_at),
+        "STAGE": key.stage,
+        # In one word, since most rows have it.
+        "NEXT": "register" if key.action is NextAction.REGISTER else key.action,
+        "DUE": _day(key.due),
+    }
+    return Row([texts[name] for name in columns], [_style(key, name) for name in columns], lines)
+
+
+def _style(key: KeyStatus, column: str) -> str:
+    if column == "STATE" and key.state is not None:
+        return Style.BOLD_RED if key.urgency else _GOOD_STATES.get(key.state, Style.RED)
+    if key.urgency and column in ("NEXT", "DUE"):
+        return Style.BOLD_RED
+    return Style.DIM if key.stage in _OVER else ""
+
+
+def short_time(time: timedelta | None) -> str:
+    """A time in its largest unit, rounded down, such as `184d`, `5h` or `3m`; "" for None."""
+    if time is None:
+        return ""
+    minutes = max(int(time.total_seconds()), 0) // 60
+    if minutes >= 24 * 60:
+        return f"{minutes // (24 * 60)}d"
+    return f"{minutes // 60}h" if minutes >= 60 else f"{minutes}m"
+
+
+def _day(time: datetime | None) -> str:
+    return str(time.date()) if time else ""

@@ -1,0 +1,182 @@
+"""Checks for monitoring: metrics of Prometheus, and the line of a Nagios plugin."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from dkimctl.dns.verdicts import Check, Urgency, Verdict, is_good
+from dkimctl.formats.renderer import Renderer
+from dkimctl.models import named, utc_time
+from dkimctl.text import printable
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+MAX_NAMED = 100  # of the keys that are wrong, in metrics
+_MAX_IN_LINE = 5  # of them in the line of a plugin
+_MAX_MESSAGE = 200  # characters
+_URGENT_WORDS = {
+    Urgency.SIGNING: "signing without DNS",
+    Urgency.PARTLY: "partly in DNS",
+    Urgency.SOON: "starting soon without DNS",
+}
+
+
+class Run(NamedTuple):
+    """A run of `check-dns`: its profile, and when it began, in seconds since 1970.
+
+    `is_incomplete`, asked at its end: something that was selected could not be checked.
+    """
+
+    profile: str
+    began: float
+    is_incomplete: Callable[[], bool] = bool
+
+
+NO_RUN = Run("", 0.0)
+
+
+class CheckCounter(Renderer[Check]):
+    """Counts checks until the end."""
+
+    def __init__(self, wanted: Verdict, run: Run) -> None:
+        self._wanted = wanted
+        self._run = run
+        self._verdicts: Counter[Verdict] = Counter()
+        self._urgencies: Counter[Urgency] = Counter()
+        self._wrong: dict[Urgency, list[Check]] = {urgency: [] for urgency in Urgency}
+        self._good = 0
+        self._oldest: datetime | None = None
+        """When the oldest key that may sign was made; None: not known."""
+
+    def add(self, item: Check) -> str:
+        verdict = item.finding.verdict
+        self._verdicts[verdict] += 1
+        if item.urgency:
+            self._urgencies[item.urgency] += 1
+        if is_good(verdict, self._wanted):
+            self._good += 1
+        elif len(self._wrong[item.urgency]) < MAX_NAMED:
+            self._wrong[item.urgency].append(item)
+        made = utc_time(item.regist_date) or utc_time(item.start_date)
+        if made is not None and item.enable is not False and verdict is not Verdict.RETIRED:
+            self._oldest = min(made, self._oldest or made)
+        return ""
+
+    def _first_wrong(self, most: int) -> list[Check]:
+        """The first that are not as wanted, the urgent ones first."""
+        return [check for checks in self._wrong.values() for check in checks][:most]
+
+
+class PrometheusRenderer(CheckCounter):
+    """Metrics of one run, in the text format of Prometheus; names only of what is wrong."""
+
+    def end(self) -> Iterator[str]:
+        from prometheus_client import CollectorRegistry, generate_latest
+
+        registry = CollectorRegistry()
+        registry.register(self)
+        yield generate_latest(registry).decode()
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics, for a registry of prometheus_client."""
+        from prometheus_client.core import GaugeMetricFamily
+
+        def family(
+            name: str, text: str, labels: list[str], samples: Iterable[tuple[list[str], float]]
+        ) -> Metric:
+            """A metric, whose samples have the profile as a label, too."""
+            family = GaugeMetricFamily(name, text, labels=["profile", *labels])
+            for values, value in samples:
+                family.add_metric([*map(printable, (self._run.profile, *values))], value)
+            return family
+
+        now = time.time()
+        yield family(
+            "dkimctl_keys", "Keys whose records were checked in DNS, by verdict.", ["verdict"],
+            [([verdict], self._verdicts[verdict]) for verdict in Verdict],
+        )  # fmt: skip
+        yield family(
+            "dkimctl_urgent_keys",
+            "Keys whose records are not in DNS as registered: mail is signed with them now "
+            "(signing), now and some servers have the record (partly), or soon (soon).",
+            ["urgency"],
+            [([urgency], self._urgencies[urgency]) for urgency in Urgency if urgency],
+        )
+        yield family(
+            "dkimctl_key_problem",
+            "1 for each key whose record is not as it should be: the most urgent ones.",
+            ["sign_domain", "selector", "verdict", "urgency"],
+            [
+                ([check.sign_domain, check.selector, check.finding.verdict, check.urgency], 1)
+                for check in self._first_wrong(MAX_NAMED)
+            ],
+        )
+        times = [
+            ("check_timestamp", "When the check ended.", now),
+            ("check_duration", "Time that the check took.", max(now - self._run.began, 0)),
+        ]
+        if self._oldest is not None:
+            oldest = "When the oldest enabled key was made."
+            times.insert(0, ("oldest_key_timestamp", oldest, self._oldest.timestamp()))
+        for name, help_text, value in times:
+            yield family(f"dkimctl_{name}_seconds", help_text, [], [([], value)])
+
+
+class State(IntEnum):
+    """What a Nagios plugin says, by its exit status."""
+
+    OK = 0
+    WARNING = 1
+    CRITICAL = 2
+    UNKNOWN = 3
+
+
+class NagiosRenderer(CheckCounter):
+    """One line with the state, and performance data (Monitoring Plugins guidelines)."""
+
+    @property
+    def state(self) -> State:
+        if self._urgencies[Urgency.SIGNING]:
+            return State.CRITICAL
+        silent = self._verdicts[Verdict.NO_ANSWER]
+        if self._run.is_incomplete() or self._good + silent < self._verdicts.total():
+            return State.WARNING
+        return State.UNKNOWN if silent else State.OK
+
+    def end(self) -> Iterator[str]:
+        total, urgencies = self._verdicts.total(), self._urgencies
+        wrong = total - self._good
+        word = "gone" if self._wanted is Verdict.MISSING else "published"
+        parts = [f"{self._good} of {total} {word}"]
+        parts += [f"{urgencies[one]} {_URGENT_WORDS[one]}" for one in Urgency if urgencies[one]]
+        if shown := self._first_wrong(_MAX_IN_LINE):
+            more = f" and {wrong - len(shown)} more" if wrong > len(shown) else ""
+            names = "; ".join(f"{named(check)} {check.finding.verdict}" for check in shown)
+            parts.append(names + more)
+        if self._run.is_incomplete():
+            parts.append("some were not checked")
+        data = (  # label=value;warning;critical;minimum;maximum
+            f"published={self._good};;;0;{total}",
+            f"wrong={wrong};0;;0;{total}",
+            f"signing={urgencies[Urgency.SIGNING]};;0;0;{total}",
+            f"soon={urgencies[Urgency.SOON]};0;;0;{total}",
+            f"no_answer={self._verdicts[Verdict.NO_ANSWER]};0;;0;{total}",
+            f"time={max(time.time() - self._run.began, 0):.2f}s;;;0",
+        )
+        yield f"{_line(self.state, ', '.join(parts))} | {' '.join(data)}\n"
+
+
+def unknown_line(message: str) -> str:
+    """The line of a plugin for an error that ends the command."""
+    return f"{_line(State.UNKNOWN, message[:_MAX_MESSAGE])}\n"
+
+
+def _line(state: State, text: str) -> str:
+    """A bar would begin performance data."""
+    return f"DKIM {state.name} - {printable(text).replace('|', '/')}"

@@ -1,0 +1,86 @@
+"""nsupdate: a script for BIND's nsupdate and Knot's knsupdate (RFC 2136)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from dkimctl.formats.renderer import (
+    PerZoneRenderer,
+    Renderer,
+    by_zone,
+    owner_name,
+    publishable,
+    sound_record,
+    txt_data,
+)
+from dkimctl.models import DnsRecord, Result
+from dkimctl.text import character_strings
+
+# Octets of changes in an update, which is one DNS message of at most 65,535 octets: the rest is
+# for its header, the zone's name, and a signature (TSIG) with two names.
+_MAX_CHANGES = 64_000
+_FIXED_SIZE = 10  # type, class, TTL and length of the data (RFC 1035 section 3.2.1)
+
+
+class NsupdateRenderer(Renderer[Result]):
+    """Updates that replace the TXT RRset of each record's name; `ttl` is in seconds.
+
+    Without `ttl` they delete it. With `zones`, each update names its zone. Without, nsupdate finds
+    the zone, and each update has one record, since the next may be in another zone.
+    """
+
+    def __init__(self, zones: Sequence[str], ttl: int | None) -> None:
+        self._zones = zones
+        self._ttl = ttl
+        self._records: list[DnsRecord] = []
+
+    def add(self, result: Result) -> str:
+        record = sound_record(result) if self._ttl is None else publishable(result)
+        if record is None:
+            return ""
+        if self._zones:
+            self._records.append(record)
+            return ""
+        return f"{self._change(record)}send\n"
+
+    def end(self) -> Iterator[str]:
+        for zone, records in by_zone(self._records, self._zones).items():
+            yield from self.updates_of(zone, records)
+
+    def updates_of(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[str]:
+        """The updates of one zone, of as many records as fit each."""
+        begin = f"zone {owner_name(zone)}\n"
+        yield begin
+        size = 0
+        for record in records:
+            more = self._size(record)
+            if size + more > _MAX_CHANGES:
+                yield f"send\n{begin}"
+                size = 0
+            size += more
+            yield self._change(record)
+        yield "send\n"
+
+    def _change(self, record: DnsRecord) -> str:
+        name = owner_name(record.fqdn)
+        deletion = f"update delete {name} IN TXT\n"
+        if self._ttl is None:
+            return deletion
+        return f"{deletion}update add {name} {self._ttl} IN TXT {txt_data(record.value)}\n"
+
+    def _size(self, record: DnsRecord) -> int:
+        """The octets of the change in a DNS message, at most: names might not be compressed."""
+        head = len(record.fqdn) + 2 + _FIXED_SIZE
+        if self._ttl is None:
+            return head
+        strings = character_strings(record.value)
+        return 2 * head + sum(map(len, strings)) + len(strings)
+
+
+class NsupdateFilesRenderer(PerZoneRenderer):
+    """The same updates in a script for each zone, whose servers or TSIG keys may differ."""
+
+    suffix = "nsupdate"
+
+    def _text(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[str]:
+        return NsupdateRenderer([zone], self._ttl).updates_of(zone, records)

@@ -1,0 +1,392 @@
+"""What matters today: what is urgent, what comes this week and month, and how old the keys are.
+
+As values, as JSON, and as the text that fits one screen of a terminal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple, TypeAlias, TypeVar
+
+from dkimctl.dns.verdicts import Urgency
+from dkimctl.formats.data import json_line
+from dkimctl.formats.keys import key_fields, short_time, written_time
+from dkimctl.formats.renderer import TableLayout
+from dkimctl.formats.table import Style, columns_of, lines_of, padded_to, styled, wrapped
+from dkimctl.models import NOT_IN_USE, KeyStatus, NextAction, due_first
+from dkimctl.names import readable
+from dkimctl.text import printable
+
+WEEK, MONTH = timedelta(days=7), timedelta(days=30)
+_WHATS = {
+    NextAction.PUBLISH: "publish",
+    NextAction.REGISTER: "register successor",
+    NextAction.REMOVE: "remove record",
+}
+_AGES = (30, 90, 180, 365)  # days: where one band of ages ends and the next begins
+
+GroupT = TypeVar("GroupT")
+
+
+class Event(NamedTuple):
+    """Something that happens, or is to be done, by itself or by `rotate run`, at a time (UTC)."""
+
+    at: datetime
+    what: str
+    key: KeyStatus
+
+
+class AgeBand(NamedTuple):
+    """How many keys are at least `begin` days old, and fewer than `end`; None: no end."""
+
+    begin: int
+    end: int | None
+    keys: int
+
+
+class Overview(NamedTuple):
+    """The keys in use, counted; those that need people; and events, in order."""
+
+    now: datetime
+    domains: int
+    keys: int
+    stages: Counter[str]
+    states: Counter[str]
+    key_lengths: Counter[int]
+    looked_at: datetime | None  # the latest look at DNS; None: never
+    urgent: Sequence[KeyStatus]
+    undecided: Sequence[KeyStatus]
+    overdue: Sequence[KeyStatus]  # what `rotate run` should have done a lead ago
+    week: Sequence[Event]  # of the next 7 days, and those that are overdue
+    month: Sequence[Event]  # of the 23 days after that
+    ages: Sequence[AgeBand]
+    statuses: Sequence[KeyStatus]
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether a key is urgent, or no timer seems to run."""
+        return bool(self.urgent or self.overdue)
+
+
+def make_overview(keys: Iterable[KeyStatus], now: datetime, lead: timedelta) -> Overview:
+    """The overview of these keys, removed ones left out."""
+    known = sorted((key for key in keys if not key.is_removed), key=due_first)
+    used = [key for key in known if key.stage not in NOT_IN_USE]
+    events = [event for key in known for event in _events(key, now)]
+    events.sort(key=lambda event: event.at)
+    days = [key.age.days for key in used if key.age is not None]
+    bounds = zip((0, *_AGES), (*_AGES, None), strict=True)
+    return Overview(
+        now,
+        len({key.sign_domain for key in used}),
+        len(used),
+        Counter(str(key.stage) for key in known),
+        Counter(str(key.state) for key in used if key.state is not None),
+        Counter(key.key_len for key in used if key.key_len is not None),
+        max((key.looked_at for key in used if key.looked_at is not None), default=None),
+        [key for key in known if key.urgency],
+        [key for key in known if key.needs_attention and not key.urgency],
+        [key for key in known if key.is_overdue(now - lead)],
+        [event for event in events if event.at < now + WEEK],
+        [event for event in events if event.at >= now + WEEK],
+        [
+            AgeBand(begin, end, sum(begin <= age and (end is None or age < end) for age in days))
+            for begin, end in bounds
+        ],
+        known,
+    )
+
+
+def _events(key: KeyStatus, now: datetime) -> Iterator[Event]:
+    """Those of a month; not that an urgent key is to be published, which is said anyway."""
+    end = now + MONTH
+    starts = key.starts_at if key.enable else None
+    if starts is not None and now <= starts < end:
+        yield Event(starts, "signing starts", key)
+    what = _WHATS.get(key.action)
+    if what and key.due is not None and key.due < end and not key.urgency:
+        yield Event(key.due, what, key)
+
+
+def overview_lines(overview: Overview) -> Iterator[str]:
+    """One JSON object, with a line for each of its members; times are UTC, to the second."""
+
+    def items(events: Sequence[Event]) -> list[dict[str, object]]:
+        return [
+            {"at": written_time(at), "what": what, "sign_domain": key.sign_domain,
+             "selector": key.selector}
+            for at, what, key in events
+        ]  # fmt: skip
+
+    members = {
+        "at": written_time(overview.now),
+        "domains": overview.domains,
+        "keys": overview.keys,
+        "stages": overview.stages,
+        "states": overview.states,
+        "key_lengths": {str(bits): count for bits, count in overview.key_lengths.items()},
+        "looked_at": written_time(overview.looked_at),
+        "urgent": [key_fields(key) for key in overview.urgent],
+        "undecided": [key_fields(key) for key in overview.undecided],
+        "overdue": [key_fields(key) for key in overview.overdue],
+        "week": items(overview.week),
+        "month": items(overview.month),
+        "ages": [band._asdict() for band in overview.ages],
+    }
+    lines = (f'"{name}": {json_line(value)}' for name, value in members.items())
+    yield "{" + ",\n".join(lines) + "}\n"
+
+
+_MOST_DATES = 7  # lines of a week or month
+_FEWEST_KEYS, _MOST_KEYS = 3, 30  # of the timeline
+_AROUND_TIMELINE = 8  # lines: title, scale, legend, what is left out, and the prompt
+_LONGEST_BAR = 40
+_URGENCIES = {
+    Urgency.SIGNING: "signing now without DNS",
+    Urgency.PARTLY: "signing now, partly in DNS",
+    Urgency.SOON: "signing starts soon, not in DNS",
+}
+
+
+# What is said of several keys, on a day or "".
+Row: TypeAlias = tuple[str, str, Sequence[KeyStatus]]
+
+
+def overview_text(
+    overview: Overview, layout: TableLayout, height: int, complete: Callable[[str], str] = str
+) -> Iterator[str]:
+    """The sections, with an empty line between two; the timeline takes the lines that are left.
+
+    `height` is in lines; `complete` adds the options of the profile to a command.
+    """
+    now = overview.now
+    title = f"{_counted(overview.domains, 'domain')}, {_counted(overview.keys, 'key')}"
+    lines = [_title(title, f"on {now:%Y-%m-%d}", layout).lstrip("\n")]
+    facts = {"Stages": _counts(overview.stages), "In DNS": _counts(overview.states)}
+    if overview.states and overview.looked_at is not None:
+        facts["In DNS"] += f"; last look {short_time(now - overview.looked_at)} ago"
+    bits = {f"{length} bits": count for length, count in sorted(overview.key_lengths.items())}
+    facts["Keys"] = _counts(bits)
+    for name, text in facts.items():
+        lines += wrapped(f"{name:<7} {text}", layout) if text else ()
+    if overview.urgent:
+        kinds = grouped((_URGENCIES[Urgency(key.urgency)], key) for key in overview.urgent)
+        lines.append(_title("Urgent", "", layout))
+        lines += _rows([("", what, keys) for what, keys in kinds.items()], Style.BOLD_RED, layout)
+    if overview.undecided:
+        kinds = grouped((str(key.action), key) for key in overview.undecided)
+        why = complete("`dkimctl list --sort-by due` says why")
+        lines.append(_title("For you to decide", why, layout))
+        lines += _rows([("", what, keys) for what, keys in kinds.items()], Style.YELLOW, layout)
+    lines += _section("This week", overview.week, now + WEEK, now, layout)
+    lines += _section("This month", overview.month, now + MONTH, now, layout)
+    lines.append(_title("Age of the keys", "in days", layout))
+    most = max(band.keys for band in overview.ages)
+    for band in overview.ages:
+        days = f"{band.begin} to {band.end - 1}" if band.end else f"{band.begin} and more"
+        length = -(-band.keys * min(_LONGEST_BAR, layout.width - 24) // most) if most else 0
+        bar = styled("#" * length, Style.CYAN, layout)
+        lines.append(f"  {days:<12} {f'{bar} ' if bar else ''}{band.keys:,}\n")
+    yield from lines
+    left = height - sum(line.count("\n") for line in lines) - _AROUND_TIMELINE
+    shown = first_domains(overview.statuses, min(max(left, _FEWEST_KEYS), _MOST_KEYS))
+    if not shown:
+        return
+    yield _title("Timeline", "what is due first", layout)
+    yield from timeline(shown, now, layout)
+    if more := len(overview.statuses) - len(shown):
+        rest = f"{_counted(more, 'more key')}: `dkimctl list --sort-by due` lists all"
+        yield from wrapped(complete(rest), layout)
+
+
+def _section(
+    title: str, events: Sequence[Event], until: datetime, now: datetime, layout: TableLayout
+) -> Iterator[str]:
+    yield _title(title, f"until {until:%Y-%m-%d}", layout)
+    overdue = [("overdue", event.what, event.key) for event in events if event.at < now]
+    yield from _rows(rows_of_events(overdue), Style.BOLD_RED, layout)
+    coming = [(str(at.date()), what, key) for at, what, key in events if at >= now]
+    yield from _rows(rows_of_events(coming, _MOST_DATES), Style.CYAN, layout)
+    if not events:
+        yield "  nothing\n"
+
+
+def rows_of_events(
+    events: Sequence[tuple[str, str, KeyStatus]], most: int | None = None
+) -> Sequence[Row]:
+    """A row for each day and kind of event; for each kind alone if those are more than `most`."""
+    by_day = grouped(((day, what), key) for day, what, key in events)
+    if most is None or len(by_day) <= most:
+        return [(day, what, keys) for (day, what), keys in by_day.items()]
+    firsts = {what: day for day, what in reversed(by_day)}
+    kinds = grouped((what, key) for _, what, key in events)
+    return [(f"from {firsts[what]}", what, keys) for what, keys in kinds.items()]
+
+
+def _rows(rows: Sequence[Row], style: str, layout: TableLayout) -> Iterator[str]:
+    """Columns; of the names as many as fit."""
+    days = max((len(day) for day, _, _ in rows), default=0)
+    whats = max((len(what) for _, what, _ in rows), default=0)
+    for day, what, keys in rows:
+        head = f"  {day:<{days}}  " if days else "  "
+        count = _counted(len(keys), "key")
+        left = layout.width - len(head) - whats - len(count) - len("    ")
+        names = []
+        for key in keys:
+            name = readable(key.sign_domain, layout.encoding)
+            names.append(printable(f"{name} ({key.selector})" if key.selector else name))
+        text = ""  # the first names, and how many more
+        for some in range(1, len(names) + 1):
+            more = f" and {len(names) - some} more" if some < len(names) else ""
+            longer = ", ".join(names[:some]) + more
+            if columns_of(longer) > left:
+                break
+            text = longer
+        shown = styled(f"{what:<{whats}}", style, layout)
+        yield f"{head}{shown}  {count}  {text}".rstrip() + "\n"
+
+
+def grouped(pairs: Iterable[tuple[GroupT, KeyStatus]]) -> dict[GroupT, list[KeyStatus]]:
+    """The keys of each group, in order."""
+    groups: dict[GroupT, list[KeyStatus]] = {}
+    for group, key in pairs:
+        groups.setdefault(group, []).append(key)
+    return groups
+
+
+def _title(title: str, more: str, layout: TableLayout) -> str:
+    more = styled(more, Style.DIM, layout) if more else ""
+    return f"\n{styled(title, Style.BOLD, layout)} {more}".rstrip() + "\n"
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    ordered = sorted(counts.items(), key=lambda one: -one[1])
+    return ", ".join(f"{name} {count:,}" for name, count in ordered)
+
+
+def _counted(count: int, one: str) -> str:
+    return f"{count:,} {one}" if count == 1 else f"{count:,} {one}s"
+
+
+# The phases of a key's life: the date of KeyDates that begins each, and those that may end it.
+PHASES = {
+    "registered": ("created_at",
+                   "published_at", "starts_at", "replaced_at", "removable_at", "removed_at"),
+    "published": ("published_at", "starts_at", "replaced_at", "removable_at", "removed_at"),
+    "signing": ("starts_at", "replaced_at", "removed_at"),
+    "grace period": ("replaced_at", "removable_at", "removed_at"),
+    "retired": ("removable_at", "removed_at"),
+}  # fmt: skip
+
+
+def spans_of(status: KeyStatus, now: datetime) -> Iterator[tuple[str, datetime, datetime]]:
+    """The phases of a key, each with its begin and end (UTC), as far as the begin is known.
+
+    A later one may begin before the end of another. A phase whose end is not known goes on until
+    now, or until something is due.
+    """
+    open_end = max(now, status.due or now)
+    for phase, names in PHASES.items():
+        begin, *dates = (getattr(status.dates, name) for name in names)
+        if begin is None:
+            continue
+        end = min((date for date in dates if date is not None), default=max(begin, open_end))
+        if end >= begin:
+            yield phase, begin, end
+
+
+def first_domains(statuses: Sequence[KeyStatus], most: int) -> list[KeyStatus]:
+    """The keys of the first domains, each domain's together and whole, about `most` of them."""
+    by_domain: dict[str, list[KeyStatus]] = {}
+    for status in statuses:
+        by_domain.setdefault(status.sign_domain, []).append(status)
+    shown: list[KeyStatus] = []
+    for keys in by_domain.values():
+        if shown and len(shown) + len(keys) > most:
+            break
+        shown += keys
+    return shown
+
+
+class Scale:
+    """Where times are between the first and the last that are drawn, from 0 to 1.
+
+    Times before and after these count as the first and the last.
+    """
+
+    def __init__(
+        self, statuses: Sequence[KeyStatus], now: datetime, past: timedelta, future: timedelta,
+        least: timedelta = timedelta(),
+    ) -> None:  # fmt: skip
+        """At most `past` and `future`, and at least until `least` from now."""
+        times = [time for status in statuses for time in (*status.dates, status.due) if time]
+        self.first = max(min([now, *times]), now - past)
+        self.last = min(max([now + least, *times]), now + future)
+
+    def share(self, time: datetime) -> float:
+        span = max(self.last - self.first, timedelta(days=1))
+        return max(0.0, min((time - self.first) / span, 1.0))
+
+
+# The timeline: bars that read without colour, and in ASCII, by a character for each phase.
+_LOOKS = {
+    "registered": (".", Style.DIM),
+    "published": ("o", Style.CYAN),
+    "signing": ("#", Style.GREEN),
+    "grace period": ("~", Style.YELLOW),
+    "retired": ("x", Style.RED),
+}
+_TODAY = "|"
+# The characters of a bar, as far as they are alike; and one that the legend explains.
+_RUN, _ALONE = r"([.o#~x|])\1*", r"(?<!\S)([.o#~x|])(?!\S)"
+_STYLES = {_TODAY: Style.BOLD} | dict(_LOOKS.values())
+_HEADER = ("DOMAIN", "SELECTOR")
+_MIN_WIDTH = 40
+_GAP = "  "  # between cells
+_LONGEST_PAST, _LONGEST_FUTURE = timedelta(days=730), timedelta(days=365)  # that are drawn
+
+
+def timeline(statuses: Sequence[KeyStatus], now: datetime, layout: TableLayout) -> Iterator[str]:
+    """A scale, a bar for each key, and what the characters mean."""
+
+    def coloured(text: str, pattern: str = _RUN) -> str:
+        return re.sub(pattern, lambda run: styled(run[0], _STYLES[run[1]], layout), text)
+
+    def lines(cells: Sequence[str], bar: str, style: str = "") -> Iterator[str]:
+        for line in lines_of(cells, widths):
+            names = styled(_GAP.join(map(padded_to, line, widths)), style, layout)
+            yield f"{names}{_GAP}{coloured(bar)}".rstrip() + "\n"
+            bar = ""  # it is on the first line
+
+    def column_of(time: datetime) -> int:
+        return min(int(scale.share(time) * columns), columns - 1)
+
+    width = max(layout.width, _MIN_WIDTH)
+    rows = [
+        (printable(readable(one.sign_domain, layout.encoding)), printable(one.selector or "-"))
+        for one in statuses
+    ]
+    widths = [
+        min(max(map(columns_of, cells)), width // 3) for cells in zip(_HEADER, *rows, strict=True)
+    ]
+    columns = width - sum(widths) - len(widths) * len(_GAP)
+    scale = Scale(statuses, now, _LONGEST_PAST, _LONGEST_FUTURE)
+    first, last = str(scale.first.date()), str(scale.last.date())
+    has_room = len(first) + len(last) < columns
+    dates = first + last.rjust(columns - len(first)) if has_room else first[:columns]
+    yield from lines(_HEADER, dates, Style.BOLD)
+    for cells, status in zip(rows, statuses, strict=True):
+        bar = [" "] * columns
+        for phase, begins, ends in spans_of(status, now):
+            begin = column_of(begins)
+            end = max(begin + 1, column_of(ends))
+            bar[begin:end] = _LOOKS[phase][0] * (end - begin)
+        bar[column_of(now)] = _TODAY
+        yield from lines(cells, "".join(bar))
+    yield "\n"
+    legend = "  ".join(f"{character} {name}" for name, (character, _) in _LOOKS.items())
+    for line in wrapped(f"{legend}  {_TODAY} today", layout):
+        yield coloured(line, _ALONE)

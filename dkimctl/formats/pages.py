@@ -1,0 +1,108 @@
+"""HTML pages for people without a terminal: each is one file, and fetches nothing.
+
+Their templates are those of this package, or of another that lays out what it has to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from dkimctl.formats.overview_text import (
+    MONTH,
+    PHASES,
+    WEEK,
+    Event,
+    Overview,
+    Row,
+    Scale,
+    first_domains,
+    rows_of_events,
+    spans_of,
+)
+from dkimctl.names import readable
+from dkimctl.text import printable
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_MOST_DAYS = 20  # rows of a week or month
+_MOST_KEYS = 40  # of the timeline
+_PAST, _FUTURE = timedelta(days=365), timedelta(days=180)  # that are drawn at most
+_WIDTH = 600.0  # of the bars, in units of the picture
+
+
+def environment(package: str) -> Environment:
+    """The templates of `package`; a page extends our base.html, which has the looks of all.
+
+    Text in them is escaped. A page fetches nothing and runs no script: its security policy forbids
+    both.
+    """
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
+
+    templates = Environment(
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader(__package__)]),
+        autoescape=select_autoescape(["html"]),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters["printable"] = printable
+    return templates
+
+
+def overview_page(overview: Overview, profile: str) -> str:
+    """The page, for the keys of a profile."""
+    now = overview.now
+    shown = first_domains(overview.statuses, _MOST_KEYS)
+    scale = Scale(shown, now, _PAST, _FUTURE, least=MONTH)
+
+    def x(time: datetime) -> float:
+        return round(scale.share(time) * _WIDTH, 1)
+
+    def event_rows(events: Sequence[Event]) -> Sequence[Row]:
+        days = [(str(at.date()) if at >= now else "overdue", what, key) for at, what, key in events]
+        return rows_of_events(days, _MOST_DAYS)
+
+    ticks = []  # the first days of months
+    year, month = scale.first.year, scale.first.month
+    while (time := datetime(year, month, 1, tzinfo=UTC)) <= scale.last:
+        if time >= scale.first:
+            ticks.append({"x": x(time), "label": f"{time:%Y-%m}"})
+        year, month = (year, month + 1) if month < 12 else (year + 1, 1)
+    return (
+        environment(__package__)
+        .get_template("overview.html")
+        .render(
+            overview=overview,
+            profile=profile,
+            name_of=readable,
+            week=event_rows(overview.week),
+            month=event_rows(overview.month),
+            week_length=WEEK,
+            month_length=MONTH,
+            rows=[
+                {
+                    "domain": readable(status.sign_domain),
+                    "selector": status.selector or "",
+                    "is_urgent": bool(status.urgency),
+                    "bars": [
+                        {
+                            "phase": phase,
+                            "x": x(begin),
+                            "width": max(round(x(end) - x(begin), 1), 2.0),
+                        }
+                        for phase, begin, end in spans_of(status, now)
+                    ],
+                }
+                for status in shown
+            ],
+            left_out=len(overview.statuses) - len(shown),
+            today=x(now),
+            ticks=ticks,
+            phases=[*PHASES],
+            width=_WIDTH,
+            most=max((band.keys for band in overview.ages), default=0) or 1,
+        )
+    )

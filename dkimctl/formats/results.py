@@ -1,0 +1,336 @@
+"""Results of registrations, and plans of them, in every format."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence, Set
+
+from dkimctl.formats.nsupdate import NsupdateFilesRenderer, NsupdateRenderer
+from dkimctl.formats.renderer import (
+    DEFAULT_LAYOUT,
+    Format,
+    PerZoneRenderer,
+    Provider,
+    Renderer,
+    TableLayout,
+    publishable,
+)
+from dkimctl.formats.table import (
+    INDENT,
+    Row,
+    Style,
+    below,
+    hidden_rows,
+    markdown_row,
+    styled,
+    table,
+    wrapped,
+)
+from dkimctl.formats.zone import ValueRenderer, ZoneFilesRenderer, ZoneRenderer
+from dkimctl.models import GOOD, Outcome, Registration, Result
+from dkimctl.names import zone_finder
+from dkimctl.text import MAX_ALIKE, Grouping, and_more, printable, without_names
+
+RESULT_COLUMNS = (
+    "sign_domain", "selector", "outcome", "code", "message", "reason", "key_len", "start_date",
+    "default", "enable", "regist_date", "fqdn", "type", "value",
+)  # fmt: skip
+_PEOPLES_COLUMNS = {  # of a table, and of Markdown
+    "DOMAIN": "Domain", "SELECTOR": "Selector", "OUTCOME": "", "BITS": "Bits", "START": "Start",
+}  # fmt: skip
+
+_WAITING = frozenset({Outcome.PENDING, Outcome.RETIRED, Outcome.DIFFERS, Outcome.TAKEN})
+_NEED_NO_ATTENTION = GOOD | {Outcome.PENDING}
+_NOT_GROUPED = _NEED_NO_ATTENTION | {Outcome.RETIRED}
+_PLAN_ORDER = sorted(Outcome, key=lambda outcome: outcome is not Outcome.PENDING)
+# What needs attention stands first: it is shown where there is no room for all.
+_MARKDOWN_ORDER = (
+    Outcome.DIFFERS, Outcome.TAKEN, Outcome.INVALID, Outcome.UNUSABLE, Outcome.FAILED,
+    Outcome.UNKNOWN, Outcome.PENDING, Outcome.CREATED, Outcome.RETIRED, Outcome.EXISTS,
+)  # fmt: skip
+_MARKDOWN_ROOM = 60_000  # bytes of rows; a comment at GitHub has 65,536 characters at most
+
+
+def open_results(
+    fmt: Format,
+    *,
+    ttl: int = 3600,
+    origin: str | None = None,
+    zones: Sequence[str] = (),
+    per_zone: bool = False,
+    provider: Provider = Provider.ROUTE53,
+    layout: TableLayout = DEFAULT_LAYOUT,
+) -> Renderer[Result] | PerZoneRenderer:
+    """The renderer of results in `fmt`: for those in PER_ZONE, and zone and nsupdate with
+    `per_zone`, a PerZoneRenderer.
+
+    The table, Markdown, and formats with `zones` keep results until the end; the others keep none.
+    """
+    match fmt:
+        case Format.TABLE:
+            return PlanTable(layout, zones) if layout.is_plan else ResultTable(layout)
+        case Format.MARKDOWN:
+            return ResultMarkdown(is_plan=layout.is_plan)
+        case Format.JSON | Format.JSONL | Format.CSV:
+            from dkimctl.formats.data import (  # csv and json
+                CsvRenderer,
+                JsonlRenderer,
+                JsonRenderer,
+            )
+
+            if fmt is Format.CSV:
+                return CsvRenderer(RESULT_COLUMNS, result_row)
+            if fmt is Format.JSONL:
+                return JsonlRenderer(result_fields)
+            return JsonRenderer(result_fields, "count", "total")
+        case Format.VALUE:
+            return ValueRenderer()
+        case Format.ZONE:
+            return ZoneFilesRenderer(zones, ttl) if per_zone else ZoneRenderer(ttl, origin)
+        case Format.NSUPDATE:
+            return NsupdateFilesRenderer(zones, ttl) if per_zone else NsupdateRenderer(zones, ttl)
+        case _:
+            from dkimctl.formats.dns_tools import open_tool  # and hashlib and json
+
+            return open_tool(fmt, zones, ttl, provider)
+
+
+def result_fields(result: Result) -> dict[str, object]:
+    """`result` for JSON, in the shape of the service's own response (interface 2.4).
+
+    Fields that the service omitted are omitted; `result` is null without an answer.
+    """
+    registration, record = result.registration, result.registration.record
+    answer = None
+    if registration.code is not None:
+        answer = {"code": registration.code}
+        if registration.message is not None:
+            answer["message"] = registration.message
+    fields = {
+        "sign_domain": registration.sign_domain,
+        "selector": registration.selector,
+        "key_len": registration.key_len,
+        "start_date": registration.start_date,
+        "default": registration.default,
+        "enable": registration.enable,
+        "setting_values": None if record is None else record._asdict(),
+        "regist_date": registration.regist_date,
+        "outcome": result.outcome,
+    }
+    return {"result": answer} | {key: value for key, value in fields.items() if value is not None}
+
+
+def result_row(result: Result) -> tuple[object, ...]:
+    """The cells of RESULT_COLUMNS; those of the record are empty unless it may be published."""
+    registration = result.registration
+    return (
+        registration.sign_domain, registration.selector, result.outcome, registration.code,
+        registration.message, result.reason, registration.key_len, registration.start_date,
+        registration.default, registration.enable, registration.regist_date,
+        *(publishable(result) or ("", "", "")),
+    )  # fmt: skip
+
+
+def _cells(result: Result) -> list[str | None]:
+    """The cells of _PEOPLES_COLUMNS."""
+    one = result.registration
+    bits = None if one.key_len is None else str(one.key_len)
+    return [one.sign_domain, one.selector, result.outcome, bits, one.start_date]
+
+
+class ResultTable(Renderer[Result]):
+    """For each result its row, reason, FQDN and TXT value.
+
+    An FQDN and a TXT value are lines of any length, which the terminal wraps: ready to copy.
+    """
+
+    _left_out: Set[Outcome] = _NEED_NO_ATTENTION  # with `only_attention`
+    _left_out_why = "need no attention"
+    _has_records = True
+
+    def __init__(self, layout: TableLayout) -> None:
+        self._layout = layout
+        self._results: list[Result] = []
+        self._hidden = 0
+        self._alike = Grouping[str](layout.most_alike)
+
+    def add(self, result: Result) -> str:
+        reason = without_names(result.reason, *result.registration.key)
+        if self._layout.only_attention and result.outcome in self._left_out:
+            self._hidden += 1
+        elif (
+            self._layout.most_alike is None
+            or result.outcome in _NOT_GROUPED
+            or self._alike.shows(f"{result.outcome}: {reason}")
+        ):
+            self._results.append(result)
+        return ""
+
+    def end(self) -> Iterator[str]:
+        layout = self._layout
+        columns = [*_PEOPLES_COLUMNS, *(["RESULT"] if layout.wide else [])]
+        yield from table(columns, map(self._row, self._results), layout)
+        for kind, count in self._alike.rest():
+            yield from wrapped(and_more(count, kind), layout)
+        yield from hidden_rows(self._hidden, layout, why=self._left_out_why)
+
+    def _row(self, result: Result) -> Row:
+        registration, layout = result.registration, self._layout
+        style, cells = _style_of(result.outcome), _cells(result)
+        reason = result.reason
+        if layout.wide:
+            cells.append(" ".join(filter(None, (registration.code, registration.message))))
+            reason = "" if reason == registration.message else reason
+        lines = [*below(reason, layout, style)]
+        if self._has_records and (record := registration.record):
+            fqdn = f"FQDN  {printable(record.fqdn)}  {printable(record.type)}"
+            lines.append(f"{INDENT}{styled(fqdn, Style.DIM, layout)}\n")
+            lines.append(f"{printable(record.value)}\n")
+        return Row(cells, ["", "", style, "", "", style], [*lines, "\n"] if lines else [])
+
+
+class PlanTable(ResultTable):
+    """Totals by outcome and by zone, then a row for each entry; nothing has a record yet.
+
+    Without `zones`, which contain all entries, entries are counted by a name that they share: what
+    is a zone, only DNS knows.
+    """
+
+    _left_out = GOOD
+    _left_out_why = "exist already"
+    _has_records = False
+
+    def __init__(self, layout: TableLayout, zones: Sequence[str] = ()) -> None:
+        super().__init__(layout)
+        self._zones = zones
+        self._planned: list[tuple[Registration, Outcome]] = []
+
+    def add(self, result: Result) -> str:
+        self._planned.append((result.registration, result.outcome))
+        return super().add(result)
+
+    def end(self) -> Iterator[str]:
+        counts = Counter(outcome for _, outcome in self._planned)
+        outcomes = [outcome for outcome in _PLAN_ORDER if counts[outcome]]
+        totals = {outcome.value: [counts[outcome]] for outcome in outcomes}
+        styles = {outcome.value: _style_of(outcome) for outcome in outcomes}
+        if outcomes:
+            yield from self._totals(["OUTCOME", "ENTRIES"], totals, styles)
+            yield from self._totals_by_name(outcomes)
+        yield from super().end()
+
+    def _totals_by_name(self, outcomes: Sequence[Outcome]) -> Iterator[str]:
+        if self._zones:
+            find_zone = zone_finder(self._zones)
+            # Without a selector, the zone of the name above the record.
+            fqdns = (
+                ".".join(filter(None, (one.selector, "_domainkey", one.sign_domain)))
+                for one, _ in self._planned
+            )
+            names = [find_zone(fqdn) or "-" for fqdn in fqdns]
+        else:
+            domains = [registration.sign_domain for registration, _ in self._planned]
+            shared = Counter(name for domain in domains for name in _enclosing(domain))
+            # The longest name that several entries are, or lie below; else the domain itself.
+            names = [
+                next((name for name in _enclosing(domain) if shared[name] > 1), domain)
+                for domain in domains
+            ]
+        by_name: dict[str, Counter[Outcome]] = defaultdict(Counter)
+        for name, (_, outcome) in zip(names, self._planned, strict=True):
+            by_name[name][outcome] += 1
+        if not self._zones and len(by_name) == len(self._planned):
+            return  # nothing is shared
+        largest_first = sorted(by_name, key=lambda name: (-by_name[name].total(), name))
+        rows = {
+            name: [by_name[name][outcome] for outcome in outcomes]
+            for name in largest_first[:MAX_ALIKE]
+        }
+        titles = ["ZONE" if self._zones else "UNDER", *(outcome.upper() for outcome in outcomes)]
+        yield from self._totals(titles, rows, {}, more=len(largest_first) - len(rows))
+
+    def _totals(
+        self,
+        titles: Sequence[str],
+        numbers: Mapping[str, Sequence[int]],
+        styles: Mapping[str, str],
+        *,
+        more: int = 0,
+    ) -> Iterator[str]:
+        """A table of names and numbers, and an empty line."""
+        widths = [len(title) for title in titles[1:]]
+        rest = [""] * len(widths)
+        rows = [
+            Row([name, *map(str.rjust, map(str, row), widths)], [styles.get(name, ""), *rest])
+            for name, row in numbers.items()
+        ]
+        yield from table(titles, rows, self._layout)
+        if more:
+            yield from wrapped(f"… and {more:,} more", self._layout)
+        yield "\n"
+
+
+def _enclosing(domain: str) -> Iterator[str]:
+    """The domain, and the names above it that have at least two labels."""
+    while "." in domain:
+        yield domain
+        domain = domain.partition(".")[2]
+
+
+def _style_of(outcome: Outcome) -> str:
+    if outcome in GOOD:
+        return Style.GREEN
+    return Style.YELLOW if outcome in _WAITING else Style.RED
+
+
+class ResultMarkdown(Renderer[Result]):
+    """A heading with totals, and a table for each outcome; long ones, and what exists, are folded.
+
+    It fits a comment on a pull request: rows for which there is no room are counted. `is_plan`:
+    nothing is sent.
+    """
+
+    def __init__(self, *, is_plan: bool = False) -> None:
+        self._is_plan = is_plan
+        self._by_outcome: dict[Outcome, list[Result]] = defaultdict(list)
+        self._room = _MARKDOWN_ROOM
+
+    def add(self, item: Result) -> str:
+        self._by_outcome[item.outcome].append(item)
+        return ""
+
+    def end(self) -> Iterator[str]:
+        outcomes = [outcome for outcome in _MARKDOWN_ORDER if self._by_outcome[outcome]]
+        totals = ", ".join(map(self._total, outcomes))
+        yield f"### DKIM registrations: {totals or 'nothing to do'}\n"
+        for outcome in outcomes:
+            yield from self._section(outcome, self._by_outcome[outcome])
+
+    def _total(self, outcome: Outcome) -> str:
+        is_to_come = self._is_plan and outcome is Outcome.PENDING
+        count = len(self._by_outcome[outcome])
+        return f"{'to create' if is_to_come else outcome.value} {count:,}"
+
+    def _section(self, outcome: Outcome, results: Sequence[Result]) -> Iterator[str]:
+        is_folded = outcome is Outcome.EXISTS or len(results) > MAX_ALIKE
+        title = self._total(outcome)
+        yield f"\n<details><summary>{title}</summary>\n" if is_folded else f"\n**{title}**\n"
+        columns = [name for name in _PEOPLES_COLUMNS.values() if name]
+        has_reasons = any(result.reason for result in results)
+        columns += ["Reason"] if has_reasons else []
+        shown = 0
+        for result in results:
+            domain, selector, _, *rest = _cells(result)
+            cells = [domain or "", *(cell or "-" for cell in (selector, *rest))]
+            row = markdown_row([*cells, result.reason] if has_reasons else cells)
+            self._room -= len(row.encode())
+            if self._room < 0:
+                break
+            if not shown:
+                yield f"\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}\n"
+            yield row
+            shown += 1
+        if more := len(results) - shown:
+            yield f"\n… and {more:,} more; `--format json` has them all\n"
+        if is_folded:
+            yield "\n</details>\n"

@@ -1,0 +1,355 @@
+"""Domain specs, registrations, and the results of commands."""
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import NamedTuple, NoReturn, Protocol
+
+from dkimctl.errors import DkimctlError
+
+NEVER = datetime.max.replace(tzinfo=UTC)
+NOT_CHECKED = "unchecked"  # the state of a record that no look has found anything certain of
+REDACTED = "***"  # stands for what is secret
+TOKEN_LIFETIME = 3600.0  # seconds (interface 3.1)
+_LONG = 64  # characters; a JWT has hundreds, and all begin with the same few
+# RFC 7617 section 2 excludes colons and control characters; surrogates have no UTF-8.
+_CLIENT_ID = r"[^:\0-\x1f\x7f-\x9f\ud800-\udfff]+"  # compiled when it is first used
+
+
+class Outcome(StrEnum):
+    """The result of one entry of a spec file."""
+
+    CREATED = "created"
+    EXISTS = "exists"
+    PENDING = "pending"  # not sent: only planned, or the run ended early
+    DIFFERS = "differs"
+    TAKEN = "taken"
+    INVALID = "invalid"
+    UNUSABLE = "unusable"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    RETIRED = "retired"  # its record should be removed from DNS
+
+    __hash__ = str.__hash__  # that of Enum is slow, and each entry is looked up ten times
+
+
+GOOD = frozenset({Outcome.CREATED, Outcome.EXISTS})
+"""Outcomes of an entry that is registered as it asks."""
+
+USABLE = GOOD | {Outcome.DIFFERS}  # outcomes with a record that may be published
+
+SOUND = USABLE | {Outcome.RETIRED}  # outcomes with a record that may be, or have been, published
+
+
+class RegistrationKey(NamedTuple):
+    """A registration within an account, in lower case: DNS ignores case. Use `key_of`."""
+
+    sign_domain: str
+    selector: str  # "" where there is none
+
+
+def key_of(sign_domain: str, selector: str | None) -> RegistrationKey:
+    """The key for a signing domain and a selector in any spelling."""
+    # Five times for each entry; the class itself would add a Python call.
+    return tuple.__new__(RegistrationKey, (sign_domain.lower(), (selector or "").lower()))
+
+
+class DomainSpec(NamedTuple):
+    """One entry to register (interface 2.3). None: not stated, and not sent."""
+
+    sign_domain: str  # an A-label name, in lower case, without trailing dot
+    selector: str | None = None
+    key_len: int | None = None
+    start_date: str | None = None  # YYYY-MM-DDThh:mm±hh:mm
+    default: int | None = None
+    enable: bool | None = None
+    replaces: str | None = None  # the selector of the key whose successor this is; never sent
+
+    @property
+    def key(self) -> RegistrationKey:
+        return key_of(self.sign_domain, self.selector)
+
+
+class DnsRecord(NamedTuple):
+    """The DNS record to publish, from the service (interface 2.4, setting_values)."""
+
+    fqdn: str
+    type: str
+    value: str
+
+
+class Registration(NamedTuple):
+    """The service's answer for one entry (interface 2.4). None: the field was absent."""
+
+    sign_domain: str
+    selector: str | None = None
+    key_len: int | None = None
+    start_date: str | None = None
+    default: int | None = None
+    enable: bool | None = None
+    record: DnsRecord | None = None
+    regist_date: str | None = None
+    code: str | None = None  # that of `result`; None: there was no answer
+    message: str | None = None
+
+    @property
+    def key(self) -> RegistrationKey:
+        return key_of(self.sign_domain, self.selector)
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether it belongs to another account: 409 without data (interface 7.3)."""
+        return self.code == "409" and self.record is None
+
+    @property
+    def signs(self) -> bool:
+        """Whether mail is, or will be, signed with it: ours and enabled (interface 2.3)."""
+        return not self.is_taken and self.enable is not False
+
+    @property
+    def third_party(self) -> int:
+        """The designation for third-party signing (`default`), 0 if absent (interface 2.3)."""
+        return self.default or 0
+
+    @property
+    def created_at(self) -> datetime | None:
+        """When the key was made (UTC), or else the start date; None: neither can be read."""
+        return utc_time(self.regist_date) or utc_time(self.start_date)
+
+    @property
+    def starts_at(self) -> datetime | None:
+        """When signing starts (UTC); None: no date can be read.
+
+        By default at registration (interface 2.3), and never before it, whatever the start date.
+        """
+        dates = [date for date in map(utc_time, (self.start_date, self.regist_date)) if date]
+        return max(dates, default=None)
+
+
+def utc_time(text: str | None) -> datetime | None:
+    """The UTC time of an ISO 8601 date-time with offset; None for other text."""
+    try:
+        time = datetime.fromisoformat(text or "")
+        return time.astimezone(UTC) if time.tzinfo else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def by_signing_domain(registrations: Iterable[Registration]) -> dict[str, list[Registration]]:
+    """The registrations of each signing domain, which is in lower case, in order."""
+    by_domain: dict[str, list[Registration]] = {}
+    for registration in registrations:
+        by_domain.setdefault(registration.key.sign_domain, []).append(registration)
+    return by_domain
+
+
+class _Named(Protocol):
+    @property
+    def sign_domain(self) -> str: ...
+    @property
+    def selector(self) -> str | None: ...
+
+
+def named(item: _Named) -> str:
+    """The name of a registration, a request or a check in messages."""
+    return item.sign_domain + (f" (selector {item.selector})" if item.selector else "")
+
+
+class Result(NamedTuple):
+    """The outcome of one entry, as commands report it; `reason` explains one that is not good."""
+
+    registration: Registration
+    outcome: Outcome
+    reason: str = ""
+
+
+class KeyStage(StrEnum):
+    """The stages of a key, in order of its life; then those of keys that have none of these."""
+
+    REGISTERED = "registered"
+    PUBLISHED = "published"
+    SIGNING = "signing"
+    SUCCESSOR_REGISTERED = "successor registered"
+    SUCCESSOR_PUBLISHED = "successor published"
+    SUCCESSOR_SIGNING = "successor signing"  # but not published, as far as is known
+    GRACE = "grace period"
+    RETIRED = "retired"
+    REMOVED = "removed"
+    UNANSWERED = "unanswered"  # a request got no answer, so the service may have it
+    DISABLED = "disabled"
+    TAKEN = "taken"  # it belongs to another account
+    UNKNOWN = "unknown"
+
+
+class NextAction(StrEnum):
+    """What comes next for a key."""
+
+    REGISTER = "register successor"
+    REGISTER_AGAIN = "register again"
+    PUBLISH = "publish"
+    WAIT = "wait"
+    REMOVE = "remove"
+    DECIDE = "decide"  # the user has to; see the note
+    NONE = "none"
+
+
+# Of keys that are in no use, or are not known to be.
+NOT_IN_USE = (KeyStage.REMOVED, KeyStage.TAKEN, KeyStage.UNANSWERED)
+_BY_RUN = (NextAction.REGISTER, NextAction.REMOVE)
+
+
+class KeyDates(NamedTuple):
+    """The dates of a key's life (UTC); None: not known, or not yet."""
+
+    created_at: datetime | None = None
+    published_at: datetime | None = None  # since when it is in DNS
+    starts_at: datetime | None = None
+    replaced_at: datetime | None = None  # when its successor begins to sign
+    removable_at: datetime | None = None  # the end of its grace period
+    removed_at: datetime | None = None
+
+
+class KeyStatus(NamedTuple):
+    """The stage of a key, the next action, and what is known of its record. None: not known."""
+
+    sign_domain: str
+    selector: str | None
+    stage: KeyStage
+    since: datetime | None  # UTC; None: not known
+    action: NextAction
+    due: datetime | None  # the date of the action; None: never, or not known
+    dates: KeyDates
+    urgency: str = ""  # how soon a record that is not published does harm
+    note: str = ""
+    fqdn: str | None = None
+    key_len: int | None = None
+    age: timedelta | None = None
+    starts_at: datetime | None = None  # when signing starts if the key is enabled (UTC)
+    enable: bool | None = None
+    state: str | None = None  # the verdict of the last look at DNS, or NOT_CHECKED
+    looked_at: datetime | None = None  # UTC
+
+    @property
+    def is_removed(self) -> bool:
+        return self.stage is KeyStage.REMOVED
+
+    @property
+    def needs_attention(self) -> bool:
+        """Whether it is urgent, or needs a decision of the user."""
+        return bool(self.urgency) or self.action in (NextAction.REGISTER_AGAIN, NextAction.DECIDE)
+
+    def is_overdue(self, since: datetime) -> bool:
+        """Whether `rotate run` should have done the next action before this time."""
+        return self.action in _BY_RUN and self.due is not None and self.due < since
+
+
+def due_first(status: KeyStatus) -> tuple[bool, bool, bool, datetime, str, str]:
+    """For sorting: urgent keys, then those for people, then by what is due; removed keys last."""
+    name = (status.sign_domain, status.selector or "")
+    due = status.due or NEVER
+    return not status.urgency, not status.needs_attention, status.is_removed, due, *name
+
+
+def by_name(status: KeyStatus) -> tuple[str, datetime, str]:
+    """For sorting: by domain, and by start within each."""
+    begins = status.starts_at or status.dates.created_at or NEVER
+    return status.sign_domain, begins, status.selector or ""
+
+
+class KeyHistory(NamedTuple):
+    """When a key was enabled and seen in DNS (UTC). None: not known."""
+
+    enabled_at: datetime | None = None  # since when at least, perhaps until `disabled_at`
+    disabled_at: datetime | None = None
+    replaces: str | None = None  # the selector of the key it was made to replace
+    published_at: datetime | None = None  # since when all servers have it, at each look
+    looked_at: datetime | None = None  # the last look with a verdict that is certain
+    verdict: str | None = None
+
+
+class ClosedKey(NamedTuple):
+    """A key that was retired and removed, with its selector (UTC times; None: not known)."""
+
+    sign_domain: str
+    selector: str
+    third_party: int
+    created_at: datetime | None
+    started_at: datetime | None  # since when it signed
+    replaced_by: str | None  # the selector of its successor
+    closed_at: datetime | None
+
+    @property
+    def key(self) -> RegistrationKey:
+        return key_of(self.sign_domain, self.selector)
+
+
+class Alarm(NamedTuple):
+    """A problem of a subject, such as a domain (UTC times). `told_at`: None until it is told."""
+
+    subject: str
+    problem: str
+    first_seen: datetime
+    looked_at: datetime
+    told_at: datetime | None = None
+
+
+class Secret:
+    """A secret or token whose text only `reveal` gives."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        return self._text
+
+    def masked(self) -> str:
+        """Too little to use: the length, and the start of a long secret."""
+        start = f"{self._text[:4]}..." if len(self._text) >= _LONG else ""
+        return f"{start} ({len(self._text)} characters)".strip()
+
+    def __repr__(self) -> str:
+        return f"Secret({REDACTED})"
+
+    __str__ = __repr__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._text == self._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __getstate__(self) -> NoReturn:
+        raise TypeError("a Secret cannot be pickled")
+
+    def __reduce__(self) -> NoReturn:
+        self.__getstate__()
+
+
+class Token(NamedTuple):
+    """A bearer token (interface 3.1). Times are in seconds since the epoch."""
+
+    access_token: Secret
+    expires_at: float
+    obtained_at: float | None = None  # None: the user provides it, and its age is not known
+
+    def is_valid(self, now: float) -> bool:
+        """Whether it has not expired at `now`, by a clock that may have been set meanwhile.
+
+        A token from the future, or with an expiry more than an hour later, counts as expired.
+        """
+        if self.obtained_at is None:
+            return now < self.expires_at
+        return self.obtained_at <= now < self.expires_at <= self.obtained_at + TOKEN_LIFETIME
+
+
+def require_client_id(text: str, error: type[DkimctlError]) -> None:
+    """Raise `error` for a client ID that HTTP Basic cannot carry (RFC 7617 section 2)."""
+    if not re.fullmatch(_CLIENT_ID, text):
+        # Not quoted: people paste ID:SECRET here.
+        raise error(
+            "the client ID is empty, or contains a colon or a control character",
+            hint="give the client ID alone, without the secret",
+        )

@@ -1,0 +1,353 @@
+"""Signing domains and selectors: checked, in the form that DNS uses, or from a template."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import NoReturn, Protocol, TypeVar
+
+from dkimctl.errors import UsageError, naming
+from dkimctl.models import DomainSpec, RegistrationKey, key_of
+from dkimctl.text import printable, quoted
+
+MAX_LABEL = 63
+MAX_NAME = 253  # RFC 1035 2.3.4 allows 255 octets on the wire, which are 253 characters of text
+_NAME_LABEL = r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)"
+_NAME = rf"{_NAME_LABEL}(?:\.{_NAME_LABEL})*"
+
+# Needs no further check: two labels or more, no A-label among them, and the last not a number.
+_ORDINARY = re.compile(
+    r"(?:(?!xn--|-)[a-z0-9-]{1,63}(?<!-)\.)+(?!xn--|-)(?![0-9]+\Z)[a-z0-9-]{1,63}(?<!-)"
+)
+_LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_SELECTOR = re.compile(rf"{_LABEL}(?:\.{_LABEL})*", re.IGNORECASE | re.ASCII)
+_NOT_LDH = r"[^A-Za-z0-9-]"
+
+# These patterns are text, which `re` compiles only if there is a mistake.
+_OTHER_THINGS = (
+    (
+        r"\A(?:sign_)?domain\s*[:=]",
+        "needs a colon and a space after sign_domain",
+        "write 'sign_domain: example.com'",
+    ),
+    (r"\s", "contains a space or line break", "write only the domain name"),
+    (r"[,;]", "is not one domain name", "write each domain by itself, without commas"),
+    (r"/", "is a URL or a path", "write only the domain name, such as example.com"),
+    (r"@", "is an email address", "write only the part after the @"),
+    (r"\*", "is a wildcard, which cannot be a signing domain", "list each signing domain"),
+    (
+        r"[\u00ab\u00bb\u2018-\u201f\"'`]",
+        "contains quotation marks",
+        "write the name without quotes, or in plain ones",
+    ),
+    (r"_", "contains an underscore", "write the domain itself, without _domainkey"),
+)
+# A URL; its host is all of it that may be shown, since the rest can hold a password.
+_URL = r"([a-z][a-z0-9+.-]*://)(?:[^/?#]*@)?([^/?#@:]*)"
+_KEY_NAME = r"(?:.*\.)?_domainkey\.(.+)"
+_DIRECTIVES = "YymdHMSjGV"  # of strftime: those that give only digits, on every platform
+_PLACEHOLDER = "{domain}"
+_TEMPLATE_HINT = (
+    f"write a template such as s%Y%m; it may contain %{' %'.join(_DIRECTIVES)} for the date, and "
+    f"{_PLACEHOLDER}"
+)
+_RIGHT_TO_LEFT = ("R", "AL")  # bidirectional classes, of Hebrew and Arabic letters
+
+
+def is_name(text: str) -> bool:
+    """Whether `text` is a DNS name of letters, digits, hyphens and underscores; no final dot."""
+    return len(text) <= MAX_NAME and re.fullmatch(_NAME, text) is not None
+
+
+def parse_domain(text: str) -> str:
+    """A signing domain as A-labels (IDNA 2008), lower case, no final dot. Raises UsageError."""
+    name = text.lower().removesuffix(".")
+    if len(name) > MAX_NAME:
+        _refuse(
+            text, f"is longer than {MAX_NAME} octets", f"a DNS name has at most {MAX_NAME} octets"
+        )
+    if _ORDINARY.fullmatch(name):
+        return name
+    if url := re.match(_URL, name):
+        _refuse(url[1] + url[2], "is a URL", f"write only the domain name{_if_domain(url[2])}")
+    if key := re.fullmatch(_KEY_NAME, name):
+        hint = f"write the signing domain alone{_if_domain(key[1])}"
+        _refuse(text, "is the name of a key record", hint)
+    for pattern, what, hint in _OTHER_THINGS:
+        if re.search(pattern, name):
+            _refuse(text, what, hint)
+    import ipaddress
+
+    with suppress(ValueError):
+        ipaddress.ip_address(name.strip("[]"))
+        _refuse(text, "is an IP address", "write the signing domain's name")
+    labels = _to_ascii(name, text).split(".")
+    for label in labels:
+        _check_label(label, text)
+    if len(labels) == 1:
+        _refuse(text, "is a single label", "write the full domain name, such as example.com")
+    if labels[-1].isdigit():
+        _refuse(text, "ends in a number", "write a domain name: no top-level domain is a number")
+    return ".".join(labels)
+
+
+def parse_zone(text: str) -> str:
+    """A zone's name, which may be one label, or hold an underscore. Raises UsageError."""
+    name = text.lower().removesuffix(".")
+    is_number = name.rpartition(".")[2].isdigit()  # of an address
+    return name if is_name(name) and not is_number else parse_domain(text)
+
+
+def parse_selector(text: str) -> str:
+    """A selector as written: DNS labels joined by dots (RFC 6376 3.1). Raises UsageError."""
+    if len(text) > MAX_NAME:
+        hint = f"a DNS name has at most {MAX_NAME} octets"
+        _refuse(text, f"is longer than {MAX_NAME} octets", hint)
+    if "_domainkey" in text.lower():
+        _refuse(text, "contains _domainkey", "write only the part before ._domainkey")
+    if not _SELECTOR.fullmatch(text):
+        for label in text.split("."):
+            _check_label(label, text)
+    return text
+
+
+class SelectorTemplate:
+    """Text in which %Y and the like stand for `now`, and {domain} for a hash of the domain.
+
+    Raises UsageError if it does not give a selector. `option` is where errors say it was written.
+    """
+
+    def __init__(self, template: str, now: datetime, *, option: str = "--assign-selector") -> None:
+        self._option = option
+        if not template:
+            raise UsageError(f"in {option}: the template is empty", hint=_TEMPLATE_HINT)
+        fault = ""
+        if not template.isascii():
+            fault = "non-ASCII characters"
+        elif unknown := re.search(rf"%(?![{_DIRECTIVES}]).?", template):
+            fault = quoted(unknown[0])
+        elif re.search(r"[{}]", template.replace(_PLACEHOLDER, "")):
+            fault = f"a brace outside {_PLACEHOLDER}"
+        if fault:
+            message = f"in {option}: {quoted(template)} contains {fault}"
+            raise UsageError(message, hint=_TEMPLATE_HINT)
+        self._text = now.strftime(template)
+        with naming(option):
+            parse_selector(self.selector("example.com"))
+
+    def check(self, specs: Iterable[DomainSpec]) -> None:
+        """Raises UsageError that names the domains for which the selector is too long."""
+        domains = (spec.sign_domain for spec in specs if spec.selector is None)
+        too_long = [
+            name for name in domains if key_name_length(name, self.selector(name)) > MAX_NAME
+        ]
+        if too_long:
+            raise UsageError(
+                f"in {self._option}: SELECTOR._domainkey.DOMAIN has more than {MAX_NAME} "
+                f"octets for {', '.join(too_long)}",
+                hint=f"a DNS name has at most {MAX_NAME} octets: use a shorter template",
+            )
+
+    def assign(self, spec: DomainSpec) -> DomainSpec:
+        """`spec` with a selector."""
+        return spec._replace(selector=self.selector(spec.sign_domain))
+
+    def selector(self, sign_domain: str) -> str:
+        import hashlib  # few commands need it, and it loads OpenSSL
+
+        digest = hashlib.sha256(sign_domain.encode("utf-8", "surrogatepass")).hexdigest()
+        return self._text.replace(_PLACEHOLDER, digest[:8])  # hexadecimal digits
+
+
+def is_ordinary(name: str) -> bool:
+    """Whether `name` is a signing domain that is written as `parse_domain` returns it."""
+    return _ORDINARY.fullmatch(name) is not None
+
+
+def is_a_label(label: str) -> bool:
+    """Whether a label in lower case is, or pretends to be, internationalized (RFC 5890 2.3.2.1)."""
+    return label.startswith("xn--")
+
+
+def key_name_length(domain: str, selector: str | None) -> int:
+    """The octets of `selector._domainkey.domain`; a selector not chosen yet counts as one."""
+    return len(selector or "s") + len("._domainkey.") + len(domain)
+
+
+def _if_domain(name: str) -> str:
+    """For a hint: `name` after a colon, if it needs no further check."""
+    return f": {name}" if is_ordinary(name) else ""
+
+
+def _to_ascii(name: str, text: str) -> str:
+    if name.isascii() and "xn--" not in name:
+        return name
+    import idna
+
+    try:
+        labels = idna.uts46_remap(name).removesuffix(".").split(".")
+        return ".".join(
+            label if label.isascii() and not is_a_label(label) else idna.alabel(label).decode()
+            for label in labels
+        )
+    except UnicodeError as error:
+        what = f"is not a valid internationalized domain name: {printable(str(error))}"
+        _refuse(text, what, "see RFC 5891 for what is valid")
+
+
+def _check_label(label: str, text: str) -> None:
+    if not label:
+        _refuse(text, "has an empty label", "remove the extra dot")
+    if len(label) > MAX_LABEL:
+        hint = f"a label has at most {MAX_LABEL} octets"
+        _refuse(text, f"has a label of {len(label)} octets", hint)
+    if bad := re.search(_NOT_LDH, label):
+        _refuse(text, f"contains {quoted(bad[0])}", "use only letters, digits and hyphens")
+    if label[0] == "-" or label[-1] == "-":
+        hint = "a label cannot start or end with a hyphen"
+        _refuse(text, "has a label with a hyphen at its start or end", hint)
+
+
+def _refuse(text: str, what: str, hint: str) -> NoReturn:
+    raise UsageError(f"{quoted(text)} {what}", hint=hint)
+
+
+def contains(zone: str, fqdn: str) -> bool:
+    """Whether `fqdn` is at or below the apex of `zone`."""
+    name, apex = fqdn.lower(), zone.lower()
+    return name == apex or name.endswith(f".{apex}")
+
+
+def zone_finder(zones: Iterable[str]) -> Callable[[str], str | None]:
+    """What finds the longest of `zones` that contains a name, or None; as fast for many zones."""
+    by_name = {zone.lower(): zone for zone in zones}
+
+    def find(fqdn: str) -> str | None:
+        return next((by_name[name] for name in parents(fqdn) if name in by_name), None)
+
+    return find
+
+
+def parents(fqdn: str) -> Iterator[str]:
+    """`fqdn` in lower case, and each name above it but the root."""
+    name = fqdn.lower()
+    while name:
+        yield name
+        name = name.partition(".")[2]
+
+
+def is_glob(name: str) -> bool:
+    """Whether it is a pattern for names, as fnmatch has them."""
+    return not frozenset("*?[").isdisjoint(name)
+
+
+def readable(name: str, encoding: str = "utf-8") -> str:
+    """`name` with U-labels for A-labels (RFC 5890 2.3.2.1), such as `例え.jp` for `xn--r8jz45g.jp`.
+
+    A label stays as it is if it is not a valid A-label, if `encoding` does not have its characters,
+    or if a terminal would show it from right to left and so reorder what stands beside it.
+    """
+    if "xn--" not in name.lower():
+        return name
+    return ".".join(_readable_label(label, encoding) for label in name.split("."))
+
+
+def _readable_label(label: str, encoding: str) -> str:
+    if not label.lower().startswith("xn--"):
+        return label
+    import unicodedata
+
+    import idna
+
+    try:
+        text = idna.ulabel(label)
+        is_same = idna.alabel(text).decode() == label.lower()
+        text.encode(encoding)
+    except UnicodeError:  # of which idna's own errors are a kind
+        return label
+    is_shown = text.isprintable() and not any(
+        unicodedata.bidirectional(char) in _RIGHT_TO_LEFT for char in text
+    )
+    return text if is_same and is_shown else label
+
+
+class _Selectable(Protocol):
+    """A registration, or a closed key."""
+
+    @property
+    def sign_domain(self) -> str: ...
+    @property
+    def key(self) -> RegistrationKey: ...
+
+
+_SelectableT = TypeVar("_SelectableT", bound=_Selectable)
+
+
+def is_file(word: str) -> bool:
+    """Whether a word of a selection is the name of a spec file; a URL is none."""
+    separators = os.sep + (os.altsep or "")
+    return "://" not in word and (
+        word == "-"
+        or word.lower().endswith((".yaml", ".yml", ".json", ".csv"))
+        or any(separator in word for separator in separators)
+    )
+
+
+class Selection:
+    """The registrations that words select; no words select all.
+
+    `read_specs` gives the entries of a spec file, `to_domain` the A-label form of a name.
+    """
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        *,
+        read_specs: Callable[[str], Iterable[DomainSpec]],
+        to_domain: Callable[[str], str],
+    ) -> None:
+        self._is_all = not words
+        self._globs: dict[str, re.Pattern[str]] = {}
+        # Words (as typed, or for an entry of a file) by what they select: a domain or one key.
+        self._names: dict[str | RegistrationKey, str] = {}
+        self._matched: set[str] = set()
+        for word in words:
+            if is_file(word):
+                for spec in read_specs(word):
+                    self._add(spec.sign_domain, spec.selector)
+            elif is_glob(word):
+                self._globs[word] = re.compile(fnmatch.translate(word.lower()))
+            else:
+                self._add(to_domain(word), None)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it selects nothing, whatever is registered: its words are files without specs."""
+        return not (self._is_all or self._globs or self._names)
+
+    def pick(self, keys: Iterable[_SelectableT]) -> Iterator[_SelectableT]:
+        """The selected ones of registrations or closed keys."""
+        return iter(keys) if self._is_all else filter(self._has, keys)
+
+    def unmatched(self) -> list[str]:
+        """The words that have selected nothing, once `pick` is exhausted."""
+        words = [*self._globs, *self._names.values()]
+        return [word for word in words if word not in self._matched]
+
+    def _add(self, domain: str, selector: str | None) -> None:
+        word = domain if selector is None else f"{domain} (selector {selector})"
+        self._names[domain if selector is None else key_of(domain, selector)] = word
+
+    def _has(self, one: _Selectable) -> bool:
+        domain = one.sign_domain
+        words = [word for word, glob in self._globs.items() if glob.match(domain)]
+        for name in (domain, one.key):
+            word = self._names.get(name)
+            if word is not None:
+                words.append(word)
+        self._matched.update(words)
+        return bool(words)

@@ -1,1 +1,0 @@
-"""What the operating system provides: files, their owners and locks, and threads."""

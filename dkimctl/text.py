@@ -1,0 +1,179 @@
+"""Text from elsewhere, made safe and short enough to show; and as the strings of a TXT record."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Generic, TypeVar
+
+from dkimctl.errors import UsageError
+
+# Not "printable" for Python, but common in French and Japanese.
+_SPACES = "\u00a0\u3000"
+# "Printable" for Python, but invisible: fillers and joiners. Variation selectors are not among
+# them, since people's names contain them.
+_HIDDEN = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
+
+_MAX_QUOTE = 60
+MAX_STRING = 255  # bytes in one character-string (RFC 1035 section 3.3)
+MAX_ALIKE = 20  # shown of each kind
+
+# These patterns are text, which `re` compiles only if there is something to group.
+_QUOTED = r'"[^"]*"'
+_NUMBER = r"\d+"
+_NAME = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?"
+
+Kind = TypeVar("Kind", bound=Hashable)
+DAY = 86400.0  # seconds
+
+_DURATION = r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smhdw]?)"  # compiled when it is first used
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": DAY, "w": 7 * DAY}
+
+
+def printable(text: str) -> str:
+    r"""`text` on one line, without anything that a terminal would act on or hide.
+
+    Control characters, line separators, bidirectional controls, fillers, zero-width characters and
+    lone surrogates become `\xNN`, `\uNNNN` or `\UNNNNNNNN`; other text stays as it is.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        char if char in _SPACES or (char.isprintable() and char not in _HIDDEN) else _escaped(char)
+        for char in text
+    )
+
+
+def quoted(text: str) -> str:
+    """`text` in quotes for a message: `printable`, and cut at 60 characters."""
+    cut = text[:_MAX_QUOTE] + "…" if len(text) > _MAX_QUOTE else text
+    return f'"{printable(cut)}"'
+
+
+def few(words: Sequence[str], limit: int = 5) -> str:
+    """The first of `words`, for a message."""
+    return ", ".join(words[:limit]) + (", …" if len(words) > limit else "")
+
+
+def _escaped(char: str) -> str:
+    number = ord(char)
+    if number <= 0xFF:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"
+
+
+def character_strings(value: str) -> list[bytes]:
+    """The character-strings of a TXT record, which verifiers join (RFC 6376 section 3.6.2.2)."""
+    data = utf8(value)
+    return [data[at : at + MAX_STRING] for at in range(0, len(data), MAX_STRING)] or [b""]
+
+
+def utf8(text: str) -> bytes:
+    """`text` in UTF-8; surrogates, which have none, as if they had."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+class Grouping(Generic[Kind]):
+    """Decides of things, one by one, which are shown. `most` is of each kind; None: all are."""
+
+    def __init__(self, most: int | None = MAX_ALIKE) -> None:
+        self._most = most
+        self._counts: Counter[Kind] = Counter()
+
+    def shows(self, kind: Kind) -> bool:
+        """Whether to show the next thing of this kind."""
+        self._counts[kind] += 1
+        return self._most is None or self._counts[kind] <= self._most
+
+    def rest(self) -> Iterator[tuple[Kind, int]]:
+        """The kinds of which some were not shown, and how many, in order of their first."""
+        if self._most is None:
+            return
+        for kind, count in self._counts.items():
+            if count > self._most:
+                yield kind, count - self._most
+
+
+def counted(count: int, noun: str) -> str:
+    """Such as `1 domain`, or `3 domains`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def listed(words: Sequence[str], *, count: int = 0, most: int | None = MAX_ALIKE) -> str:
+    """The first `most` words, and how many more there are: of `count`, if `words` are not all."""
+    shown = words[:most]
+    more = max(count, len(words)) - len(shown)
+    return ", ".join(shown) + (f", … and {more:,} more" if more else "")
+
+
+def and_more(count: int, kind: str) -> str:
+    """The line that stands for those that are not shown."""
+    return f"… and {count:,} more: {kind}"
+
+
+def without_values(text: str) -> str:
+    """`text` without its quoted words and numbers, which differ between messages of a kind."""
+    return re.sub(_NUMBER, "0", re.sub(_QUOTED, '""', text))
+
+
+def without_names(text: str, sign_domain: str, selector: str | None) -> str:
+    """`text` with placeholders for the record's name, its domain, and the names around them."""
+    domain = sign_domain.lower()
+    placeholders = {domain: "DOMAIN"}
+    if selector:
+        placeholders[f"{selector.lower()}._domainkey.{domain}"] = "FQDN"
+    above = domain.partition(".")[2]
+    while "." in above:
+        placeholders[above] = "ZONE"
+        above = above.partition(".")[2]
+    return re.sub(_NAME, lambda match: _replaced(match[0], placeholders), text)
+
+
+def _replaced(name: str, placeholders: Mapping[str, str]) -> str:
+    """The name with a placeholder for its longest end that has one; its rest likewise."""
+    labels = name.split(".")
+    for at in range(len(labels)):
+        if placeholder := placeholders.get(".".join(labels[at:]).lower()):
+            before = ".".join(labels[:at])
+            return f"{_replaced(before, placeholders)}.{placeholder}" if before else placeholder
+    return name
+
+
+def parse_duration(text: str, *, longest: float = 3650 * DAY, may_be_zero: bool = False) -> float:
+    """Seconds, from text such as `30`, `5m` or `26w`; at most `longest`. Raises UsageError."""
+    match = re.fullmatch(_DURATION, text)
+    seconds = float(match[1]) * _SECONDS[match[2]] if match else -1.0
+    if not 0 <= seconds <= longest or not (seconds or may_be_zero):
+        raise UsageError("invalid duration", hint=_hint(text, seconds, longest))
+    return seconds
+
+
+def with_unit(text: str) -> str:
+    """A duration as it was written, with the unit of a bare number."""
+    return text if text[-1:].isalpha() else f"{text}s"
+
+
+def written_duration(seconds: float) -> str:
+    """A duration as `parse_duration` reads it, with the largest unit but weeks: `180d`."""
+    unit = next((one for one in "dhm" if seconds % _SECONDS[one] == 0), "s")
+    return f"{seconds / _SECONDS[unit]:.9f}".rstrip("0").rstrip(".") + unit
+
+
+def _hint(text: str, seconds: float, longest: float) -> str:
+    if seconds > longest:
+        return f"write at most {longest // DAY:.0f}d" if longest > DAY else "write at most 24h"
+    examples = "30s, 5m or 24h" if longest <= DAY else "30s, 5m, 2h, 14d or 26w"
+    if re.match(r"[0-9.]+\s*[A-Za-z]", text):
+        units = "s, m (minutes), h, d and w (weeks)"
+        return f"write {examples}: the units are {units}, without a space"
+    return f"write {examples}"
+
+
+def format_duration(seconds: float) -> str:
+    """In whole seconds, rounded up, such as "12 s", "5 min 12 s" or "2 h 10 min"."""
+    minutes, left = divmod(max(math.ceil(seconds), 0), 60)
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes} min {left} s" if minutes else f"{left} s"

@@ -1,1 +1,0 @@
-"""Text for people, and from them: escaping, quoting, durations."""
