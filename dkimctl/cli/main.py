@@ -49,7 +49,7 @@ _DURATION = r"[0-9]{1,4}[smhdw]"
 _EXAMPLE = r"\n  (dkimctl .*)"
 _SECRETS = ("--secret", "--client-secret", "--password", "--token", "--access-token")
 # By command, without `dkimctl`. The last word may be an argument, such as in `schema output`.
-_REMOVED_COMMANDS = {
+REMOVED_COMMANDS = {
     "service backup": 'copy the data with `sqlite3 FILE ".backup COPY"`, or with `pg_dump`',
     "service restore": "copy the backup to where the data was, or use `pg_restore`",
     "service audit": "the log of `dkimctl serve` names client and operation of each request",
@@ -57,7 +57,7 @@ _REMOVED_COMMANDS = {
     "schema output": "docs/ci.md describes the JSON that commands print",
 }
 # By command and option.
-OPTIONS = {
+REMOVED_OPTIONS = {
     ("serve", "--faults"): "put a proxy that injects faults between the client and the service",
     ("serve", "--key-pool"): "leave it out: keys are made when a request needs them",
     ("serve", "--log-format"): "leave it out: the log has one line for each request",
@@ -355,5 +355,5 @@ def _near(word: str, known: Iterable[str], *, cutoff: float) -> str:
 def replacement(path: str, word: str) -> str:
     """What replaces an option or subcommand of the command `path`; "" if it is not of the table."""
     command = " ".join(path.split()[1:])
-    text = OPTIONS.get((command, word)) or _REMOVED_COMMANDS.get(f"{command} {word}".strip())
+    text = REMOVED_OPTIONS.get((command, word)) or REMOVED_COMMANDS.get(f"{command} {word}".strip())
     return f"it was removed: {text}" if text else ""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dkimctl.cli.main import COMMANDS, OPTIONS, run
+from dkimctl.cli.main import REMOVED_COMMANDS, REMOVED_OPTIONS, run
 
-ROWS = [*COMMANDS.items()]
-ROWS += [(f"{command} {option} x", text) for (command, option), text in OPTIONS.items()]
+ROWS = [*REMOVED_COMMANDS.items()]
+ROWS += [(f"{command} {option} x", text) for (command, option), text in REMOVED_OPTIONS.items()]
 
 
 @pytest.mark.parametrize(("line", "text"), ROWS)

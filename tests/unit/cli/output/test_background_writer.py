@@ -10,7 +10,7 @@ import pytest
 
 PROGRAM = """
 import sys
-from dkimctl.cli.output import streams
+from dkimctl.cli import report as streams
 if sys.argv[1] == "no thread":
     streams.start_daemon = lambda work, name: None
 writer = streams.BackgroundWriter()
