@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from dated import CommandServer
+from commands import CommandServer
 from keyrings import FILE_KEYRING
-from processes import login_words
+from processes import Cli, login_words
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and SIGKILL")
 
@@ -49,9 +49,10 @@ class Machine:
 
     def __call__(self, *words: str, stdin: str = "", kill_at: int = 0):
         state = str(self.home / "state")
-        environment = {"HOME": str(self.home), "DKIMCTL_STATE_DIR": state, "AT_START": KILLING}
+        environment = Cli(self.home).environment
+        environment |= {"DKIMCTL_STATE_DIR": state, "AT_START": KILLING}
         environment |= {"PYTHON_KEYRING_BACKEND": "file_keyring.Keyring", "KILL_AT": str(kill_at)}
-        return self._server.run(words, stdin, self.home, environment)
+        return self._server.run(words, stdin.encode(), self.home, environment)
 
     def copy(self, name: str) -> Machine:
         home = self.home.with_name(name)
@@ -77,7 +78,7 @@ def machine(tmp_path):
     home = tmp_path / "home"
     home.mkdir()
     (home / "file_keyring.py").write_text(FILE_KEYRING)
-    server = CommandServer(tmp_path)
+    server = CommandServer(Cli(tmp_path).environment)
     yield Machine(server, home)
     server.close()
 

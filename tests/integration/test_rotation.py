@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from dated import FAKETIME, SLEEP, faketime
+from commands import SLEEP
+from dated import FAKETIME, faketime
 from dkimctl.models import RegistrationKey, key_of
 from documents import example
 from lives import PRIMARY, Life

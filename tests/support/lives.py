@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from commands import Done
 from dated import DatedCli
 from delegation import Host, Zone
 from dkimctl.models import RegistrationKey, key_of
 from mail import Answers, Mail, name
 from network import Network, ask, running
-from processes import Done
 
 ZONE = "example.org"
 PRIMARY = "127.0.0.2"

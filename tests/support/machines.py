@@ -16,12 +16,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from dated import FAKETIME, CommandServer
+from commands import CommandServer, Done
+from dated import FAKETIME
 from delegation import Host, Zone
 from dkimctl.models import RegistrationKey, key_of
 from mail import Answers
 from network import Network, ask, running
-from processes import Cli, Done, ServeProcess
+from processes import Cli, ServeProcess
 
 PRIMARY, SECONDARIES = "127.0.0.2", ("127.0.0.3", "127.0.0.4")
 _HOSTS = ("ns1.test", "ns2.test", "ns3.test")
@@ -118,7 +119,7 @@ class Machines:
         service = ServeProcess(cli)
         stack.callback(service.stop)
         self.store = home / "service.db"
-        self._commands = CommandServer(home.parent, cli.prefix)
+        self._commands = CommandServer(cli.environment, cli.prefix)
         stack.callback(self._commands.close)
         self._environment = cli.environment | {"DKIMCTL_CONFIG": str(home / "config.yaml")}
         self._log_in(cli, service.create_client())
@@ -126,7 +127,7 @@ class Machines:
     def dkimctl(self, *words: object, stdin: str = "", at_start: str = "") -> Done:
         """Run a command, which first runs the Python code `at_start`."""
         environment = self._environment | {"AT_START": at_start}
-        return self._commands.run(words, stdin, self._home, environment)
+        return self._commands.run(words, stdin.encode(), self._home, environment)
 
     def update(self, script: str) -> None:
         """Have the primary take the updates of a script for nsupdate."""

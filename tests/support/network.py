@@ -21,12 +21,13 @@ from typing import Any, NamedTuple
 
 import dns.rdata
 
+from commands import Done
 from delegation import ROOT_HOST, Host, Security, Tree, Zone
 from dns_servers import key_file
 from mail import Answers
 from name_servers import RESOLVER_ADDRESS, host_command, resolver_command
 from needs import NO_NAMESPACE, give_up
-from processes import Cli, Done
+from processes import Cli
 
 _LIMIT = 60.0  # seconds, for busy machines
 _PREPARE = "ip link set lo up && mount --bind resolv.conf /etc/resolv.conf"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import json
 import os
 import re
 import select
@@ -12,9 +11,10 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
+from commands import CommandServer, Done
 from dkimctl.service.clients import create_client
 from dkimctl.service.database import open_store
 
@@ -43,22 +43,18 @@ def wait_for(condition: Callable[[], object]) -> None:
         time.sleep(0.05)
 
 
-class Done(NamedTuple):
-    """A command that has ended."""
-
-    status: int
-    out: str
-    err: str
-
-    @property
-    def json(self):
-        return json.loads(self.out)
+@cache
+def _command_server() -> CommandServer:
+    """What commands of this process run in; it ends with this process."""
+    return CommandServer(Cli(Path.cwd()).environment)
 
 
 class Cli:
-    """Runs `dkimctl` as users do: in a process, with `home` as home and working directory.
+    """Runs `dkimctl` with `home` as home and working directory.
 
-    `prefix` is the beginning of each command, such as that of Network.prefix.
+    A command is a fork of a process that has imported everything, or a process of its own where
+    the test decides how that starts. `prefix` is the beginning of each command then, such as that
+    of Network.prefix.
     """
 
     def __init__(self, home: Path) -> None:
@@ -78,12 +74,17 @@ class Cli:
         self, *words: object, stdin: str | bytes = b"", env: Mapping[str, str] | None = None
     ) -> Done:
         data = stdin.encode() if isinstance(stdin, str) else stdin
+        environment = self.environment | (env or {})
+        if not self.prefix and sys.platform != "win32":
+            server = _command_server()
+            if server.fits(environment):
+                return server.run(words, data, self.home, environment)
         done = subprocess.run(
             self.command(*words),
             input=data,
             capture_output=True,
             cwd=self.home,
-            env=self.environment | (env or {}),
+            env=environment,
             timeout=120,
             check=False,
         )

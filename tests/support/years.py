@@ -11,10 +11,10 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
+from commands import Done
 from dkimctl.settings.config import RotationSettings
 from judging import Judge, Run
 from machines import DOMAINS, Machines, MovingClock, starting
-from processes import Done
 
 BEGIN = datetime(2027, 1, 1, tzinfo=UTC)
 POLICY = RotationSettings()  # the defaults
