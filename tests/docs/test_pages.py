@@ -72,7 +72,7 @@ def test_every_library_has_its_reason():
     project = toml("pyproject.toml")
     required = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
     names = {re.match(r"[\w-]+", line)[0] for line in required} - {"dkimctl"}
-    rows = table("libraries.md", "library")
+    rows = table("architecture.md", "library")
     reasons = {name.strip(): row[2] for row in rows for name in row[0].split(",")}
     assert set(reasons) == names
     assert all(reasons.values())
@@ -84,11 +84,11 @@ def test_every_library_has_its_reason():
         ("specs.md", "outcome", set(Outcome)),
         ("check-dns.md", "verdict", set(Verdict)),
         ("dns-recipes.md", "`--format`", set(Format)),
-        ("exit-codes.md", "exit code", {str(int(code)) for code in ExitCode}),
-        ("handoff.md", "`--provider`", {provider.key for provider in providers()}),
+        ("ci.md", "exit code", {str(int(code)) for code in ExitCode}),
+        ("dns-recipes.md", "`--provider`", {provider.key for provider in providers()}),
         ("configuration.md", "key of a profile", {*CHECKS, "defaults"}),
-        ("troubleshooting.md", "outcome", set(Outcome) - {Outcome.CREATED, Outcome.EXISTS}),
-        ("troubleshooting.md", "verdict", set(Verdict) - {Verdict.PUBLISHED}),
+        ("check-dns.md", "outcome", set(Outcome) - {Outcome.CREATED, Outcome.EXISTS}),
+        ("check-dns.md", "verdict | cause", set(Verdict) - {Verdict.PUBLISHED}),
     ],
 )
 def test_tables_are_complete(page, head, names):

@@ -29,7 +29,7 @@ if not sys.platform.startswith("linux"):
     pytest.skip("the files are for Linux", allow_module_level=True)
 
 DEPLOY = ROOT / "docs" / "deploy"
-PAGE = PAGES["service-operation.md"]
+PAGE = PAGES["service.md"]
 NGINX = (DEPLOY / "nginx.conf").read_text()
 DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
 PROGRAM = "/opt/dkimctl/bin/dkimctl"

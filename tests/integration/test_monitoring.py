@@ -173,7 +173,7 @@ def test_rules_dashboard_and_page_use_only_metrics_and_labels_that_are_written(c
     queries += [one["query"] for one in dashboard["templating"]["list"]]
     assert set(re.findall(NAMED, "\n".join(queries))) == written
     assert set(re.findall(rf"expr:.*?({NAMED})", RULES.read_text())) <= written
-    assert set(re.findall(r"^\| `(dkimctl_\w+)`", PAGES["monitoring.md"], re.MULTILINE)) == written
+    assert set(re.findall(r"^\| `(dkimctl_\w+)`", PAGES["timers.md"], re.MULTILINE)) == written
 
 
 def section(file: str, name: str) -> configparser.SectionProxy:
@@ -200,9 +200,7 @@ def test_the_command_of_the_unit_writes_metrics(cli, serve):
     service = section("dkimctl-check.service", "Service")
     assert service["ReadWritePaths"] == DIRECTORY
     words = service["ExecStart"].replace(DIRECTORY, str(cli.home))
-    assert (
-        f"{words.replace(str(cli.home), DIRECTORY).removeprefix(PROGRAM)}" in PAGES["monitoring.md"]
-    )
+    assert f"{words.replace(str(cli.home), DIRECTORY).removeprefix(PROGRAM)}" in PAGES["timers.md"]
     command = words.replace(PROGRAM, shlex.join([sys.executable, "-m", "dkimctl"]))
     with serve(txt("s1._domainkey.example.com", values["example.com"])) as server:
         command += f" --sandbox --server {server}"
@@ -216,4 +214,4 @@ def test_monitors_run_the_command_of_the_page(name):
     text = re.sub(r'["\[\],]', " ", (MONITORING / name).read_text())
     command = "/usr/local/sbin/dkimctl check-dns --format nagios"
     assert command in " ".join(text.split())
-    assert f"NOPASSWD: {command}\n" in PAGES["monitoring.md"]
+    assert f"NOPASSWD: {command}\n" in PAGES["timers.md"]

@@ -81,7 +81,7 @@ def _domains(path: Path) -> set[str]:
 
 
 def test_a_copy_of_a_running_service_has_all_that_was_answered_before(cli, service, shell) -> None:
-    """By the commands of docs/service-operation.md."""
+    """By the commands of docs/service.md."""
     customer = Customer(service)
     assert customer.register() == "201"  # so that each copy has a registration
     stop = threading.Event()

@@ -1,4 +1,4 @@
-"""The commands of docs/service-operation.md, with a real PostgreSQL."""
+"""The commands of docs/service.md, with a real PostgreSQL."""
 
 from __future__ import annotations
 
