@@ -29,6 +29,7 @@ def lived(tmp_path, needs_tool):
     return live
 
 
+@pytest.mark.nightly
 def test_a_month(lived):
     years = lived(MONTH)
     figures = years.judge.figures

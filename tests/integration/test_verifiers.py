@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sys
 
+import pytest
+
 import key_record_cases
 import server_cases
 import verifiers
@@ -28,6 +30,7 @@ CASES = [*KEY_RECORDS, *zone_cases.CASES, *server_cases.CASES]
 ZONES = [Zone(_RECORDS, zone_cases.HOSTS), *zone_cases.ZONES, *server_cases.ZONES]
 
 
+@pytest.mark.nightly
 def test_published_means_that_verifiers_accept_the_mail(cli, needs_tool, tmp_path):
     needs_tool("opendkim-testkey")
     values = register(cli, CASES)
