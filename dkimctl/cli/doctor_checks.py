@@ -344,7 +344,7 @@ def check_keys(session: Session) -> Iterator[Finding]:
 
     rotation, now = session.config.rotation, datetime.now(UTC)
     with open_ledger(session) as ledger:
-        statuses = read_keys(ledger, read_selection(session, None), rotation, now)
+        statuses = [*read_keys(ledger, read_selection(session, None), rotation, now)]
     urgent = [named(status) for status in statuses if status.urgency]
     if urgent:
         text = f"urgent: {counted(len(urgent), 'key')} ({few(urgent)})"

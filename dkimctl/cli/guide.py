@@ -18,7 +18,8 @@ from dkimctl.cli.session import Session
 from dkimctl.dns.verdicts import Urgency
 from dkimctl.errors import CredentialsError, ExitCode
 from dkimctl.formats.table import INDENT, Style, lines_of, styled, wrapped
-from dkimctl.models import NOT_IN_USE, KeyStage, KeyStatus, NextAction, named
+from dkimctl.models import named
+from dkimctl.rotation.life import NOT_IN_USE, Key, KeyStage, NextAction, due_first
 from dkimctl.settings.profile import login_of, require_ledger_account, settings_of
 from dkimctl.text import counted, few, printable
 
@@ -145,13 +146,14 @@ def guide_to_keys(session: Session) -> Guide | None:
     if domains > 5_000:  # domains whose keys are looked through in half a second
         return Guide([f"{domains:,} domains are registered."], [_OVERVIEW, _CHECK])
     now = datetime.now(UTC)
-    statuses = read_keys(ledger, read_selection(session, None), session.config.rotation, now)
+    keys = read_keys(ledger, read_selection(session, None), session.config.rotation, now)
+    statuses = sorted(keys, key=due_first)
     if not statuses:
         return None
     return guide_of(statuses, now, by_target=session.has_dns_targets)
 
 
-def guide_of(statuses: Sequence[KeyStatus], now: datetime, *, by_target: bool) -> Guide:
+def guide_of(statuses: Sequence[Key], now: datetime, *, by_target: bool) -> Guide:
     """What these keys need first; `by_target`: the config file says how to change DNS."""
     used = [status for status in statuses if status.stage not in NOT_IN_USE]
     stages = Counter(str(status.stage) for status in statuses)
@@ -200,7 +202,7 @@ def guide_of(statuses: Sequence[KeyStatus], now: datetime, *, by_target: bool) -
     return Guide([well, summary], [_OVERVIEW, _CHECK])
 
 
-def _to_publish(keys: Sequence[KeyStatus], *, by_target: bool) -> list[Step]:
+def _to_publish(keys: Sequence[Key], *, by_target: bool) -> list[Step]:
     selection = next_steps.select_domains(status.sign_domain for status in keys)
     if by_target:
         publish = Step(next_steps.publish(selection, by_target=True), "put the records into DNS")
@@ -209,9 +211,9 @@ def _to_publish(keys: Sequence[KeyStatus], *, by_target: bool) -> list[Step]:
     return [publish, Step(next_steps.wait_for(selection), "wait until all servers have them")]
 
 
-def _keys(keys: Sequence[KeyStatus], one: str, several: str) -> str:
+def _keys(keys: Sequence[Key], one: str, several: str) -> str:
     return f"{counted(len(keys), 'key')} {one if len(keys) == 1 else several}"
 
 
-def _few(keys: Sequence[KeyStatus]) -> str:
+def _few(keys: Sequence[Key]) -> str:
     return few([named(key) for key in keys])

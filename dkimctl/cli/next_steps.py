@@ -20,7 +20,8 @@ from dkimctl.text import few
 
 if TYPE_CHECKING:
     from dkimctl.cli.report import Reporter
-    from dkimctl.models import KeyStatus, Registration
+    from dkimctl.models import Registration
+    from dkimctl.rotation.life import Key
     from dkimctl.settings.profile import Settings
 
 
@@ -216,7 +217,7 @@ def warn_of_urgent(
 
 def warn_of_urgent_keys(
     reporter: Reporter,
-    urgencies: Iterable[tuple[Urgency, Registration | KeyStatus]],
+    urgencies: Iterable[tuple[Urgency, Registration | Key]],
     *,
     by_target: bool,
 ) -> None:

@@ -168,12 +168,7 @@ def retired_keys(session: Session) -> Mapping[RegistrationKey, str]:
     from dkimctl.rotation.retirement import keys_past_grace
 
     ledger = session.open_ledger(for_writing=False)
-    domains = ledger.rotated_domains()
-    if not domains:
-        return {}
-    rotated = [one for one in ledger.all() if one.key.sign_domain in domains]
-    grace = session.config.rotation.grace
-    reasons = keys_past_grace(rotated, ledger.histories(), datetime.now(UTC), grace)
+    reasons = keys_past_grace(ledger, datetime.now(UTC), session.config.rotation.grace)
     return {key: session.reporter.complete(reason) for key, reason in reasons.items()}
 
 

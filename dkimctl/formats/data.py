@@ -84,4 +84,6 @@ def _cell(value: object) -> str:
     if isinstance(value, list):
         return str(len(value))
     text = printable(str(value))
-    return _FORMULA_START.sub(r"\1\2'", text) if isinstance(value, str) else text
+    if isinstance(value, str) and _FORMULA_START.search(text):
+        return _FORMULA_START.sub(r"\1\2'", text)  # slow, even where it changes nothing
+    return text

@@ -9,8 +9,8 @@ from dkimctl.dns.verdicts import Verdict
 from dkimctl.formats.data import CsvRenderer, JsonRenderer
 from dkimctl.formats.renderer import KeyFormat, TableLayout, render_all
 from dkimctl.formats.table import INDENT, Row, Style, below, styled, table
-from dkimctl.models import NOT_CHECKED, KeyStage, KeyStatus, NextAction
 from dkimctl.names import readable
+from dkimctl.rotation.life import NOT_CHECKED, Key, KeyStage, NextAction
 from dkimctl.text import printable
 
 KEY_COLUMNS = (
@@ -21,7 +21,7 @@ KEY_COLUMNS = (
 
 
 def render_keys(
-    keys: Iterable[KeyStatus], fmt: KeyFormat, layout: TableLayout, now: datetime, *, notes: bool
+    keys: Iterable[Key], fmt: KeyFormat, layout: TableLayout, now: datetime, *, notes: bool
 ) -> Iterator[str]:
     """A list of keys in `fmt`; of `layout`, `wide` adds columns, and the FQDN below each row.
 
@@ -36,12 +36,12 @@ def render_keys(
     return table(columns, (_row(key, columns, layout, now, notes=notes) for key in keys), layout)
 
 
-def key_fields(key: KeyStatus) -> dict[str, str | int | None]:
+def key_fields(key: Key) -> dict[str, str | int | None]:
     """The values of KEY_COLUMNS by name; None: not known, or none."""
     return dict(zip(KEY_COLUMNS, key_row(key), strict=True))
 
 
-def key_row(key: KeyStatus) -> tuple[str | int | None, ...]:
+def key_row(key: Key) -> tuple[str | int | None, ...]:
     """The values of KEY_COLUMNS; times are UTC, to the second."""
     dates = key.dates
     return (
@@ -75,7 +75,7 @@ _OVER = (KeyStage.REMOVED, KeyStage.DISABLED, KeyStage.TAKEN)
 
 
 def _row(
-    key: KeyStatus, columns: Sequence[str], layout: TableLayout, now: datetime, *, notes: bool
+    key: Key, columns: Sequence[str], layout: TableLayout, now: datetime, *, notes: bool
 ) -> Row:
     lines = []
     if layout.wide and key.fqdn:  # on one line, to be copied
@@ -102,7 +102,7 @@ def _row(
     return Row([texts[name] for name in columns], [_style(key, name) for name in columns], lines)
 
 
-def _style(key: KeyStatus, column: str) -> str:
+def _style(key: Key, column: str) -> str:
     if column == "STATE" and key.state is not None:
         return Style.BOLD_RED if key.urgency else _GOOD_STATES.get(key.state, Style.RED)
     if key.urgency and column in ("NEXT", "DUE"):

@@ -16,8 +16,8 @@ from dkimctl.formats.data import json_line
 from dkimctl.formats.keys import key_fields, short_time, written_time
 from dkimctl.formats.renderer import TableLayout
 from dkimctl.formats.table import Style, columns_of, lines_of, padded_to, styled, wrapped
-from dkimctl.models import NOT_IN_USE, KeyStatus, NextAction, due_first
 from dkimctl.names import readable
+from dkimctl.rotation.life import NOT_IN_USE, Key, NextAction, due_first
 from dkimctl.text import printable
 
 WEEK, MONTH = timedelta(days=7), timedelta(days=30)
@@ -36,7 +36,7 @@ class Event(NamedTuple):
 
     at: datetime
     what: str
-    key: KeyStatus
+    key: Key
 
 
 class AgeBand(NamedTuple):
@@ -57,13 +57,13 @@ class Overview(NamedTuple):
     states: Counter[str]
     key_lengths: Counter[int]
     looked_at: datetime | None  # the latest look at DNS; None: never
-    urgent: Sequence[KeyStatus]
-    undecided: Sequence[KeyStatus]
-    overdue: Sequence[KeyStatus]  # what `rotate run` should have done a lead ago
+    urgent: Sequence[Key]
+    undecided: Sequence[Key]
+    overdue: Sequence[Key]  # what `rotate run` should have done a lead ago
     week: Sequence[Event]  # of the next 7 days, and those that are overdue
     month: Sequence[Event]  # of the 23 days after that
     ages: Sequence[AgeBand]
-    statuses: Sequence[KeyStatus]
+    statuses: Sequence[Key]
 
     @property
     def is_bad(self) -> bool:
@@ -71,7 +71,7 @@ class Overview(NamedTuple):
         return bool(self.urgent or self.overdue)
 
 
-def make_overview(keys: Iterable[KeyStatus], now: datetime, lead: timedelta) -> Overview:
+def make_overview(keys: Iterable[Key], now: datetime, lead: timedelta) -> Overview:
     """The overview of these keys, removed ones left out."""
     known = sorted((key for key in keys if not key.is_removed), key=due_first)
     used = [key for key in known if key.stage not in NOT_IN_USE]
@@ -100,7 +100,7 @@ def make_overview(keys: Iterable[KeyStatus], now: datetime, lead: timedelta) -> 
     )
 
 
-def _events(key: KeyStatus, now: datetime) -> Iterator[Event]:
+def _events(key: Key, now: datetime) -> Iterator[Event]:
     """Those of a month; not that an urgent key is to be published, which is said anyway."""
     end = now + MONTH
     starts = key.starts_at if key.enable else None
@@ -152,7 +152,7 @@ _URGENCIES = {
 
 
 # What is said of several keys, on a day or "".
-Row: TypeAlias = tuple[str, str, Sequence[KeyStatus]]
+Row: TypeAlias = tuple[str, str, Sequence[Key]]
 
 
 def overview_text(
@@ -215,7 +215,7 @@ def _section(
 
 
 def rows_of_events(
-    events: Sequence[tuple[str, str, KeyStatus]], most: int | None = None
+    events: Sequence[tuple[str, str, Key]], most: int | None = None
 ) -> Sequence[Row]:
     """A row for each day and kind of event; for each kind alone if those are more than `most`."""
     by_day = grouped(((day, what), key) for day, what, key in events)
@@ -249,9 +249,9 @@ def _rows(rows: Sequence[Row], style: str, layout: TableLayout) -> Iterator[str]
         yield f"{head}{shown}  {count}  {text}".rstrip() + "\n"
 
 
-def grouped(pairs: Iterable[tuple[GroupT, KeyStatus]]) -> dict[GroupT, list[KeyStatus]]:
+def grouped(pairs: Iterable[tuple[GroupT, Key]]) -> dict[GroupT, list[Key]]:
     """The keys of each group, in order."""
-    groups: dict[GroupT, list[KeyStatus]] = {}
+    groups: dict[GroupT, list[Key]] = {}
     for group, key in pairs:
         groups.setdefault(group, []).append(key)
     return groups
@@ -274,15 +274,15 @@ def _counted(count: int, one: str) -> str:
 # The phases of a key's life: the date of KeyDates that begins each, and those that may end it.
 PHASES = {
     "registered": ("created_at",
-                   "published_at", "starts_at", "replaced_at", "removable_at", "removed_at"),
-    "published": ("published_at", "starts_at", "replaced_at", "removable_at", "removed_at"),
-    "signing": ("starts_at", "replaced_at", "removed_at"),
+                   "published_at", "signs_since", "replaced_at", "removable_at", "removed_at"),
+    "published": ("published_at", "signs_since", "replaced_at", "removable_at", "removed_at"),
+    "signing": ("signs_since", "replaced_at", "removed_at"),
     "grace period": ("replaced_at", "removable_at", "removed_at"),
     "retired": ("removable_at", "removed_at"),
 }  # fmt: skip
 
 
-def spans_of(status: KeyStatus, now: datetime) -> Iterator[tuple[str, datetime, datetime]]:
+def spans_of(status: Key, now: datetime) -> Iterator[tuple[str, datetime, datetime]]:
     """The phases of a key, each with its begin and end (UTC), as far as the begin is known.
 
     A later one may begin before the end of another. A phase whose end is not known goes on until
@@ -298,12 +298,12 @@ def spans_of(status: KeyStatus, now: datetime) -> Iterator[tuple[str, datetime, 
             yield phase, begin, end
 
 
-def first_domains(statuses: Sequence[KeyStatus], most: int) -> list[KeyStatus]:
+def first_domains(statuses: Sequence[Key], most: int) -> list[Key]:
     """The keys of the first domains, each domain's together and whole, about `most` of them."""
-    by_domain: dict[str, list[KeyStatus]] = {}
+    by_domain: dict[str, list[Key]] = {}
     for status in statuses:
         by_domain.setdefault(status.sign_domain, []).append(status)
-    shown: list[KeyStatus] = []
+    shown: list[Key] = []
     for keys in by_domain.values():
         if shown and len(shown) + len(keys) > most:
             break
@@ -318,7 +318,7 @@ class Scale:
     """
 
     def __init__(
-        self, statuses: Sequence[KeyStatus], now: datetime, past: timedelta, future: timedelta,
+        self, statuses: Sequence[Key], now: datetime, past: timedelta, future: timedelta,
         least: timedelta = timedelta(),
     ) -> None:  # fmt: skip
         """At most `past` and `future`, and at least until `least` from now."""
@@ -349,7 +349,7 @@ _GAP = "  "  # between cells
 _LONGEST_PAST, _LONGEST_FUTURE = timedelta(days=730), timedelta(days=365)  # that are drawn
 
 
-def timeline(statuses: Sequence[KeyStatus], now: datetime, layout: TableLayout) -> Iterator[str]:
+def timeline(statuses: Sequence[Key], now: datetime, layout: TableLayout) -> Iterator[str]:
     """A scale, a bar for each key, and what the characters mean."""
 
     def coloured(text: str, pattern: str = _RUN) -> str:

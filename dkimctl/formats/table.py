@@ -111,7 +111,7 @@ def columns_of(text: str) -> int:
 
 
 def padded_to(text: str, width: int) -> str:
-    return text + " " * (width - columns_of(text))
+    return text.ljust(width) if text.isascii() else text + " " * (width - columns_of(text))
 
 
 def lines_of(cells: Sequence[str], widths: Sequence[int]) -> Iterator[Sequence[str]]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from dkimctl.errors import LedgerError
 from dkimctl.files import file_identity, peeking, refuse
@@ -36,9 +36,10 @@ from dkimctl.ledger.opening import (
     translate_errors,
 )
 from dkimctl.ledger.tables import (
+    COLUMN_TYPES,
     COLUMNS,
-    HISTORIES,
     IS_OURS,
+    KEYS,
     history_of,
     registration_of,
     row_of,
@@ -140,6 +141,16 @@ ORDER BY sign_domain"""  # noqa: S608 - a constant
 _THIS = "WHERE account_id = ? AND sign_domain = ? AND selector = ?"
 
 
+class DomainKeys(NamedTuple):
+    """What the ledger has of the keys of one signing domain, which is in lower case."""
+
+    sign_domain: str
+    histories: Mapping[Registration, KeyHistory]  # of each registration, sorted by selector
+    intents: Sequence[Intent] = ()
+    begun: Mapping[RegistrationKey, str] = {}  # see `Ledger.begun_successors`
+    closed: Sequence[ClosedKey] = ()
+
+
 class Ledger:
     """The registrations, open intents, histories, closed keys and alarms of one account.
 
@@ -230,10 +241,34 @@ class Ledger:
             requests = select_open_requests(self._connection, self._account_id)
             return [intent for request in requests for intent in intents_of(request)]
 
-    def histories(self) -> dict[RegistrationKey, KeyHistory]:
-        """The history of each registration, without what cannot be read."""
-        rows = self._rows(f"{HISTORIES} AND {IS_OURS}")
-        return {key_of(str(row[0]), str(row[1])): history_of(*row[2:]) for row in rows}
+    def domains(self) -> Iterator[DomainKeys]:
+        """What is known of the keys of each signing domain, sorted by it, in one pass."""
+        # Those without a registration may be anywhere between others.
+        intents: dict[str, list[Intent]] = {}
+        begun: dict[str, dict[RegistrationKey, str]] = {}
+        closed: dict[str, list[ClosedKey]] = {}
+        for intent in self.intents():
+            intents.setdefault(intent.key.sign_domain, []).append(intent)
+        for key, replaces in self.begun_successors().items():
+            begun.setdefault(key.sign_domain, {})[key] = replaces
+        for closed_key in self.closed_keys():
+            closed.setdefault(closed_key.key.sign_domain, []).append(closed_key)
+
+        def made(domain: str, histories: Mapping[Registration, KeyHistory]) -> DomainKeys:
+            more = intents.pop(domain, ()), begun.pop(domain, {}), closed.pop(domain, ())
+            return DomainKeys(domain, histories, *more)
+
+        rows = self._rows(f"{KEYS} ORDER BY sign_domain, selector")
+        registered = map(_registered, rows)
+        others = sorted({*intents, *begun, *closed}, reverse=True)
+        for domain, keys in itertools.groupby(registered, lambda pair: pair[0].key.sign_domain):
+            while others and others[-1] < domain:
+                yield made(others.pop(), {})
+            if others and others[-1] == domain:
+                others.pop()
+            yield made(domain, dict(keys))
+        for domain in reversed(others):
+            yield made(domain, {})
 
     def rotated_domains(self) -> set[str]:
         """The signing domains, in lower case, with a key that another was made to replace."""
@@ -421,9 +456,9 @@ class Ledger:
 
     def _history(self, registration: Registration) -> KeyHistory | None:
         """The history of one registration; None: the account has no such registration."""
-        query = f"{HISTORIES} AND sign_domain = ? AND selector = ?"
+        query = f"{KEYS} AND sign_domain = ? AND selector = ?"
         row = self._connection.execute(query, self._name(registration)).fetchone()
-        return None if row is None else history_of(*row[2:])
+        return None if row is None else history_of(*row[len(COLUMN_TYPES) :])
 
     def _name(self, registration: Registration) -> tuple[int, str, str]:
         return (self._account_id, *_name_of(registration))
@@ -475,6 +510,14 @@ class Ledger:
         """Delete rows by the first two values of each name, within a transaction."""
         rows = ((self._account_id, *name[:2]) for name in names)
         self._connection.executemany(f"DELETE FROM {which}", rows)  # noqa: S608 - constants
+
+
+def _registered(row: Sequence[Any]) -> tuple[Registration, KeyHistory]:
+    """A registration and its history, of a row of KEYS; those of other accounts have none."""
+    registration = registration_of(row[: len(COLUMN_TYPES)])
+    if registration.is_taken:
+        return registration, KeyHistory()
+    return registration, history_of(*row[len(COLUMN_TYPES) :])
 
 
 def domains_with_prefix(

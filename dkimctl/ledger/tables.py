@@ -119,15 +119,15 @@ COLUMNS = (
     'sign_domain, selector, key_len, start_date, "default", enable, '
     "fqdn, type, value, regist_date, code, message"
 )
-_TYPES = (str, str, int, str, int, int, str, str, str, str, str, str)  # of the columns
+COLUMN_TYPES = (str, str, int, str, int, int, str, str, str, str, str, str)  # of the columns
 IS_OURS = "NOT (code IS '409' AND value IS NULL)"
-HISTORIES = """
-SELECT sign_domain, selector, code IS '201', enable IS 0, CAST(regist_date AS BLOB),
+KEYS = f"""
+SELECT {COLUMNS}, code IS '201', enable IS 0, CAST(regist_date AS BLOB),
   CAST(enabled_at AS BLOB), CAST(disabled_at AS BLOB), CAST(replaces AS BLOB),
   CAST(published_at AS BLOB), CAST(looked_at AS BLOB), CAST(verdict AS BLOB)
 FROM registration LEFT JOIN history USING (account_id, sign_domain, selector)
 WHERE account_id = ?
-"""
+"""  # noqa: S608 - the columns are the constant above
 _SKEW = timedelta(days=1)  # a clock may differ so much from that of the service
 
 
@@ -153,7 +153,7 @@ def row_of(registration: Registration) -> tuple[object, ...]:
 def registration_of(row: Sequence[Any]) -> Registration:
     """The registration of a row of COLUMNS; values of the wrong type are converted."""
     if not _has_column_types(tuple(map(type, row))):
-        row = [_converted(value, type_) for value, type_ in zip(row, _TYPES, strict=True)]
+        row = [_converted(value, type_) for value, type_ in zip(row, COLUMN_TYPES, strict=True)]
     # fmt: off
     (sign_domain, selector, key_len, start_date, default, enable,
      fqdn, type_, value, regist_date, code, message) = row
@@ -174,7 +174,9 @@ def registration_of(row: Sequence[Any]) -> Registration:
 
 @lru_cache(maxsize=64)  # rows differ only in which values are None
 def _has_column_types(types: tuple[type, ...]) -> bool:
-    return all(type_ in (wanted, type(None)) for type_, wanted in zip(types, _TYPES, strict=True))
+    return all(
+        type_ in (wanted, type(None)) for type_, wanted in zip(types, COLUMN_TYPES, strict=True)
+    )
 
 
 def _converted(value: object, type_: type) -> object:
@@ -186,7 +188,7 @@ def _converted(value: object, type_: type) -> object:
 def history_of(
     was_registered: int, is_disabled: int, regist_date: bytes | None, *columns: bytes | None
 ) -> KeyHistory:
-    """The history of a row of HISTORIES.
+    """The history of the last columns of KEYS.
 
     Most keys need no row: one that was registered (201), and of which nothing else is known, has
     been enabled or disabled since its `regist_date`. A row that states neither time changes

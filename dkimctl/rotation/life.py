@@ -5,225 +5,313 @@ Nothing else decides at what stage a key is, and what comes next for it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.dkim import with_key_len
 from dkimctl.dns.verdicts import ACCEPTED, Urgency
 from dkimctl.models import (
     NEVER,
-    NOT_CHECKED,
-    NOT_IN_USE,
     ClosedKey,
-    KeyDates,
     KeyHistory,
-    KeyStage,
-    KeyStatus,
-    NextAction,
     Registration,
     RegistrationKey,
-    by_signing_domain,
-    due_first,
-    key_of,
     utc_time,
 )
 from dkimctl.rotation.retirement import (
-    Histories,
-    KnownKeys,
     RetirementPolicy,
     RetirementStatus,
     Stage,
     Takeover,
-    read_known_keys,
+    statuses_of,
 )
-from dkimctl.rotation.successors import find_due, lines_of, newest_of
+from dkimctl.rotation.successors import RotationPolicy, due_of, lines_of, newest_of, run_policy
 from dkimctl.settings.config import RotationSettings
 
 if TYPE_CHECKING:
     from dkimctl.ledger.intents import Intent
-    from dkimctl.ledger.ledger import Ledger
+    from dkimctl.ledger.ledger import DomainKeys, Ledger
     from dkimctl.names import Selection
 
+NOT_CHECKED = "unchecked"  # the state of a record that no look has seen anything certain of
 _MAX_AGE_OF_LOOK = timedelta(days=1)  # that of `rotate --retired --no-check`
 
 
-class _Position(NamedTuple):
-    """A stage, since when, and what comes next."""
+class KeyStage(StrEnum):
+    """The stages of a key, in order of its life; then those of keys that have none of these."""
 
+    REGISTERED = "registered"
+    PUBLISHED = "published"
+    SIGNING = "signing"
+    SUCCESSOR_REGISTERED = "successor registered"
+    SUCCESSOR_PUBLISHED = "successor published"
+    SUCCESSOR_SIGNING = "successor signing"  # but not published, as far as is known
+    GRACE = "grace period"
+    RETIRED = "retired"
+    REMOVED = "removed"
+    UNANSWERED = "unanswered"  # a request got no answer, so the service may have it
+    DISABLED = "disabled"
+    TAKEN = "taken"  # it belongs to another account
+    UNKNOWN = "unknown"
+
+
+class NextAction(StrEnum):
+    """What comes next for a key."""
+
+    REGISTER = "register successor"
+    REGISTER_AGAIN = "register again"
+    PUBLISH = "publish"
+    WAIT = "wait"
+    REMOVE = "remove"
+    DECIDE = "decide"  # the user has to; see the note
+    NONE = "none"
+
+
+# Of keys that are in no use, or are not known to be.
+NOT_IN_USE = (KeyStage.REMOVED, KeyStage.TAKEN, KeyStage.UNANSWERED)
+_BY_RUN = (NextAction.REGISTER, NextAction.REMOVE)
+
+
+class KeyDates(NamedTuple):
+    """The dates of a key's life (UTC); None: not known, or not yet."""
+
+    created_at: datetime | None = None
+    published_at: datetime | None = None  # since when it is in DNS
+    signs_since: datetime | None = None  # or will
+    replaced_at: datetime | None = None  # when its successor begins to sign
+    removable_at: datetime | None = None  # the end of its grace period
+    removed_at: datetime | None = None
+
+
+class Key(NamedTuple):
+    """A key, where it is in its life, and what comes next. None: not known."""
+
+    registration: Registration  # what is known of it, if it was removed or never confirmed
+    history: KeyHistory
     stage: KeyStage
-    since: datetime | None
-    action: NextAction = NextAction.NONE
-    due: datetime | None = None
+    since: datetime | None  # UTC
+    action: NextAction
+    due: datetime | None  # the date of the action; None: never, or not known
+    dates: KeyDates
+    urgency: str = ""  # how soon a record that is not published does harm
+    note: str = ""
+    starts_at: datetime | None = None  # when signing starts if the key is enabled (UTC)
+    age: timedelta | None = None  # of a key in use
+
+    @property
+    def sign_domain(self) -> str:
+        return self.registration.sign_domain
+
+    @property
+    def selector(self) -> str | None:
+        return self.registration.selector
+
+    @property
+    def key(self) -> RegistrationKey:
+        return self.registration.key
+
+    @property
+    def fqdn(self) -> str | None:
+        return self.registration.record.fqdn if self.registration.record else None
+
+    @property
+    def key_len(self) -> int | None:
+        return with_key_len(self.registration).key_len
+
+    @property
+    def enable(self) -> bool | None:
+        """Whether it is enabled; None also if it is not in use."""
+        return None if self.stage in NOT_IN_USE else self.registration.enable is not False
+
+    @property
+    def state(self) -> str | None:
+        """The verdict of the last look at DNS, or NOT_CHECKED; None: it is not in use."""
+        return None if self.stage in NOT_IN_USE else self.history.verdict or NOT_CHECKED
+
+    @property
+    def looked_at(self) -> datetime | None:
+        """The last look at DNS with a verdict that is certain (UTC)."""
+        return self.history.looked_at
+
+    @property
+    def is_removed(self) -> bool:
+        return self.stage is KeyStage.REMOVED
+
+    @property
+    def needs_attention(self) -> bool:
+        """Whether it is urgent, or needs a decision of the user."""
+        return bool(self.urgency) or self.action in (NextAction.REGISTER_AGAIN, NextAction.DECIDE)
+
+    def is_overdue(self, since: datetime) -> bool:
+        """Whether `rotate run` should have done the next action before this time."""
+        return self.action in _BY_RUN and self.due is not None and self.due < since
+
+
+def due_first(key: Key) -> tuple[bool, bool, bool, datetime, str, str]:
+    """For sorting: urgent keys, then those for people, then by what is due; removed keys last."""
+    name = (key.sign_domain, key.selector or "")
+    return not key.urgency, not key.needs_attention, key.is_removed, key.due or NEVER, *name
 
 
 def read_keys(
     ledger: Ledger, selection: Selection, settings: RotationSettings, now: datetime
-) -> list[KeyStatus]:
-    """The status of each selected key of the ledger, what is due first.
+) -> Iterator[Key]:
+    """The selected keys of the ledger, by domain, and in each by the time when they start.
 
-    Also of keys that may be registered, since their requests got no answer.
+    Also those that may be registered, since their requests got no answer, and removed ones.
     """
-    known = read_known_keys(ledger, selection)
-    held = find_due(ledger, selection, settings, now).held
-    reasons = {one.registration.key: one.reason for one in held}
-    keys = []
-    for status in find_stages(known, settings, now):
-        reason = reasons.get(key_of(status.sign_domain, status.selector))
-        if reason and status.action in (NextAction.REGISTER, NextAction.DECIDE):
-            # It gets no successor until the user decides.
-            status = status._replace(action=NextAction.DECIDE, note=reason)  # noqa: PLW2901
-        keys.append(status)
-    begun = ledger.begun_successors()
-    registered = {one.key for one in known.registrations}
-    keys += [
-        _stage_of_unanswered(intent, begun.get(intent.key))
-        for intent in selection.pick(ledger.intents())
-        if intent.key not in registered
-    ]
-    keys += map(stage_of_closed, selection.pick(ledger.closed_keys()))
-    return sorted(keys, key=due_first)
+    policy = run_policy(settings, now)
+    for domain in ledger.domains():
+        known: list[Registration | Intent | ClosedKey] = [*domain.histories]
+        known += (*domain.intents, *domain.closed)
+        if next(selection.pick(known), None) is not None:
+            yield from sorted(selection.pick(keys_of(domain, settings, policy, now)), key=_by_start)
 
 
-def read_domain_keys(
-    ledger: Ledger, domains: Collection[str], settings: RotationSettings, now: datetime
-) -> Iterator[tuple[KeyStatus, Registration | None]]:
-    """The keys of these domains, which are in lower case; without registration if removed."""
-    registered = [one for domain in sorted(domains) for one in ledger.of_domain(domain)]
-    histories = ledger.histories() if registered else {}
-    known = KnownKeys(registered, frozenset(registered), histories)
-    by_key = {one.key: one for one in registered}
-    for closed in ledger.closed_keys():
-        if closed.key.sign_domain in domains and closed.key not in by_key:
-            yield stage_of_closed(closed), None
-    for status in find_stages(known, settings, now):
-        yield status, by_key[key_of(status.sign_domain, status.selector)]
+def _by_start(key: Key) -> tuple[datetime, str]:
+    return key.starts_at or key.dates.created_at or NEVER, key.selector or ""
 
 
-def find_stages(known: KnownKeys, settings: RotationSettings, now: datetime) -> Iterator[KeyStatus]:
-    """The status of each selected registration."""
+def keys_of(
+    domain: DomainKeys, settings: RotationSettings, policy: RotationPolicy, now: datetime
+) -> Iterator[Key]:
+    """The keys of a signing domain; `policy` is that of `rotate run`."""
     # When the line of each key gets a successor: its newest key decides, once that signs.
-    due: dict[RegistrationKey, datetime] = {}
-    for of_domain in by_signing_domain(known.registrations).values():
-        for line in lines_of(of_domain):
-            newest = newest_of(line)
-            at = None if newest is None else _after(newest.created_at, settings.max_age)
-            if at is not None:
-                at = max(at, *(one.starts_at or at for one in line))
-                due |= {one.key: at for one in line}
-    policy = RetirementPolicy(now, now - _MAX_AGE_OF_LOOK, grace=settings.grace)
-    for status in known.statuses(policy):
-        yield _stage_of(status, known.histories, settings, now, due.get(status.registration.key))
+    due: dict[Registration, datetime | None] = {}
+    may_be_held = False
+    for line in lines_of(domain.histories):
+        newest = newest_of(line)
+        at = None if newest is None else _after(newest.created_at, settings.max_age)
+        if at is not None:
+            at = max(at, *(one.starts_at or at for one in line))
+        due.update(dict.fromkeys(line, at))
+        may_be_held |= len(line) > 1 or at is None or at <= now
+    held = {}
+    if may_be_held:  # few are, and to find out takes as long as all else
+        held = {one.registration: one.reason for one in due_of(domain, settings, policy, now).held}
+    grace = RetirementPolicy(now, now - _MAX_AGE_OF_LOOK, grace=settings.grace)
+    for status in statuses_of(domain.histories, grace):
+        registration = status.registration
+        history = domain.histories[registration]
+        key = _registered_key(status, history, settings, now, due.get(registration))
+        if registration in held and key.action in (NextAction.REGISTER, NextAction.DECIDE):
+            # It gets no successor until the user decides.
+            key = key._replace(action=NextAction.DECIDE, note=held[registration])
+        yield key
+    if domain.intents:
+        registered = {one.key for one in domain.histories}
+        for intent in domain.intents:
+            if intent.key not in registered:
+                yield _unanswered_key(intent, domain.begun.get(intent.key))
+    yield from map(removed_key, domain.closed)
 
 
-def _stage_of(
+def _registered_key(
     status: RetirementStatus,
-    histories: Histories,
+    history: KeyHistory,
     settings: RotationSettings,
     now: datetime,
     successor_due: datetime | None,
-) -> KeyStatus:
-    """The stage of a registered key, whose line of keys gets a successor at `successor_due`."""
-    one, takeover = status.registration, status.takeover
-    history = histories.get(one.key, KeyHistory())
-    signs_since = None
-    if one.starts_at is not None and history.enabled_at is not None:
-        signs_since = max(one.starts_at, history.enabled_at)
-    dates = KeyDates(one.created_at, history.published_at, signs_since if one.signs else None)
-    if takeover is not None:
-        removable_at = _after(takeover.took_over, settings.grace)
-        dates = dates._replace(replaced_at=takeover.begins, removable_at=removable_at)
-        position = _replaced(takeover, removable_at, now)
-    else:
-        position = _current(status, history, signs_since, now, successor_due)
+) -> Key:
+    """A registered key, whose line of keys gets a successor at `successor_due`."""
+    registration, takeover = status.registration, status.takeover
+    starts_at, created_at = registration.starts_at, registration.created_at
+    signs_since = replaced_at = removable_at = None
+    if starts_at is not None and history.enabled_at is not None and registration.signs:
+        signs_since = max(starts_at, history.enabled_at)
     note = "" if status.stage is Stage.CURRENT else status.reason
-    if position.stage in (KeyStage.TAKEN, KeyStage.UNKNOWN):
-        note = status.reason
+
+    stage, action = KeyStage.UNKNOWN, NextAction.NONE
+    since = due = None
+    if takeover is not None:
+        replaced_at, removable_at = takeover.begins, _after(takeover.took_over, settings.grace)
+        stage, since, action, due = _replaced(takeover, removable_at, now)
+    elif registration.is_taken:
+        stage, note = KeyStage.TAKEN, status.reason
+    elif not registration.signs:
+        stage, since = KeyStage.DISABLED, history.disabled_at
+    elif status.stage is Stage.UNKNOWN or starts_at is None:
+        action, note = NextAction.DECIDE, status.reason
+    elif starts_at <= now:
+        stage, since = KeyStage.SIGNING, signs_since
+        action, due = NextAction.REGISTER, successor_due
+    elif history.published_at is None:
+        stage, since = KeyStage.REGISTERED, created_at
+        action, due = NextAction.WAIT, starts_at
+    else:
+        stage, since = KeyStage.PUBLISHED, history.published_at
+        action, due = NextAction.WAIT, starts_at
+
     urgency = Urgency.NONE
     if history.published_at is None and status.needs_record:
-        urgency = urgency_of_start(one, history, now, settings.lead)
-        due = None  # then it is urgent to publish it
-        if one.starts_at is not None and one.created_at is not None:
-            due = max(one.starts_at - warning_time(settings.lead), one.created_at)
-        position = position._replace(action=NextAction.PUBLISH, due=due)
+        urgency = urgency_of_start(registration, history, now, settings.lead)
+        action, due = NextAction.PUBLISH, None  # then it is urgent to publish it
+        if starts_at is not None and created_at is not None:
+            due = max(starts_at - warning_time(settings.lead), created_at)
         note = "it was never seen published: run `dkimctl check-dns`"
         if history.looked_at is not None:
             note = f"DNS on {history.looked_at.date()}: {history.verdict}"
-    record, created_at = one.record, one.created_at
-    is_used = position.stage not in NOT_IN_USE
-    return KeyStatus(
-        one.sign_domain,
-        one.selector,
-        *position,
-        dates,
-        urgency,
-        note,
-        fqdn=record.fqdn if record else None,
-        key_len=with_key_len(one).key_len,
-        age=max(now - created_at, timedelta()) if is_used and created_at is not None else None,
-        starts_at=one.starts_at,
-        enable=one.enable is not False if is_used else None,
-        state=(history.verdict or NOT_CHECKED) if is_used else None,
-        looked_at=history.looked_at if is_used else None,
+    dates = KeyDates(created_at, history.published_at, signs_since, replaced_at, removable_at)
+    age = None
+    if created_at is not None and stage not in NOT_IN_USE:
+        age = max(now - created_at, timedelta())
+    return Key(
+        registration, history, stage, since, action, due, dates, urgency, note, starts_at, age
     )
 
 
-def _current(
-    status: RetirementStatus,
-    history: KeyHistory,
-    signs_since: datetime | None,
-    now: datetime,
-    successor_due: datetime | None,
-) -> _Position:
-    """Where a key is that nothing replaces."""
-    one = status.registration
-    if one.is_taken:
-        return _Position(KeyStage.TAKEN, None)
-    if not one.signs:
-        return _Position(KeyStage.DISABLED, history.disabled_at)
-    if status.stage is Stage.UNKNOWN or one.starts_at is None:
-        return _Position(KeyStage.UNKNOWN, None, NextAction.DECIDE)
-    if one.starts_at <= now:
-        return _Position(KeyStage.SIGNING, signs_since, NextAction.REGISTER, successor_due)
-    if history.published_at is None:
-        return _Position(KeyStage.REGISTERED, one.created_at, NextAction.WAIT, one.starts_at)
-    return _Position(KeyStage.PUBLISHED, history.published_at, NextAction.WAIT, one.starts_at)
-
-
-def _replaced(takeover: Takeover, removable_at: datetime | None, now: datetime) -> _Position:
-    """Where a key is that has a successor."""
+def _replaced(
+    takeover: Takeover, removable_at: datetime | None, now: datetime
+) -> tuple[KeyStage, datetime | None, NextAction, datetime | None]:
+    """The stage of a key that has a successor, since when, what comes next, and when."""
     begins, took_over = takeover.begins, takeover.took_over
     if takeover.stage is Stage.RETIRED:
-        return _Position(KeyStage.RETIRED, removable_at, NextAction.REMOVE, removable_at)
+        return KeyStage.RETIRED, removable_at, NextAction.REMOVE, removable_at
     if took_over <= now:
-        return _Position(KeyStage.GRACE, took_over, NextAction.REMOVE, removable_at)
+        return KeyStage.GRACE, took_over, NextAction.REMOVE, removable_at
     if begins <= now:
-        return _Position(KeyStage.SUCCESSOR_SIGNING, begins, NextAction.WAIT)
+        return KeyStage.SUCCESSOR_SIGNING, begins, NextAction.WAIT, None
     if took_over == NEVER:
         created_at = takeover.successor.created_at
-        return _Position(KeyStage.SUCCESSOR_REGISTERED, created_at, NextAction.WAIT, begins)
-    return _Position(KeyStage.SUCCESSOR_PUBLISHED, takeover.published_at, NextAction.WAIT, begins)
+        return KeyStage.SUCCESSOR_REGISTERED, created_at, NextAction.WAIT, begins
+    return KeyStage.SUCCESSOR_PUBLISHED, takeover.published_at, NextAction.WAIT, begins
 
 
-def stage_of_closed(closed: ClosedKey) -> KeyStatus:
-    """The stage of a key that was retired and removed."""
-    dates = KeyDates(closed.created_at, None, closed.started_at, removed_at=closed.closed_at)
-    position = _Position(KeyStage.REMOVED, closed.closed_at)
+def removed_key(closed: ClosedKey) -> Key:
+    """A key that was retired and removed."""
     note = f"replaced by {closed.replaced_by}" if closed.replaced_by else ""
-    return KeyStatus(
-        closed.sign_domain, closed.selector, *position, dates, note=note, starts_at=dates.starts_at
+    return Key(
+        Registration(closed.sign_domain, closed.selector, default=closed.third_party),
+        KeyHistory(),
+        KeyStage.REMOVED,
+        closed.closed_at,
+        NextAction.NONE,
+        None,
+        KeyDates(closed.created_at, None, closed.started_at, removed_at=closed.closed_at),
+        note=note,
+        starts_at=closed.started_at,
     )
 
 
-def _stage_of_unanswered(intent: Intent, replaces: str | None) -> KeyStatus:
-    """The stage of a key that the service may have; `replaces` is the selector of an older one."""
+def _unanswered_key(intent: Intent, replaces: str | None) -> Key:
+    """A key that the service may have; `replaces` is the selector of an older one."""
     sent_at = utc_time(intent.sent_at)
-    position = _Position(KeyStage.UNANSWERED, sent_at, NextAction.REGISTER_AGAIN, sent_at)
     if replaces is None:
         note = "its request got no answer: register the file of that run again"
     else:
         note = f"it replaces {replaces}; its request got no answer: `dkimctl rotate run` asks again"
-    return KeyStatus(intent.sign_domain, intent.selector, *position, KeyDates(), note=note)
+    return Key(
+        Registration(intent.sign_domain, intent.selector),
+        KeyHistory(),
+        KeyStage.UNANSWERED,
+        sent_at,
+        NextAction.REGISTER_AGAIN,
+        sent_at,
+        KeyDates(),
+        note=note,
+    )
 
 
 def _after(time: datetime | None, delta: timedelta) -> datetime | None:

@@ -100,8 +100,14 @@ class KnownKeys(NamedTuple):
 
     def statuses(self, policy: RetirementPolicy) -> list[RetirementStatus]:
         """The status of each selected registration."""
-        statuses = retirement_statuses(self.registrations, self.histories, policy)
-        return [status for status in statuses if status.registration in self.selected]
+        return [
+            status
+            for of_domain in by_signing_domain(self.registrations).values()
+            for status in statuses_of(
+                {one: self.histories.get(one.key, KeyHistory()) for one in of_domain}, policy
+            )
+            if status.registration in self.selected
+        ]
 
     def not_seen_gone(self, statuses: Iterable[RetirementStatus]) -> dict[str, str]:
         """What the last look at each of these records found, unless it was missing; by name.
@@ -134,11 +140,15 @@ class KnownKeys(NamedTuple):
 
 def read_known_keys(ledger: Ledger, selection: Selection) -> KnownKeys:
     """What the ledger knows of the selected registrations and their domains."""
-    registrations = list(ledger.all())
-    selected = frozenset(selection.pick(registrations))
-    domains = {registration.key.sign_domain for registration in selected}
-    of_domains = [one for one in registrations if one.key.sign_domain in domains]
-    return KnownKeys(of_domains, selected, ledger.histories() if selected else {})
+    registrations: list[Registration] = []
+    selected: set[Registration] = set()
+    histories: dict[RegistrationKey, KeyHistory] = {}
+    for domain in ledger.domains():
+        if picked := set(selection.pick(domain.histories)):
+            selected |= picked
+            registrations += domain.histories
+            histories |= {one.key: history for one, history in domain.histories.items()}
+    return KnownKeys(registrations, frozenset(selected), histories)
 
 
 class Review(NamedTuple):
@@ -195,49 +205,46 @@ def review_with_look(
     return Review(statuses, frozenset(unanswered))
 
 
-def retirement_statuses(
-    registrations: Iterable[Registration], histories: Histories, policy: RetirementPolicy
+def statuses_of(
+    histories: Mapping[Registration, KeyHistory], policy: RetirementPolicy
 ) -> Iterator[RetirementStatus]:
-    """The status of each of `registrations`, which are all those of their domains.
+    """The status of each registration of a domain, of which these are all; the oldest first.
 
     A registration that was enabled and has begun is retired when, for `policy.grace`, a key that
     replaces it has started, is enabled, and is published; and was seen to be so since
-    `policy.seen_since`. Oldest first within each domain.
+    `policy.seen_since`.
     """
-    for of_domain in by_signing_domain(registrations).values():
-        keys = {one: histories.get(one.key, KeyHistory()) for one in of_domain}
-        replacing: dict[str, list[Registration]] = {}  # by the selector that is replaced
-        for one, history in keys.items():
-            if history.replaces is not None:
-                replacing.setdefault(history.replaces.lower(), []).append(one)
-        for registration in sorted(of_domain, key=lambda one: one.starts_at or NEVER):
-            start, reason = registration.starts_at, ""
-            if registration.is_taken:
-                reason = "it belongs to another account"
-            elif start is None:
-                reason = "neither its start_date nor its regist_date can be read"
-            elif keys[registration].enabled_at is None:
-                reason = "it was never enabled"
-            elif start > policy.now:
-                reason = f"it starts on {start.date()}"
-            if reason:
-                yield RetirementStatus(registration, Stage.CURRENT, reason)
-            else:
-                yield _status(registration, keys, replacing, policy)
+    replacing: dict[str, list[Registration]] = {}  # by the selector that is replaced
+    for registration, history in histories.items():
+        if history.replaces is not None:
+            replacing.setdefault(history.replaces.lower(), []).append(registration)
+    oldest_first = sorted(histories, key=lambda one: one.starts_at or NEVER)
+    for registration in oldest_first:
+        start, reason = registration.starts_at, ""
+        if registration.is_taken:
+            reason = "it belongs to another account"
+        elif start is None:
+            reason = "neither its start_date nor its regist_date can be read"
+        elif histories[registration].enabled_at is None:
+            reason = "it was never enabled"
+        elif start > policy.now:
+            reason = f"it starts on {start.date()}"
+        if reason:
+            yield RetirementStatus(registration, Stage.CURRENT, reason)
+        else:
+            yield _status(registration, histories, replacing, policy)
 
 
-def keys_past_grace(
-    registrations: Iterable[Registration],
-    histories: Histories,
-    now: datetime,
-    grace: timedelta = GRACE_PERIOD,
-) -> dict[RegistrationKey, str]:
+def keys_past_grace(ledger: Ledger, now: datetime, grace: timedelta) -> dict[RegistrationKey, str]:
     """The keys whose grace period is over, each with a reason that names its successor."""
     policy = RetirementPolicy(now, now, grace=grace)
+    rotated = ledger.rotated_domains()
+    domains = (one for one in ledger.domains() if one.sign_domain in rotated) if rotated else ()
     return {
         status.registration.key: f"{status.successors[0].selector} has replaced it; to remove it "
         f"from the ledger: `dkimctl ledger forget {status.registration.sign_domain}`"
-        for status in retirement_statuses(registrations, histories, policy)
+        for domain in domains
+        for status in statuses_of(domain.histories, policy)
         if status.is_over
     }
 
@@ -262,11 +269,12 @@ def _status(
 
     What replaces it are the keys that were made to, or to replace one of those, and so on.
     """
-    newer = [one for one, history in keys.items() if history.replaces is None]
-    recorded = _successors(old, [old], keys, replacing)
+    newer = [one for one in keys if one is not old and _is_newer(one, old)]
+    recorded = _successors(old, [old], keys, replacing) if newer else []
     # The newer keys of which it is not recorded what they replace, and keys that replace them: the
     # latter may be all that is left, since the former may be disabled, or retired themselves.
-    assumed = _successors(old, [one for one in newer if _is_newer(one, old)], keys, replacing)
+    first = [one for one in newer if keys[one].replaces is None]
+    assumed = _successors(old, first, keys, replacing)
     successors = [*recorded, *assumed] if policy.assume_successors else recorded
     if not successors and assumed:
         reason = f"it is not recorded whether {assumed[0].selector or ''} replaces it"

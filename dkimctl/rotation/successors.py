@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.errors import UsageError
-from dkimctl.models import (
-    DomainSpec,
-    KeyHistory,
-    Registration,
-    RegistrationKey,
-    by_signing_domain,
-    key_of,
-)
+from dkimctl.ledger.ledger import DomainKeys
+from dkimctl.models import NEVER, DomainSpec, Registration, key_of
 from dkimctl.names import MAX_LABEL, MAX_NAME, SelectorTemplate, is_name, key_name_length
-from dkimctl.rotation.retirement import Histories
 from dkimctl.settings.config import RotationSettings
 
 if TYPE_CHECKING:
@@ -56,126 +49,27 @@ def plan_rotation(
 ) -> Rotation | None:
     """The rotation of the domains that have a selected registration; None if there are none.
 
-    Raises UsageError like `find_successors`.
+    Raises UsageError that names the domains for which a selector is too long.
     """
-    registrations = list(ledger.all())
-    ours = (registration for registration in registrations if not registration.is_taken)
-    domains = {registration.sign_domain for registration in selection.pick(ours)}
-    if not domains:
-        return None
-    return find_successors(
-        [registration for registration in registrations if registration.sign_domain in domains],
-        [intent.key for intent in ledger.intents()],
-        now,
-        policy,
-        closed=[closed.key for closed in ledger.closed_keys()],
-    )
-
-
-def start_date(now: datetime, start_in: timedelta) -> str:
-    """The first full minute after `start_in` has passed: `YYYY-MM-DDThh:mm+00:00`."""
-    start = (now + start_in).astimezone(UTC)
-    minute = start.replace(second=0, microsecond=0)
-    return (minute if minute == start else minute + _MINUTE).isoformat(timespec="minutes")
-
-
-def find_successors(
-    registrations: Iterable[Registration],
-    unanswered: Iterable[RegistrationKey],
-    now: datetime,
-    policy: RotationPolicy,
-    *,
-    closed: Iterable[RegistrationKey] = (),
-) -> Rotation:
-    """The successors for the domains of `registrations`, which are all those of their domains.
-
-    `unanswered` are the keys of requests without an answer, `closed` those that were removed. Their
-    selectors are not used again. Raises UsageError that names the domains for which a selector is
-    too long.
-    """
-    open_keys, closed_keys = _by_domain(unanswered), _by_domain(closed)
-    rotation = Rotation([], [], [])
-    for domain, of_domain in by_signing_domain(registrations).items():
-        registered = {registration.key.selector for registration in of_domain}
-        still_open = {key.selector for key in open_keys.get(domain, ())} - registered
-        used = registered | still_open | {key.selector for key in closed_keys.get(domain, ())}
-        due = [*_due_of(of_domain, now, policy)]
-        if None in due:
-            rotation.undated.append(domain)
-        newest_keys = [newest for newest in due if newest is not None]
-        preferred = policy.selector_for(domain)
-        for newest in newest_keys:
-            selector, number = preferred, itertools.count(2)
-            while selector.lower() in used:
-                selector = f"{preferred}-{next(number)}"
-            used.add(selector.lower())
-            old = newest.selector or ""
-            # Its fields are all set, so that the defaults of a profile change nothing.
-            spec = DomainSpec(
-                domain,
-                selector,
-                policy.key_len,
-                policy.start_date,
-                newest.third_party,
-                enable=True,
-                replaces=old if is_name(old) else None,  # spec files take no other
-            )
-            rotation.successors.append(spec)
-        if still_open and newest_keys:
-            rotation.unanswered.append(domain)
-    too_long = [
-        spec.sign_domain
-        for spec in rotation.successors
-        if key_name_length(spec.sign_domain, spec.selector) > MAX_NAME
-        or max(map(len, (spec.selector or "").split("."))) > MAX_LABEL
-    ]
+    rotation, too_long, is_empty = Rotation([], [], []), [], True
+    for domain in _selected_domains(ledger, selection):
+        is_empty = False
+        unanswered = _unanswered(domain)
+        used = {*unanswered, *(closed.key.selector for closed in domain.closed)}
+        specs, is_undated = _successors_of(domain.histories, used, policy, now)
+        rotation.successors.extend(specs)
+        if is_undated:
+            rotation.undated.append(domain.sign_domain)
+        if unanswered and specs:
+            rotation.unanswered.append(domain.sign_domain)
+        too_long += [spec.sign_domain for spec in specs if _is_too_long(spec)]
     if too_long:
         raise UsageError(
             f"in --selector: the selector is too long for {', '.join(too_long)}",
             hint=f"SELECTOR._domainkey.DOMAIN may have at most {MAX_NAME} octets, and a label "
             f"{MAX_LABEL}: use a shorter template",
         )
-    return rotation
-
-
-def _due_of(
-    of_domain: Iterable[Registration], now: datetime, policy: RotationPolicy
-) -> Iterator[Registration | None]:
-    """The keys of a domain that are due; None for a line of keys whose age is not known."""
-    for line in lines_of(of_domain):
-        starts = (registration.starts_at for registration in line)
-        if any(start is not None and start > now for start in starts):
-            continue
-        newest = newest_of(line)
-        if newest is None or _is_older(newest, policy.older_than, now):
-            yield newest
-
-
-def _is_older(registration: Registration, age: timedelta, now: datetime) -> bool:
-    return registration.created_at is not None and registration.created_at <= now - age
-
-
-def _by_domain(keys: Iterable[RegistrationKey]) -> dict[str, list[RegistrationKey]]:
-    of_domain: dict[str, list[RegistrationKey]] = {}
-    for key in keys:
-        of_domain.setdefault(key.sign_domain, []).append(key)
-    return of_domain
-
-
-def lines_of(registrations: Iterable[Registration]) -> list[list[Registration]]:
-    """The keys of a domain that sign, by their `default`: no key replaces one for other mail."""
-    lines: dict[int, list[Registration]] = {}
-    for registration in registrations:
-        if registration.signs:
-            lines.setdefault(registration.third_party, []).append(registration)
-    return list(lines.values())
-
-
-def newest_of(line: Iterable[Registration]) -> Registration | None:
-    """The key that was registered last; None if no key has a date."""
-    dated = ((one.created_at, one) for one in line)
-    known = [(at, one) for at, one in dated if at is not None]
-    return max(known, key=lambda pair: pair[0])[1] if known else None
+    return None if is_empty else rotation
 
 
 class HeldKey(NamedTuple):
@@ -201,90 +95,188 @@ def find_due(
     A successor that an earlier run has begun keeps its selector: the service answers with the
     registration, if that run has made one.
     """
-    registrations, histories = list(ledger.all()), ledger.histories()
-    # Keys that are registered have open requests, too, if a refresh got no answer.
-    registered = {one.key for one in registrations}
-    unanswered = {intent.key for intent in ledger.intents()}.difference(registered)
-    replaced = ledger.begun_successors()
-    # By the key that each replaces; of several for one key, the one that may be registered.
-    order = sorted(replaced, key=lambda key: key in unanswered)
-    begun = {key_of(key.sign_domain, replaced[key]): key for key in order}
-    # Those that replace no key, so that it is not known what was asked; by domain.
-    foreign = {key.sign_domain: key for key in unanswered if key not in replaced}
-    used = _by_domain([*begun.values(), *unanswered, *(one.key for one in ledger.closed_keys())])
-    selected = {one.key.sign_domain for one in selection.pick(ledger.ours())}
-    # What `spec_of` makes counts for all but the selector.
-    template = SelectorTemplate(_TEMPLATE, now.astimezone(UTC))
-    start = start_date(now, settings.lead)
-    policy = RotationPolicy(settings.max_age, start, _KEY_LEN, template.selector)
-
     held: list[HeldKey] = []
-    settling: list[DomainSpec] = []  # their requests got no answer
+    settling: list[DomainSpec] = []
     new: list[tuple[datetime, DomainSpec]] = []
-    for domain, of_domain in by_signing_domain(registrations).items():
-        if domain not in selected:
-            continue
-        made_for = _by_replaced(of_domain, histories)
-        for old in of_domain:
-            successor = begun.get(old.key)
-            if successor is None or successor not in unanswered:
-                continue
-            # If the key has got another successor meanwhile, this one is only to be found out,
-            # since a new key is of no use: what is registered stays as it is (409, interface 7.3).
-            has_other = any(one.signs for one in made_for.get(old.key.selector, ()))
-            spec = spec_of(old, successor.selector, settings, now)
-            settling.append(spec._replace(enable=not has_other))
-        try:
-            rotation = find_successors(of_domain, used.get(domain, ()), now, policy)
-        except UsageError as error:
-            reason = error.message.removeprefix("in --selector: ")
-            held.append(HeldKey(of_domain[-1], reason))
-            continue
-        if rotation.undated:
-            held.append(HeldKey(of_domain[-1], "the age of its keys is not known"))
-        held += _with_late_successors(of_domain, settings, now)
-        for spec in rotation.successors:
-            line = (one for one in of_domain if one.signs and one.third_party == spec.default)
-            newest = newest_of(line)
-            if newest is None or begun.get(newest.key) in unanswered:
-                continue
-            successors = made_for.get(newest.key.selector, ())
-            disabled = next((one for one in successors if not one.signs), None)
-            if domain in foreign:
-                name = foreign[domain].selector or "chosen by the service"
-                reason = f"a request for another selector ({name}) was never answered: register "
-                held.append(HeldKey(newest, f"{reason}the file of that run again"))
-            elif disabled is not None:
-                reason = f"its successor {disabled.selector} is disabled at the service: enable it "
-                reason += "there, then `dkimctl register --refresh FILE`"
-                held.append(HeldKey(newest, reason))
-            else:
-                successor = begun.get(newest.key)
-                selector = successor.selector if successor else spec.selector
-                spec_now = spec_of(newest, selector, settings, now)
-                new.append((newest.created_at or now, spec_now))
-
-    registered_today = sum(
-        one.created_at is not None
-        and one.created_at.date() == now.astimezone(UTC).date()
-        and histories.get(one.key, KeyHistory()).replaces is not None
-        for one in registrations
-    )
+    policy, registered_today = run_policy(settings, now), 0
+    for domain in ledger.domains():
+        registered_today += sum(
+            one.created_at is not None
+            and one.created_at.date() == now.astimezone(UTC).date()
+            and history.replaces is not None
+            for one, history in domain.histories.items()
+        )
+        if _is_selected(domain, selection):
+            due = due_of(domain, settings, policy, now)
+            held += due.held
+            settling += due.settling
+            new += due.new
     left = max(0, settings.limit - registered_today - len(settling))
-    specs = [spec for _, spec in sorted(new, key=lambda one: one[0])]
+    specs = [spec for _, spec in sorted(new, key=lambda pair: pair[0])]
     return DueSuccessors([*settling, *specs[:left]], held, max(0, len(specs) - left))
 
 
-def _by_replaced(
-    of_domain: Iterable[Registration], histories: Histories
-) -> dict[str, list[Registration]]:
-    """Our keys, by the selectors of those that they were made to replace."""
-    made_for: dict[str, list[Registration]] = {}
-    for one in of_domain:
-        if not one.is_taken:
-            replaces = histories.get(one.key, KeyHistory()).replaces or ""
-            made_for.setdefault(replaces.lower(), []).append(one)
-    return made_for
+class DomainDue(NamedTuple):
+    """What is due for one signing domain."""
+
+    held: list[HeldKey]
+    settling: list[DomainSpec]  # their requests got no answer
+    new: list[tuple[datetime, DomainSpec]]  # with the date of the key that each replaces
+
+
+def run_policy(settings: RotationSettings, now: datetime) -> RotationPolicy:
+    """That of `rotate run`; what `spec_of` makes counts for all but the selector."""
+    template = SelectorTemplate(_TEMPLATE, now.astimezone(UTC))
+    start = start_date(now, settings.lead)
+    return RotationPolicy(settings.max_age, start, _KEY_LEN, template.selector)
+
+
+def due_of(
+    domain: DomainKeys, settings: RotationSettings, policy: RotationPolicy, now: datetime
+) -> DomainDue:
+    """What `rotate run` registers for a domain, whatever its limit; and which keys have to wait."""
+    due = DomainDue([], [], [])
+    histories = domain.histories
+    if not histories:
+        return due
+    unanswered = {key_of(domain.sign_domain, selector) for selector in _unanswered(domain)}
+    # By the key that each replaces; of several for one key, the one that may be registered.
+    order = sorted(domain.begun, key=lambda key: key in unanswered)
+    begun = {key_of(key.sign_domain, domain.begun[key]): key for key in order}
+    made_for: dict[str, list[Registration]] = {}  # our keys, by the selectors that they replace
+    for registration, history in histories.items():
+        if not registration.is_taken:
+            made_for.setdefault((history.replaces or "").lower(), []).append(registration)
+    for old in histories:
+        successor = begun.get(old.key)
+        if successor is None or successor not in unanswered:
+            continue
+        # If the key has got another successor meanwhile, this one is only to be found out, since a
+        # new key is of no use: what is registered stays as it is (409, interface 7.3).
+        has_other = any(other.signs for other in made_for.get(old.key.selector, ()))
+        spec = spec_of(old, successor.selector, settings, now)
+        due.settling.append(spec._replace(enable=not has_other))
+
+    used = {key.selector for key in (*begun.values(), *unanswered)}
+    used |= {closed.key.selector for closed in domain.closed}
+    specs, is_undated = _successors_of(histories, used, policy, now)
+    *_, last = histories
+    if any(map(_is_too_long, specs)):
+        due.held.append(HeldKey(last, f"the selector is too long for {domain.sign_domain}"))
+        return due
+    if is_undated:
+        due.held.append(HeldKey(last, "the age of its keys is not known"))
+    due.held.extend(_with_late_successors(histories, settings, now))
+    # Requests that replace no key, so that it is not known what was asked.
+    foreign = next((key for key in unanswered if key not in domain.begun), None)
+    for spec in specs:
+        line = (one for one in histories if one.signs and one.third_party == spec.default)
+        newest = newest_of(line)
+        if newest is None or begun.get(newest.key) in unanswered:
+            continue
+        successors = made_for.get(newest.key.selector, ())
+        disabled = next((other for other in successors if not other.signs), None)
+        if foreign is not None:
+            name = foreign.selector or "chosen by the service"
+            reason = f"a request for another selector ({name}) was never answered: register "
+            due.held.append(HeldKey(newest, f"{reason}the file of that run again"))
+        elif disabled is not None:
+            reason = f"its successor {disabled.selector} is disabled at the service: enable it "
+            reason += "there, then `dkimctl register --refresh FILE`"
+            due.held.append(HeldKey(newest, reason))
+        else:
+            successor = begun.get(newest.key)
+            selector = successor.selector if successor else spec.selector
+            spec_now = spec_of(newest, selector, settings, now)
+            due.new.append((newest.created_at or now, spec_now))
+    return due
+
+
+def _selected_domains(ledger: Ledger, selection: Selection) -> Iterator[DomainKeys]:
+    return (domain for domain in ledger.domains() if _is_selected(domain, selection))
+
+
+def _is_selected(domain: DomainKeys, selection: Selection) -> bool:
+    """Whether a key of ours is selected; the selection notes all of them."""
+    ours = (one for one in domain.histories if not one.is_taken)
+    return bool(list(selection.pick(ours)))
+
+
+def _unanswered(domain: DomainKeys) -> set[str]:
+    """The selectors of requests without an answer; registered keys have some after a refresh."""
+    registered = {one.key.selector for one in domain.histories}
+    return {intent.key.selector for intent in domain.intents} - registered
+
+
+def _successors_of(
+    registrations: Collection[Registration], used: set[str], policy: RotationPolicy, now: datetime
+) -> tuple[list[DomainSpec], bool]:
+    """The successors for a domain that has these keys, and whether the age of some is not known.
+
+    Selectors that are `used`, and those that are registered, are not used again.
+    """
+    specs: list[DomainSpec] = []
+    is_undated = False
+    for line in lines_of(registrations):
+        starts = (registration.starts_at for registration in line)
+        if any(start is not None and start > now for start in starts):
+            continue
+        newest = newest_of(line)
+        if newest is None:
+            is_undated = True
+        elif _is_older(newest, policy.older_than, now):
+            if not specs:
+                used |= {one.key.selector for one in registrations}
+            selector = preferred = policy.selector_for(newest.key.sign_domain)
+            number = itertools.count(2)
+            while selector.lower() in used:
+                selector = f"{preferred}-{next(number)}"
+            used.add(selector.lower())
+            old = newest.selector or ""
+            # Its fields are all set, so that the defaults of a profile change nothing.
+            spec = DomainSpec(
+                newest.key.sign_domain,
+                selector,
+                policy.key_len,
+                policy.start_date,
+                newest.third_party,
+                enable=True,
+                replaces=old if is_name(old) else None,  # spec files take no other
+            )
+            specs.append(spec)
+    return specs, is_undated
+
+
+def _is_too_long(spec: DomainSpec) -> bool:
+    labels = (spec.selector or "").split(".")
+    length = key_name_length(spec.sign_domain, spec.selector)
+    return length > MAX_NAME or max(map(len, labels)) > MAX_LABEL
+
+
+def _is_older(registration: Registration, age: timedelta, now: datetime) -> bool:
+    return registration.created_at is not None and registration.created_at <= now - age
+
+
+def start_date(now: datetime, start_in: timedelta) -> str:
+    """The first full minute after `start_in` has passed: `YYYY-MM-DDThh:mm+00:00`."""
+    start = (now + start_in).astimezone(UTC)
+    minute = start.replace(second=0, microsecond=0)
+    return (minute if minute == start else minute + _MINUTE).isoformat(timespec="minutes")
+
+
+def lines_of(registrations: Iterable[Registration]) -> list[list[Registration]]:
+    """The keys of a domain that sign, by their `default`: no key replaces one for other mail."""
+    lines: dict[int, list[Registration]] = {}
+    for registration in registrations:
+        if registration.signs:
+            lines.setdefault(registration.third_party, []).append(registration)
+    return list(lines.values())
+
+
+def newest_of(line: Iterable[Registration]) -> Registration | None:
+    """The key that was registered last; None if no key has a date."""
+    dated = [registration for registration in line if registration.created_at is not None]
+    return max(dated, key=lambda one: one.created_at or NEVER, default=None)
 
 
 def _with_late_successors(
@@ -292,7 +284,7 @@ def _with_late_successors(
 ) -> Iterator[HeldKey]:
     """The keys that are due, and whose successor starts long after a new one would."""
     for line in lines_of(of_domain):
-        starts = {one: one.starts_at for one in line}
+        starts = {registration: registration.starts_at for registration in line}
         later = {one: at for one, at in starts.items() if at is not None and at > now}
         newest = newest_of(one for one in line if one not in later)
         if not later or newest is None or min(later.values()) <= now + 2 * settings.lead:

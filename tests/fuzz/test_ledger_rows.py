@@ -14,6 +14,7 @@ from typing import NamedTuple, get_type_hints
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ledgers import histories_of
 
 from dkimctl.errors import LedgerError
 from dkimctl.formats.renderer import PER_ZONE, Format
@@ -168,7 +169,7 @@ def require_sound(path: Path) -> None:
         lambda ledger: ledger.of_domain("a.example"),
         lambda ledger: ledger.intents(),
         lambda ledger: ledger.intents_of("a.example"),
-        lambda ledger: ledger.histories(),
+        histories_of,
         lambda ledger: ledger.begun_successors(),
         lambda ledger: ledger.closed_keys(),
         lambda ledger: ledger.alarms(),

@@ -9,6 +9,7 @@ import subprocess
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from ledgers import histories_of
 
 from dkimctl.formats.renderer import Format
 from dkimctl.ledger.ledger import Ledger
@@ -208,7 +209,7 @@ class TestForget:
         assert "dkimctl: forgot 1, kept 1 (not retired)\n" in done.err
         with ledger() as opened:
             assert list(opened.all()) == [pair[1]]
-            assert set(opened.histories()) == {("example.com", "s2")}
+            assert set(histories_of(opened)) == {("example.com", "s2")}
             assert len(opened.intents()) == 1, "what was sent and never answered stays open"
             [closed] = opened.closed_keys()
             assert closed.key == ("example.com", "s1"), "so that its selector is not used again"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from ledgers import histories_of
 
 from dkimctl.ledger.ledger import Ledger
 from documents import example
@@ -71,7 +72,7 @@ class TestReplacements:
         def replaced() -> dict[str, str | None]:
             path = tmp_path / "state" / "ledger.db"
             with Ledger.open_existing(path, **account) as ledger:
-                histories = ledger.histories()
+                histories = histories_of(ledger)
             return {key.selector: one.replaces for key, one in histories.items() if one.replaces}
 
         return replaced

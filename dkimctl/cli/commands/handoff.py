@@ -28,8 +28,9 @@ from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, UsageError
 from dkimctl.formats.renderer import outside_zones, publishable, sound_record
 from dkimctl.handoff.words import Language, SheetFormat
-from dkimctl.models import DnsRecord, KeyStage, NextAction, Registration, key_of, named
+from dkimctl.models import DnsRecord, Registration, named
 from dkimctl.names import Selection
+from dkimctl.rotation.life import KeyStage, NextAction
 from dkimctl.text import counted, few, quoted
 
 if TYPE_CHECKING:
@@ -234,9 +235,9 @@ def _needed_records(
     results = list(registered_results(session, selection))
     ledger = session.open_ledger(for_writing=False)
     past = {
-        key_of(status.sign_domain, status.selector)
-        for status in read_keys(ledger, selection, session.config.rotation, now)
-        if status.stage is KeyStage.RETIRED or status.action is NextAction.REMOVE
+        key.key
+        for key in read_keys(ledger, selection, session.config.rotation, now)
+        if key.stage is KeyStage.RETIRED or key.action is NextAction.REMOVE
     }
     if replaced := [named(one.registration) for one in results if one.registration.key in past]:
         session.reporter.note(

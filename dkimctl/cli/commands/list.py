@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import lru_cache
+from itertools import chain
 from typing import Annotated, Any
 
 import typer
@@ -19,7 +21,7 @@ from dkimctl.dns.verdicts import Verdict
 from dkimctl.errors import UsageError
 from dkimctl.formats.keys import render_keys
 from dkimctl.formats.renderer import KeyFormat
-from dkimctl.models import NOT_CHECKED, KeyStage, KeyStatus, by_name, due_first
+from dkimctl.rotation.life import NOT_CHECKED, Key, KeyStage, due_first
 from dkimctl.text import quoted
 
 app = App()
@@ -40,7 +42,7 @@ class SortKey(StrEnum):
 
 
 # A key of which it is not known comes last; one that was never looked at was seen very long ago.
-_SORT_VALUES: Mapping[SortKey, Callable[[KeyStatus], Any]] = {
+_SORT_VALUES: Mapping[SortKey, Callable[[Key], Any]] = {
     SortKey.DOMAIN: lambda key: key.sign_domain,
     SortKey.BITS: lambda key: key.key_len,
     SortKey.AGE: lambda key: key.age,
@@ -117,20 +119,22 @@ def list_keys(
     now = datetime.now(UTC)
     selected = read_selection(session, selection)
     ledger = session.open_ledger(for_writing=False)
-    registered = read_keys(ledger, selected, session.config.rotation, now)
-    if not registered:
+    every = read_keys(ledger, selected, session.config.rotation, now)
+    first = next(every, None)
+    if first is None:
         require_empty(session, selected)
-    keys = [
+    keys: Iterable[Key] = (
         key
-        for key in sorted(registered, key=by_name)
+        for key in chain([first] if first else [], every)
         if (all_ or stages or not key.is_removed)
         and (not stages or key.stage in stages)
         and (not states or key.state in states)
-    ]
+    )
     if sort_by is not None or reverse:
         value_of = _SORT_VALUES[sort_by or SortKey.DOMAIN]
-        known = [key for key in keys if value_of(key) is not None]
-        unknown = [key for key in keys if value_of(key) is None]
+        unsorted = [*keys]
+        known = [key for key in unsorted if value_of(key) is not None]
+        unknown = [key for key in unsorted if value_of(key) is None]
         keys = [*sorted(known, key=value_of, reverse=reverse), *unknown]
 
     reporter = session.reporter
@@ -139,10 +143,16 @@ def list_keys(
     if is_piped:  # one line a key, for other programs
         layout = layout._replace(width=_UNLIMITED)
     fmt = fmt or KeyFormat.TABLE
-    completed = (key._replace(note=reporter.complete(key.note)) for key in keys)
-    chunks = render_keys(completed, fmt, layout, now, notes=wide or not is_piped)
+    counts: Counter[str] = Counter()
+    complete = lru_cache(reporter.complete)  # many keys have the same note
+
+    def counted() -> Iterator[Key]:
+        for key in keys:
+            counts[str(key.state or key.stage)] += 1
+            yield key._replace(note=complete(key.note)) if key.note else key
+
+    chunks = render_keys(counted(), fmt, layout, now, notes=wide or not is_piped)
     write_chunks(chunks, output, is_paged=fmt is KeyFormat.TABLE)
-    counts = Counter(str(key.state or key.stage) for key in keys)
     text = ", ".join(f"{state} {count}" for state, count in counts.most_common())
     reporter.summarize(text or "no key matches", counts)
     return warn_unmatched(session, selected)

@@ -66,7 +66,7 @@ def overview(
     now = datetime.now(UTC)
     selected = read_selection(session, selection)
     rotation = session.config.rotation
-    keys = read_keys(session.open_ledger(for_writing=False), selected, rotation, now)
+    keys = [*read_keys(session.open_ledger(for_writing=False), selected, rotation, now)]
     if not keys:
         require_empty(session, selected)
     made = make_overview(keys, now, rotation.lead)

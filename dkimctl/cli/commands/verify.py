@@ -19,7 +19,7 @@ from dkimctl.errors import ExitCode, LedgerError, UsageError
 from dkimctl.formats.checks import render_mails
 from dkimctl.input_files import read_bytes
 from dkimctl.mail.message import KnownKey, MailReport, MailVerdict, read_message
-from dkimctl.models import RegistrationKey, key_of
+from dkimctl.models import RegistrationKey
 
 if TYPE_CHECKING:
     from dkimctl.dns.queries import Source
@@ -107,12 +107,16 @@ def _verify(
     def read_known(domains: Collection[str]) -> dict[RegistrationKey, KnownKey]:
         if ledger is None:
             return {}
-        from dkimctl.rotation.life import read_domain_keys
+        from dkimctl.rotation.life import keys_of
+        from dkimctl.rotation.successors import run_policy
 
         now, settings = datetime.now(UTC), session.config.rotation
+        policy = run_policy(settings, now)
         return {
-            key_of(status.sign_domain, status.selector): KnownKey(status.stage, registration)
-            for status, registration in read_domain_keys(ledger, domains, settings, now)
+            key.key: KnownKey(key.stage, None if key.is_removed else key.registration)
+            for domain in ledger.domains()
+            if domain.sign_domain in domains
+            for key in keys_of(domain, settings, policy, now)
         }
 
     return verify_mail(message, name, *sources, read_known, time.time())

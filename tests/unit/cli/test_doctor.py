@@ -17,8 +17,8 @@ from dkimctl.cli.doctor_checks import (
     clock_finding,
     library_problems,
     parse_requirement,
-    resolver_findings,
 )
+from dkimctl.cli.doctor_dns import resolver_findings
 from dkimctl.cli.report import Reporter
 from dkimctl.cli.session import Session
 from dkimctl.errors import UsageError

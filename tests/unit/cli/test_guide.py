@@ -5,13 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from dkimctl.cli.guide import guide_of
-from dkimctl.models import KeyDates, KeyStage, KeyStatus, NextAction
+from dkimctl.models import KeyHistory, Registration
+from dkimctl.rotation.life import Key, KeyDates, KeyStage, NextAction
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 
 
 def key(name: str, stage=KeyStage.SIGNING, action=NextAction.REGISTER, due=None, **more):
-    return KeyStatus(f"{name}.example", "s1", stage, None, action, due, KeyDates(), **more)
+    registration = Registration(f"{name}.example", "s1")
+    return Key(registration, KeyHistory(), stage, None, action, due, KeyDates(), **more)
 
 
 def commands(*statuses, by_target: bool = False) -> list[str]:

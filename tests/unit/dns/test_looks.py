@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from ledgers import histories_of
 
 from dkimctl.dns.verdicts import (
     Check,
@@ -98,7 +99,7 @@ def test_looks_are_recorded_even_if_an_error_ends_the_checks(open_ledger):
     with pytest.raises(KeyboardInterrupt):
         check()
     with open_ledger() as ledger:
-        assert ledger.histories()[KEY].verdict == "missing"
+        assert histories_of(ledger)[KEY].verdict == "missing"
 
 
 def test_same_records_ignore_the_case_of_names_alone(open_ledger, make_registration):

@@ -11,6 +11,7 @@ import pytest
 
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import DnsRecord, DomainSpec, KeyHistory, Registration, key_of
+from ledgers import histories_of
 from old_ledgers import make_version_4
 
 URL = "https://api.example"  # that of `read` and `write`
@@ -74,7 +75,7 @@ def test_accounts_of_equivalent_urls_become_one(path, under, opened, urls):
             ledger.note_looks({key_of("example.com", f"s{number}"): "published"})
             ledger.commit(begun=[[DomainSpec(f"d{number}.example")]])
     registrations, histories, intents = opened(
-        lambda ledger: (list(ledger.all()), ledger.histories(), ledger.intents())
+        lambda ledger: (list(ledger.all()), histories_of(ledger), ledger.intents())
     )
     assert [one.selector for one in registrations] == [f"s{n}" for n in range(len(urls))]
     assert [intent.sign_domain for intent in intents] == [f"d{n}.example" for n in range(len(urls))]
@@ -147,7 +148,7 @@ def test_the_last_look_counts_and_a_break_is_not_forgotten(
             with under(url, start + at) as ledger:
                 ledger.note_looks({KEY: verdict})
     published_at, looked_at, verdict = expected
-    history = opened(Ledger.histories)[KEY]
+    history = opened(histories_of)[KEY]
     assert history.published_at == (published_at and second(start + published_at))
     assert (history.looked_at, history.verdict) == (second(start + looked_at), verdict)
 
@@ -161,7 +162,7 @@ def test_the_times_of_a_key_are_those_of_the_answer_that_is_kept(under, opened, 
         ledger.note_looks({KEY: "published"})
     with under(urls[1], 1_900_000_000) as ledger:
         ledger.record([NEWER._replace(code="409")])  # enabled since then, as far as is known
-    assert opened(Ledger.histories)[KEY] == KeyHistory(second(1_900_000_000), None, "s0")
+    assert opened(histories_of)[KEY] == KeyHistory(second(1_900_000_000), None, "s0")
 
 
 def test_an_intent_that_is_repeated_or_answered_in_another_account_is_closed(under, opened):

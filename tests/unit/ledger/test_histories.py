@@ -7,6 +7,7 @@ import sqlite3
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from ledgers import histories_of
 
 from dkimctl.errors import LedgerError
 from dkimctl.models import DomainSpec, KeyHistory, Registration, key_of
@@ -62,7 +63,7 @@ class TestEnabled:
             for fields in answers:
                 ledger.record([made(make_registration, **fields)])
                 clock.now += DAY
-            history = ledger.histories()[FIRST]
+            history = histories_of(ledger)[FIRST]
             return tuple(
                 None if time is None else (time - AT_NOON).days
                 for time in (history.enabled_at, history.disabled_at)
@@ -72,7 +73,7 @@ class TestEnabled:
 
     def test_a_new_key_is_enabled_since_its_registration_and_needs_no_row(self, two, path, clock):
         clock.now += DAY
-        assert two.histories() == {key: KeyHistory(AT_NOON) for key in (FIRST, SECOND)}
+        assert histories_of(two) == {key: KeyHistory(AT_NOON) for key in (FIRST, SECOND)}
         assert rows(path) == 0
 
     @pytest.mark.parametrize(
@@ -105,7 +106,7 @@ class TestEnabled:
         clock.now += 2 * DAY
         again = "2026-11-22T12:00:00+00:00"
         ledger.record([made(make_registration, enable=True, regist_date=again)])
-        assert ledger.histories()[FIRST] == KeyHistory(LATER)
+        assert histories_of(ledger)[FIRST] == KeyHistory(LATER)
 
     def test_a_time_to_come_that_a_wrong_clock_has_told_does_not_last(
         self, ledger, clock, make_registration
@@ -114,7 +115,7 @@ class TestEnabled:
         ledger.record([made(make_registration, code="409")])
         clock.now = NOON
         ledger.record([made(make_registration, code="409")])
-        assert ledger.histories()[FIRST] == KeyHistory(AT_NOON)
+        assert histories_of(ledger)[FIRST] == KeyHistory(AT_NOON)
 
     def test_a_key_that_another_account_had_is_enabled_since_it_is_known_to_be_ours(
         self, ledger, path, clock, make_registration
@@ -125,28 +126,28 @@ class TestEnabled:
         ledger.record([taken])
         clock.now += DAY
         ledger.record([made(make_registration, code="409")])
-        assert ledger.histories()[FIRST] == KeyHistory(LATER)
+        assert histories_of(ledger)[FIRST] == KeyHistory(LATER)
 
     def test_it_is_never_enabled_in_the_time_to_come(self, ledger, clock, make_registration):
         """The service's clock is ahead."""
         ledger.record([made(make_registration, enable=False)])
         ahead = "2026-11-21T12:05:00+00:00"
         ledger.record([made(make_registration, enable=True, regist_date=ahead)])
-        assert ledger.histories()[FIRST] == KeyHistory(AT_NOON)
+        assert histories_of(ledger)[FIRST] == KeyHistory(AT_NOON)
 
     def test_a_doubtful_answer_changes_nothing(self, two, clock, make_registration):
         clock.now += DAY
         for code in ("409", None):
             two.record([made(make_registration, code=code, record=None)])
-            assert two.histories()[FIRST] == KeyHistory(AT_NOON)
+            assert histories_of(two)[FIRST] == KeyHistory(AT_NOON)
 
 
 class TestReplacements:
     def test_they_can_be_noted_before_the_key_is_registered(self, ledger, make_registration):
         ledger.note_replacements({key_of("Example.com", "S2"): "s1"})
-        assert ledger.histories() == {}
+        assert histories_of(ledger) == {}
         ledger.record([made(make_registration, selector="s2")])
-        assert ledger.histories() == {("example.com", "s2"): KeyHistory(AT_NOON, replaces="s1")}
+        assert histories_of(ledger) == {("example.com", "s2"): KeyHistory(AT_NOON, replaces="s1")}
 
     def test_a_domain_is_rotated_while_it_has_both_keys(self, two, write, make_registration):
         two.note_replacements({key_of("EXAMPLE.com", "s2"): "S1", SECOND: "s0"})
@@ -166,7 +167,7 @@ class TestLooks:
         clock.now += DAY
         two.note_looks({key_of("EXAMPLE.com", "S1"): "published", SECOND: "published"})
         with read() as reader:
-            assert reader.histories() == {
+            assert histories_of(reader) == {
                 FIRST: KeyHistory(AT_NOON, None, None, AT_NOON, LATER, "published"),
                 SECOND: KeyHistory(AT_NOON, None, None, LATER, LATER, "published"),
             }
@@ -176,11 +177,11 @@ class TestLooks:
         two.note_looks({FIRST: "published", SECOND: "published"})
         clock.now += DAY
         two.note_looks({FIRST: verdict})
-        assert two.histories()[FIRST] == KeyHistory(AT_NOON, None, None, None, LATER, verdict)
-        assert two.histories()[SECOND].published_at == AT_NOON
+        assert histories_of(two)[FIRST] == KeyHistory(AT_NOON, None, None, None, LATER, verdict)
+        assert histories_of(two)[SECOND].published_at == AT_NOON
         clock.now += DAY
         two.note_looks({FIRST: "published"})
-        assert two.histories()[FIRST].published_at == AT_NOON.replace(day=23)
+        assert histories_of(two)[FIRST].published_at == AT_NOON.replace(day=23)
 
     @pytest.mark.parametrize("days", [-400, 400])
     def test_what_a_wrong_clock_has_told_does_not_last(self, two, clock, days):
@@ -191,14 +192,14 @@ class TestLooks:
         two.note_looks({FIRST: "published"})
         clock.now += DAY
         two.note_looks({FIRST: "published"})
-        assert two.histories()[FIRST].published_at == LATER
+        assert histories_of(two)[FIRST].published_at == LATER
 
     def test_a_look_before_the_registration_tells_nothing(self, two, clock):
         for seconds, published in [(-2 * DAY, None), (-60, AT_NOON - timedelta(minutes=1))]:
             clock.now = NOON + seconds
             two.note_looks({FIRST: "missing"})
             two.note_looks({FIRST: "published"})
-            assert two.histories()[FIRST].published_at == published
+            assert histories_of(two)[FIRST].published_at == published
 
     def test_clocks_that_differ_by_minutes_do_not_break_a_series(self, two, clock):
         """By its own clock, the service registered the key after the first look."""
@@ -206,7 +207,7 @@ class TestLooks:
         two.note_looks({FIRST: "published"})
         clock.now = NOON + DAY
         two.note_looks({FIRST: "published"})
-        assert two.histories()[FIRST].published_at == AT_NOON - timedelta(minutes=5)
+        assert histories_of(two)[FIRST].published_at == AT_NOON - timedelta(minutes=5)
 
 
 @pytest.mark.parametrize(
@@ -225,10 +226,10 @@ def test_an_invalid_time_is_ignored_and_replaced_by_the_next_one(
         value,
         FIRST.sign_domain,
     )
-    assert two.histories()[FIRST] == KeyHistory(looked_at=AT_NOON, verdict="published")
+    assert histories_of(two)[FIRST] == KeyHistory(looked_at=AT_NOON, verdict="published")
     two.note_looks({FIRST: "published"})
     two.record([made(make_registration, code="409")])
-    assert set(two.histories().values()) == {
+    assert set(histories_of(two).values()) == {
         KeyHistory(AT_NOON, None, None, AT_NOON, AT_NOON, "published")
     }
 
@@ -239,20 +240,20 @@ def test_what_is_not_text_is_escaped_or_ignored(two, path):
         path,
         "UPDATE history SET published_at = CAST(x'ff00' AS TEXT), verdict = x'ff', replaces = 17",
     )
-    assert two.histories()[FIRST] == KeyHistory(AT_NOON, None, "17", None, AT_NOON, "\\xff")
+    assert histories_of(two)[FIRST] == KeyHistory(AT_NOON, None, "17", None, AT_NOON, "\\xff")
 
 
 def test_a_name_that_is_not_text_is_reported(two, path):
     damage(path, "UPDATE registration SET sign_domain = CAST(x'ff00' AS TEXT) WHERE id = 1")
     with pytest.raises(LedgerError, match="cannot use the ledger"):
-        two.histories()
+        histories_of(two)
 
 
 def test_looks_are_noted_all_or_none(two):
     two.note_looks({FIRST: "published"})
     with pytest.raises(LedgerError):
         two.note_looks({FIRST: "missing", key_of("\ud800.example", "s1"): "published"})
-    assert two.histories()[FIRST].verdict == "published"
+    assert histories_of(two)[FIRST].verdict == "published"
 
 
 NOTE = """
@@ -271,7 +272,7 @@ def test_looks_can_be_noted_while_another_run_registers(write, start, make_regis
         assert process.communicate()[0] == "done\n"
         registering.commit(answered=[make_registration("example.net", "s2")])
         assert registering.intents() == []
-        verdicts = [history.verdict for history in registering.histories().values()]
+        verdicts = [history.verdict for history in histories_of(registering).values()]
         assert verdicts == ["published", None]
 
 
@@ -288,7 +289,7 @@ def test_forgetting_removes_registration_and_history_but_not_intents(
     with read() as reader:
         for one in ledger, reader:
             assert list(one.all()) == one.of_domain("example.com") == [new]
-            assert set(one.histories()) == {("example.com", "s2")}
+            assert set(histories_of(one)) == {("example.com", "s2")}
             assert len(one.intents()) == 2
     ledger.record([old])
-    assert ledger.histories()[old.key].verdict is None
+    assert histories_of(ledger)[old.key].verdict is None

@@ -8,6 +8,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from ledgers import histories_of
 
 from dkimctl.errors import LedgerError
 from dkimctl.ledger.ledger import Ledger
@@ -140,13 +141,13 @@ def test_an_old_ledger_keeps_its_registrations_and_gains_tables(old, write, read
         assert list(ledger.all()) == [KEPT]
         assert ledger.intents() == []
         assert ledger.closed_keys() == ledger.alarms() == []
-        assert {key: one.published_at for key, one in ledger.histories().items()} == {KEY: None}
+        assert {key: one.published_at for key, one in histories_of(ledger).items()} == {KEY: None}
         ledger.commit(begun=[[DomainSpec("example.net")]])
         ledger.note_looks({KEY: "published"})
     with read() as ledger:
         assert list(ledger.all()) == [KEPT]
         assert [intent.sign_domain for intent in ledger.intents()] == ["example.net"]
-        assert ledger.histories()[KEY].verdict == "published"
+        assert histories_of(ledger)[KEY].verdict == "published"
 
 
 def test_a_migrated_ledger_closes_keys_and_remembers_alarms(old, write, read):
@@ -173,7 +174,7 @@ def test_a_reader_does_not_migrate_an_old_ledger(old, read):
         assert ledger.of_domain("example.com") == [KEPT]
         assert ledger.intents() == ledger.intents_of("example.com") == []
         assert ledger.closed_keys() == ledger.alarms() == []
-        assert set(ledger.histories()) == {KEY}
+        assert set(histories_of(ledger)) == {KEY}
     assert old.read_bytes() == before
 
 
@@ -191,7 +192,7 @@ def test_what_version_3_knew_of_publication_and_keys_is_kept(path, write, read):
 
 
 def require_migrated(ledger: Ledger) -> None:
-    histories = ledger.histories()
+    histories = histories_of(ledger)
     nets = {key.selector: one for key, one in histories.items() if key[0] == "example.net"}
     coms = {key.selector: one for key, one in histories.items() if key[0] == "example.com"}
     now = nets["silent"].enabled_at
@@ -217,7 +218,7 @@ def test_a_reader_continues_while_another_run_migrates(old, read, write):
             writer.commit(begun=[[DomainSpec("example.net", "s1")]])
             writer.note_looks({KEY: "published"})
         assert list(reader.all()) == [KEPT]
-        assert reader.histories()[KEY].verdict in (None, "published")  # as before, or after
+        assert histories_of(reader)[KEY].verdict in (None, "published")  # as before, or after
 
 
 def test_a_database_without_tables_reads_as_empty_and_is_not_changed(path, read):

@@ -9,6 +9,7 @@ from functools import partial
 from types import SimpleNamespace
 
 import pytest
+from ledgers import histories_of
 
 from dkimctl.errors import LedgerError, MaybeProcessed, NotProcessed, ServiceError
 from dkimctl.ledger.ledger import Ledger
@@ -62,7 +63,7 @@ def test_the_ledger_knows_what_a_successor_replaces_also_if_it_is_registered_alr
     """Such as one that another machine has registered, and whose file is run here."""
     ledger.record([make_registration(selector="s2", start_date=FUTURE)])
     make_run(DomainSpec("example.com", "s2", 2048, FUTURE, replaces="s1")).prepare(NOW)
-    assert ledger.histories()[key_of("example.com", "s2")].replaces == "s1"
+    assert histories_of(ledger)[key_of("example.com", "s2")].replaces == "s1"
 
 
 def test_a_damaged_ledger_is_quarantined_before_anything_is_sent(tmp_path, open_ledger, make_run):

@@ -18,7 +18,8 @@ from dkimctl.formats.keys import KEY_COLUMNS, render_keys, short_time
 from dkimctl.formats.overview_text import make_overview, overview_lines, overview_text, timeline
 from dkimctl.formats.pages import overview_page
 from dkimctl.formats.renderer import KeyFormat, TableLayout
-from dkimctl.models import NOT_CHECKED, KeyDates, KeyStage, KeyStatus, NextAction
+from dkimctl.models import DnsRecord, KeyHistory, Registration
+from dkimctl.rotation.life import NOT_CHECKED, Key, KeyDates, KeyStage, NextAction
 from rendering import HOSTILE
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -28,16 +29,22 @@ DAY = timedelta(days=1)
 def key(
     name="mail.example.com", selector="s1", *, age=100, stage=KeyStage.SIGNING, starts=None,
     action=NextAction.REGISTER, due=80, urgency="", note="", **fields,
-) -> KeyStatus:  # fmt: skip
+) -> Key:  # fmt: skip
     """A key; times are days before now, but when it is due."""
     made = NOW - age * DAY
     start = made if starts is None else NOW - starts * DAY
-    usual = {"fqdn": f"{selector}._domainkey.{name}", "key_len": 2048, "age": age * DAY,
-             "starts_at": start, "enable": True, "state": Verdict.PUBLISHED,
-             "looked_at": NOW - timedelta(hours=5)}  # fmt: skip
-    return KeyStatus(
-        name, selector, stage, made, action, None if due is None else NOW + due * DAY,
-        KeyDates(made, made, start), urgency, note, **(usual | fields),
+    usual = {"fqdn": f"{selector}._domainkey.{name}", "key_len": 2048, "enable": True,
+             "state": Verdict.PUBLISHED, "looked_at": NOW - timedelta(hours=5)}  # fmt: skip
+    values = usual | fields
+    record = values["fqdn"] and DnsRecord(values["fqdn"], "TXT", "v=DKIM1; p=")
+    registration = Registration(
+        name, selector, values["key_len"], enable=values["enable"], record=record
+    )
+    verdict = None if values["state"] == NOT_CHECKED else values["state"]
+    return Key(
+        registration, KeyHistory(looked_at=values["looked_at"], verdict=verdict), stage, made,
+        action, None if due is None else NOW + due * DAY, KeyDates(made, made, start), urgency,
+        note, values.get("starts_at", start), age * DAY,
     )  # fmt: skip
 
 
@@ -159,13 +166,14 @@ def test_what_others_wrote_does_not_act_on_the_terminal():
         assert line.isprintable()
 
 
-def status(*, selector="s1", made=200, published=None, starts=None, replaced=None,
-           removable=None, removed=None, **fields) -> KeyStatus:  # fmt: skip
+def status(*, sign_domain="example.com", selector="s1", made=200, published=None, starts=None,
+           replaced=None,
+           removable=None, removed=None, **fields) -> Key:  # fmt: skip
     """A key that signs; its times are in days ago."""
     times = (made, published, starts, replaced, removable, removed)
     dates = KeyDates(*(None if days is None else NOW - days * DAY for days in times))
-    one = KeyStatus("example.com", selector, KeyStage.SIGNING, NOW - 100 * DAY,
-                    NextAction.REGISTER, NOW + 80 * DAY, dates)  # fmt: skip
+    one = Key(Registration(sign_domain, selector), KeyHistory(), KeyStage.SIGNING,
+              NOW - 100 * DAY, NextAction.REGISTER, NOW + 80 * DAY, dates)  # fmt: skip
     return one._replace(**fields)
 
 

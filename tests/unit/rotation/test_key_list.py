@@ -9,9 +9,8 @@ import pytest
 from dkimctl.dns.verdicts import Verdict
 from dkimctl.formats.overview_text import make_overview
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models import NOT_CHECKED, KeyStage, by_name
 from dkimctl.names import Selection
-from dkimctl.rotation.life import read_keys
+from dkimctl.rotation.life import NOT_CHECKED, KeyStage, read_keys
 from dkimctl.settings.config import RotationSettings
 from portfolio import ACCOUNT, Portfolio
 
@@ -33,7 +32,7 @@ def keys(portfolio, tmp_path):
         portfolio.save()
         selection = Selection(words, read_specs=lambda path: [], to_domain=str)
         with Ledger.open_existing(tmp_path / "ledger.db", **ACCOUNT) as ledger:
-            return sorted(read_keys(ledger, selection, RotationSettings(), NOW), key=by_name)
+            return [*read_keys(ledger, selection, RotationSettings(), NOW)]
 
     return keys
 

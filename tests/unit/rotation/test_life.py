@@ -8,24 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl.ledger.ledger import Ledger
-from dkimctl.models import (
-    ClosedKey,
-    DomainSpec,
-    KeyHistory,
-    KeyStage,
-    NextAction,
-    Registration,
-    key_of,
-)
+from dkimctl.ledger.ledger import DomainKeys, Ledger
+from dkimctl.models import ClosedKey, DomainSpec, KeyHistory, Registration, key_of
 from dkimctl.names import Selection
-from dkimctl.rotation.life import find_stages, read_keys, stage_of_closed
-from dkimctl.rotation.retirement import KnownKeys, RetirementPolicy, Stage, retirement_statuses
+from dkimctl.rotation.life import KeyStage, NextAction, keys_of, read_keys, removed_key
+from dkimctl.rotation.retirement import RetirementPolicy, Stage, statuses_of
+from dkimctl.rotation.successors import run_policy
 from dkimctl.settings.config import RotationSettings
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 SETTINGS = RotationSettings()  # 180, 7 and 14 days
+RUN = run_policy(SETTINGS, NOW)
 
 
 def ago(days: float | None) -> datetime | None:
@@ -55,9 +49,9 @@ def stages_of():
         registrations = [
             Registration("example.com", name, **fields) for name, (fields, _) in keys.items()
         ]
-        histories = {key_of("example.com", name): one for name, (_, one) in keys.items()}
-        known = KnownKeys(registrations, frozenset(registrations), histories)
-        return {one.selector: one for one in find_stages(known, SETTINGS, NOW)}
+        histories = dict(zip(registrations, (history for _, history in keys.values()), strict=True))
+        domain = DomainKeys("example.com", histories)
+        return {key.selector: key for key in keys_of(domain, SETTINGS, RUN, NOW)}
 
     return stages_of
 
@@ -111,10 +105,10 @@ def test_a_key_that_another_replaces(stages_of, new, stage, since, action, due):
 
 def test_a_removed_key():
     closed = ClosedKey("example.com", "s1", 0, ago(300), None, "s2", ago(3))
-    status = stage_of_closed(closed)
+    status = removed_key(closed)
     assert (status.stage, status.since) == (KeyStage.REMOVED, ago(3))
     assert (status.action, status.due, status.note) == (NextAction.NONE, None, "replaced by s2")
-    assert status.dates.starts_at is None
+    assert status.dates.signs_since is None
 
 
 @pytest.mark.parametrize(
@@ -220,11 +214,11 @@ def test_a_key_is_retired_or_in_its_grace_period_when_rotate_says_so(keys):
         Registration("example.com", f"s{number}", **fields)
         for number, (fields, _) in enumerate(keys)
     ]
-    histories = {one.key: history for one, (_, history) in zip(registrations, keys, strict=True)}
-    known = KnownKeys(registrations, frozenset(registrations), histories)
-    stages = {one.selector: one.stage for one in find_stages(known, SETTINGS, NOW)}
+    histories = dict(zip(registrations, (history for _, history in keys), strict=True))
+    domain = DomainKeys("example.com", histories)
+    stages = {key.selector: key.stage for key in keys_of(domain, SETTINGS, RUN, NOW)}
     policy = RetirementPolicy(NOW, NOW - DAY, grace=SETTINGS.grace)
-    for status in retirement_statuses(registrations, histories, policy):
+    for status in statuses_of(histories, policy):
         stage = stages[status.registration.selector]
         assert (stage is KeyStage.RETIRED) == (status.stage is Stage.RETIRED)
         assert (stage is KeyStage.GRACE) == (

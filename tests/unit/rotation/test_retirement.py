@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dkimctl.ledger.ledger import DomainKeys
 from dkimctl.models import KeyHistory, Outcome, Registration, key_of
 from dkimctl.rotation.retirement import (
     GRACE_PERIOD,
@@ -15,7 +17,7 @@ from dkimctl.rotation.retirement import (
     Stage,
     as_result,
     keys_past_grace,
-    retirement_statuses,
+    statuses_of,
 )
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -48,14 +50,13 @@ def started(days: float, *, enabled: float | None = 1000, disabled: float | None
 
 @pytest.fixture
 def make_keys(make_registration):
-    """Registrations and histories, from what `started` gives for each selector."""
+    """The history of each registration, from what `started` gives for each selector."""
 
     def make_keys(**keys):
-        registrations, histories = [], {}
-        for selector, (fields, history) in keys.items():
-            registrations.append(make_registration(selector=selector, **fields))
-            histories[key_of("example.com", selector)] = history
-        return registrations, histories
+        return {
+            make_registration(selector=selector, **fields): history
+            for selector, (fields, history) in keys.items()
+        }
 
     return make_keys
 
@@ -65,9 +66,9 @@ def status_of(make_keys):
     """The statuses of a domain's keys, by selector."""
 
     def status_of(policy=POLICY, **keys):
-        registrations, histories = make_keys(**keys)
-        statuses = list(retirement_statuses(registrations, histories, policy))
-        assert {status.registration for status in statuses} == set(registrations)
+        histories = make_keys(**keys)
+        statuses = list(statuses_of(histories, policy))
+        assert {status.registration for status in statuses} == set(histories)
         return {status.registration.selector: status for status in statuses}
 
     return status_of
@@ -220,15 +221,13 @@ class TestUnknown:
 def test_domains_do_not_retire_each_other_and_names_are_case_insensitive(make_registration):
     old = make_registration("Example.com", "s1", start_date=ago(200))
     new = make_registration("example.COM", "S2", start_date=ago(20))
-    other = make_registration("example.net", "s1", start_date=ago(200))
     histories = {
-        old.key: KeyHistory(time(200)),
-        new.key: KeyHistory(time(20), None, "S1", time(20), NOW, "published"),
-        other.key: KeyHistory(time(200)),
+        new: KeyHistory(time(20), None, "S1", time(20), NOW, "published"),
+        old: KeyHistory(time(200)),
     }
-    statuses = list(retirement_statuses([new, other, old], histories, POLICY))
+    statuses = list(statuses_of(histories, POLICY))
     assert [(status.registration, status.stage) for status in statuses] == [
-        (old, RETIRED), (new, CURRENT), (other, CURRENT)
+        (old, RETIRED), (new, CURRENT)
     ]  # fmt: skip
 
 
@@ -248,6 +247,13 @@ def test_result_is_retired_once_the_grace_period_is_over(status_of):
     assert as_result(theirs).outcome is Outcome.TAKEN
 
 
+def past_grace(histories):
+    """Of a ledger that has these keys of one domain."""
+    domain = DomainKeys("example.com", histories)
+    ledger = SimpleNamespace(rotated_domains=lambda: {"example.com"}, domains=lambda: [domain])
+    return keys_past_grace(ledger, NOW, GRACE_PERIOD)
+
+
 def test_records_may_be_gone_once_the_grace_period_is_over(make_keys):
     for new, is_over in [
         (started(20, replaces="old", published=20), True),
@@ -256,11 +262,9 @@ def test_records_may_be_gone_once_the_grace_period_is_over(make_keys):
         (started(5, replaces="old", published=20), False),
         (started(20, published=20), False),
     ]:
-        keys = keys_past_grace(*make_keys(old=started(200), new=new), NOW)
+        keys = past_grace(make_keys(old=started(200), new=new))
         assert set(keys) == ({key_of("example.com", "old")} if is_over else set())
-    keys = keys_past_grace(
-        *make_keys(old=started(200), new=started(20, replaces="old", published=20)), NOW
-    )
+    keys = past_grace(make_keys(old=started(200), new=started(20, replaces="old", published=20)))
     assert list(keys.values()) == [
         "new has replaced it; to remove it from the ledger: `dkimctl ledger forget example.com`"
     ]
@@ -297,9 +301,9 @@ KEYS = st.dictionaries(
 def test_a_retired_key_has_a_successor_that_signs_and_is_published(keys, assume):
     """The rule, applied pair by pair."""
     registrations = {name: one._replace(selector=name) for name, (one, _) in keys.items()}
-    histories = {key_of("example.com", name): history for name, (_, history) in keys.items()}
+    histories = {registrations[name]: history for name, (_, history) in keys.items()}
     policy = POLICY._replace(assume_successors=assume)
-    statuses = list(retirement_statuses(registrations.values(), histories, policy))
+    statuses = list(statuses_of(histories, policy))
     assert len(statuses) == len(registrations)
 
     def start(name):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from ledgers import histories_of
 
 from dkimctl.dns.messages import Answer
 from dkimctl.dns.nameserver import NameServer, NoAnswer
@@ -119,7 +120,7 @@ def review(open_ledger, dns, pair):
 
 def history(open_ledger):
     with open_ledger() as ledger:
-        return ledger.histories()[NEW]
+        return histories_of(ledger)[NEW]
 
 
 def test_a_successor_that_is_published_now_retires_the_old_key(review, dns, pair, open_ledger):

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.errors import UsageError
-from dkimctl.ledger.ledger import Ledger
-from dkimctl.models import DomainSpec, Registration, key_of
+from dkimctl.ledger.intents import Intent
+from dkimctl.ledger.ledger import DomainKeys, Ledger
+from dkimctl.models import DomainSpec, KeyHistory, Registration, key_of
 from dkimctl.names import Selection, parse_domain
-from dkimctl.rotation.successors import RotationPolicy, find_successors, plan_rotation, start_date
+from dkimctl.rotation.successors import Rotation, RotationPolicy, plan_rotation, start_date
 
 NOW = datetime(2026, 11, 21, 15, 4, 5, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -33,8 +35,23 @@ def one(make_registration):
     return make
 
 
+def plan(registrations, unanswered=(), policy=POLICY) -> Rotation:
+    """The rotation of a ledger that has these registrations and requests without an answer."""
+    domains = {key.sign_domain: ({}, []) for key in unanswered}
+    domains |= {one.key.sign_domain: ({}, []) for one in registrations}
+    for one in registrations:
+        domains[one.key.sign_domain][0][one] = KeyHistory()
+    for key in unanswered:
+        domains[key.sign_domain][1].append(Intent(*key, ""))
+    ledger = SimpleNamespace(
+        domains=lambda: (DomainKeys(name, *known) for name, known in sorted(domains.items()))
+    )
+    every = Selection([], read_specs=lambda path: (), to_domain=str)
+    return plan_rotation(ledger, every, policy, NOW) or Rotation([], [], [])
+
+
 def due(*registrations, unanswered=(), policy=POLICY) -> list[DomainSpec]:
-    rotation = find_successors(registrations, unanswered, NOW, policy)
+    rotation = plan(registrations, unanswered, policy)
     assert rotation.undated == []
     return rotation.successors
 
@@ -129,7 +146,7 @@ def test_older_than_zero_makes_all_keys_due_once(one):
 )
 def test_domain_without_any_date_is_undated_and_left_out(one, text):
     undated = one(regist_date=text, start_date=text)
-    rotation = find_successors([undated, one(sign_domain="example.net")], [], NOW, POLICY)
+    rotation = plan([undated, one(sign_domain="example.net")])
     assert rotation.undated == [EXAMPLE]
     assert [spec.sign_domain for spec in rotation.successors] == ["example.net"]
 
@@ -179,7 +196,7 @@ def test_unanswered_requests_are_reported_for_due_domains(one):
     registrations = [
         one(), one(sign_domain="example.net"), one(sign_domain="example.org", regist_date=YOUNG)
     ]  # fmt: skip
-    rotation = find_successors(registrations, unanswered, NOW, POLICY)
+    rotation = plan(registrations, unanswered)
     assert rotation.unanswered == [EXAMPLE]
 
 
@@ -223,4 +240,4 @@ def test_any_text_is_a_time_or_none(text):
     registration = Registration("example.com", "s1", start_date=text, regist_date=text)
     for time in registration.created_at, registration.starts_at:
         assert time is None or time.tzinfo is UTC
-    find_successors([registration], [], NOW, POLICY)
+    plan([registration])

@@ -7,6 +7,7 @@ import shutil
 import signal
 
 import pytest
+from ledgers import histories_of
 
 from rotation_world import World, run_until
 
@@ -34,7 +35,7 @@ def kill(processes, world, at):
 def outcome(world):
     """What counts, whatever the way to it: keys, closed keys, records, and who replaces whom."""
     with world.open_ledger(for_writing=False) as ledger:
-        replaces = {key: one.replaces for key, one in ledger.histories().items() if one.replaces}
+        replaces = {key: one.replaces for key, one in histories_of(ledger).items() if one.replaces}
         assert ledger.intents() == []
     return world.keys(), world.closed(), world.records, world.read("service"), replaces
 

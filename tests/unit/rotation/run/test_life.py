@@ -18,7 +18,7 @@ def stage(world):
     def stage():
         selection = Selection([], read_specs=lambda _: [], to_domain=str)
         with world.open_ledger(for_writing=False) as ledger:
-            statuses = read_keys(ledger, selection, RotationSettings(), world.now)
+            statuses = [*read_keys(ledger, selection, RotationSettings(), world.now)]
         [one] = [one for one in statuses if one.selector == "s1"]
         return (
             one.stage,
