@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
 from dkimctl import __version__
@@ -22,21 +23,52 @@ from dkimctl.cli.report import Color, Reporter, open_missing_streams, show_lines
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, OutputError, UsageError
 from dkimctl.text import parse_duration
 
-# By panel of the help. Each is a module of dkimctl.cli.commands. `rotate` takes a selection as well
-# as the second word of another command.
+# By panel of the help, each with the first sentence of its own help, so that to list them imports
+# none. Each is a module of dkimctl.cli.commands. `rotate` takes a selection as well as the second
+# word of another command.
 _PANELS = {
-    "Start": ("init", "doctor"),
-    "Account": ("login", "logout", "status", "profile"),
-    "Domains": (
-        "list", "overview", "register", "show-dns", "publish", "handoff", "check-dns", "verify",
-        "rotate", "rotate run", "ledger",
-    ),
-    "Scripts": ("token", "api", "schema", "completion"),
-    "Embedded service": ("serve", "service"),
-}  # fmt: skip
+    "Start": {
+        "init": "Write a first config file and a first spec file.",
+        "doctor": "Check the set-up: what is wrong, and what to do about it.",
+    },
+    "Account": {
+        "login": "Log in: verify a client ID and secret, and store them.",
+        "logout": "Log out: delete the secret and token of a profile.",
+        "status": "Show the profile, and where each of its settings comes from.",
+        "profile": "List the profiles, choose one, or delete one.",
+    },
+    "Domains": {
+        "list": "List the keys that are registered: where each is in its life, and what comes "
+        "next.",
+        "overview": "Show what is urgent, what comes this week and month, and how old the keys "
+        "are.",
+        "register": "Register the domains of spec files, and show their DNS records.",
+        "show-dns": "Show the DNS records of what is registered.",
+        "publish": "Put the records of what is registered into DNS.",
+        "handoff": "Write a sheet for the owner of the DNS, with the records to add and how.",
+        "check-dns": "Check that DNS has the registered records. No token is needed.",
+        "verify": "Verify the DKIM signatures of received mail, and compare their keys with the "
+        "ledger.",
+        "rotate": "Print specs (YAML) for the successors of old keys.",
+        "rotate run": "Do everything that is due: replace old keys, publish, check, and remove "
+        "retired records.",
+        "ledger": "Import registrations into the ledger, or forget retired ones.",
+    },
+    "Scripts": {
+        "token": "Print a valid access token.",
+        "api": "Send any bearer-protected request, and print the response.",
+        "schema": "Print the JSON Schema of spec files, or of the config file.",
+        "completion": "Print a shell's completion script, which the examples install for you "
+        "alone.",
+    },
+    "Embedded service": {
+        "serve": "Run the embedded service over HTTP, until Ctrl-C.",
+        "service": "Manage the embedded service: its clients, registrations, deliveries and keys.",
+    },
+}
 # Of commands that stand in the module of another.
 _MODULES = {"logout": "login", "token": "api"}
-COMMANDS = {name: panel for panel, names in _PANELS.items() for name in names}
+COMMANDS = {name: panel for panel, helps in _PANELS.items() for name in helps}
 
 SHORT_FORMAT = "-[nqvy]*f"  # also after the letters of flags, such as in -nf
 _OPTION_NAME = r"--[a-z-]{1,30}|-[a-zA-Z]"
@@ -75,14 +107,17 @@ class _Root(Group):
         super().__init__(**settings)
         names: dict[str, Any] = dict.fromkeys(COMMANDS)
         self.commands = names  # for the list and for suggestions; see get_command
+        self._is_listing = False
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        self._is_listing = True
+        super().format_help(ctx, formatter)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, rest = split_command(args, COMMANDS, self.params)
         if name != args[0]:
             return name, self.get_command(ctx, name), rest
         if f"{name} run" in COMMANDS and rest:  # it takes the word for a selection
-            from dkimctl.cli.main import replacement
-
             if hint := replacement(f"dkimctl {name}", rest[0]):
                 raise UsageError("no such command", hint=hint)
         return super().resolve_command(ctx, args)
@@ -94,12 +129,15 @@ class _Root(Group):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
+        panel = COMMANDS[cmd_name]
+        if self._is_listing:
+            return TyperCommand(cmd_name, help=_PANELS[panel][cmd_name], rich_help_panel=panel)
         name = _MODULES.get(cmd_name, re.sub("[- ]", "_", cmd_name))
         module = importlib.import_module(f"dkimctl.cli.commands.{name}")
         command: Any = typer.main.get_command(module.app)
         command = getattr(command, "commands", {}).get(cmd_name, command)
         command.name = cmd_name
-        command.rich_help_panel = COMMANDS[cmd_name]
+        command.rich_help_panel = panel
         return command
 
 
@@ -202,8 +240,6 @@ def _as_dkimctl_error(error: Exception) -> DkimctlError:
     if isinstance(error, DkimctlError):
         return error
     if isinstance(error, TyperException):
-        from dkimctl.cli.main import usage_error
-
         return usage_error(error)
     if isinstance(error, MemoryError):
         return DkimctlError("out of memory", hint="end other programs, or select fewer domains")
