@@ -117,9 +117,9 @@ class _Root(Group):
         name, rest = split_command(args, COMMANDS, self.params)
         if name != args[0]:
             return name, self.get_command(ctx, name), rest
-        if f"{name} run" in COMMANDS and rest:  # it takes the word for a selection
-            if hint := replacement(f"dkimctl {name}", rest[0]):
-                raise UsageError("no such command", hint=hint)
+        # The command takes the word for a selection.
+        if f"{name} run" in COMMANDS and rest and (hint := replacement(f"dkimctl {name}", rest[0])):
+            raise UsageError("no such command", hint=hint)
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:

@@ -37,6 +37,7 @@ from dkimctl.cli.selected import (
 )
 from dkimctl.cli.session import Session, open_session
 from dkimctl.cli.terminal import ending_like_ctrl_c
+from dkimctl.dns.check import check_publication
 from dkimctl.dns.verdicts import Check, Looks, same_records
 from dkimctl.errors import Interrupted, LedgerError, UsageError
 from dkimctl.formats.monitoring import Run
@@ -127,8 +128,6 @@ def check_dns(
     published as registered; else 4 if DNS gave no answer for one. With --format nagios, it is that
     of a monitoring plugin.
     """
-    from dkimctl.dns.check import check_publication
-
     session = open_session(ctx)
     began = time.time()
     policy = read_policy(wait, warn_within, expect_absent=expect_absent)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from dkimctl.cli import doctor_checks, terminal
+from dkimctl.cli import doctor_checks, doctor_dns, terminal
 from dkimctl.cli.doctor_checks import Finding, State, wrong
 from dkimctl.cli.options import ACCOUNT, CONNECTION, App, TableOrJson, TableOrJsonOption, examples
 from dkimctl.cli.output import table_layout
@@ -57,8 +57,6 @@ class Check(NamedTuple):
 
 
 def _dns() -> Any:
-    from dkimctl.cli import doctor_dns  # imports asyncio, which `dkimctl --help` would wait for
-
     return doctor_dns
 
 

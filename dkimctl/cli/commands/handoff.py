@@ -25,12 +25,17 @@ from dkimctl.cli.selected import (
     warn_unmatched,
 )
 from dkimctl.cli.session import Session, open_session
+from dkimctl.dns.nameserver import system_nameservers
 from dkimctl.errors import ExitCode, UsageError
 from dkimctl.formats.renderer import outside_zones, publishable, sound_record
+from dkimctl.handoff.page import render_sheet
+from dkimctl.handoff.providers import provider_with
+from dkimctl.handoff.sheet import SheetOptions, Trouble, find_places, given_places, make_sheet
 from dkimctl.handoff.words import Language, SheetFormat
 from dkimctl.models import DnsRecord, Registration, named
 from dkimctl.names import Selection
-from dkimctl.rotation.life import KeyStage, NextAction
+from dkimctl.rotation.life import KeyStage, NextAction, read_keys
+from dkimctl.rotation.retirement import read_known_keys
 from dkimctl.text import counted, few, quoted
 
 if TYPE_CHECKING:
@@ -121,9 +126,6 @@ def handoff(
     With --retired, these are the ones on the sheet: the old records to delete. Their successors
     are checked in DNS first.
     """
-    from dkimctl.handoff.providers import provider_with
-    from dkimctl.handoff.sheet import SheetOptions, make_sheet
-
     session = open_session(ctx)
     panel = provider_with(provider) if provider else None
     suffix = output.suffix if output else ""
@@ -164,15 +166,11 @@ def _find_places(
 
     Raises UsageError for names outside the zones given.
     """
-    from dkimctl.handoff.sheet import Trouble, find_places, given_places
-
     if zones:
         places = given_places(names, zones)
         if outside := [name for name, place in places.items() if not place.zone]:
             raise outside_zones(outside, zones)
         return places, ExitCode.OK
-    from dkimctl.dns.nameserver import system_nameservers
-
     if len(names) >= 100:  # names, whose lookups may take longer than a second
         session.reporter.note(f"dkimctl: looking up the zones of {len(names)} names in DNS")
     places = find_places(names, system_nameservers)
@@ -198,8 +196,6 @@ def _show_sheet(
     session: Session, sheet: Sheet, fmt: SheetFormat, language: Language, output: Path | None
 ) -> None:
     """Write the sheet to a file or stdout, and say what comes next. Raises OutputError."""
-    from dkimctl.handoff.page import render_sheet
-
     reporter = session.reporter
     write_chunks([render_sheet(sheet, fmt, language)], output, is_paged=fmt is SheetFormat.TEXT)
     records = sheet.records
@@ -230,8 +226,6 @@ def _needed_records(
     Notes which these are, and warns of what is not usable; that is exit code 1. Raises
     NegativeAnswer if nothing is selected.
     """
-    from dkimctl.rotation.life import read_keys
-
     results = list(registered_results(session, selection))
     ledger = session.open_ledger(for_writing=False)
     past = {
@@ -268,8 +262,6 @@ def _retired_records(
     Warns of those that are due, and whose successors are not there; see `rotate --retired`.
     `assume`: a newer key replaces an older one, where that is not recorded.
     """
-    from dkimctl.rotation.retirement import read_known_keys
-
     policy = read_retirement_policy(session, now, assume_successors=assume)
     known = read_known_keys(session.open_ledger(for_writing=False), selection)
     if not known.selected:

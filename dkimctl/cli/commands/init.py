@@ -25,6 +25,8 @@ from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, OutputError, UsageError, naming
 from dkimctl.files import create_files, directory_fault, prepare_directory, refuse
 from dkimctl.formats.pages import environment
+from dkimctl.names import parse_domain
+from dkimctl.publishing.tsig_key import read_tsig_key
 from dkimctl.settings.config import DnsTarget, check_class
 from dkimctl.settings.profile import DEFAULT_PROFILE, option, variable
 from dkimctl.settings.values import CHECKS, SANDBOX, Check, file_path, profile_name
@@ -309,8 +311,6 @@ def _parse_method(text: str) -> DnsMethod:
 
 def _parse_key_file(text: str) -> str:
     """The absolute path of a key that can be used; "" for none."""
-    from dkimctl.publishing.tsig_key import read_tsig_key
-
     if text == _NO_FILE:
         return ""
     path = str(Path(file_path(text)).absolute())
@@ -321,8 +321,6 @@ def _parse_key_file(text: str) -> str:
 
 
 def _parse_domains(text: str) -> list[str]:
-    from dkimctl.names import parse_domain
-
     domains = [parse_domain(word) for word in re.split(r"[\s,]+", text.strip(" ,\t\r\n")) if word]
     if not domains:
         raise UsageError("no domain is named", hint="write a domain, such as example.com")

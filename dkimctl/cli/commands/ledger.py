@@ -26,6 +26,8 @@ from dkimctl.cli.session import open_session
 from dkimctl.errors import ExitCode, NegativeAnswer
 from dkimctl.formats.renderer import Format
 from dkimctl.models import Outcome, named
+from dkimctl.registration.saved_results import import_results, read_saved_results, results_of
+from dkimctl.rotation.retirement import RetirementPolicy, as_result, read_known_keys
 from dkimctl.text import few, without_names
 
 if TYPE_CHECKING:
@@ -55,8 +57,6 @@ def import_(
     They are not sent again then. Registrations that are already in the ledger do not change.
     Nothing is sent.
     """
-    from dkimctl.registration.saved_results import import_results, read_saved_results, results_of
-
     session = open_session(ctx)
     saved = read_saved_results(file)
     with session.lock_account():
@@ -135,8 +135,6 @@ def forget(
     back. Nothing is forgotten until `check-dns` has seen that all of the records are gone from
     DNS. Nothing is sent.
     """
-    from dkimctl.rotation.retirement import RetirementPolicy, as_result, read_known_keys
-
     session = open_session(ctx)
     selection = read_selection(session, words)
     now = datetime.now(UTC)

@@ -21,7 +21,7 @@ from dkimctl.dns.verdicts import Verdict
 from dkimctl.errors import UsageError
 from dkimctl.formats.keys import render_keys
 from dkimctl.formats.renderer import KeyFormat
-from dkimctl.rotation.life import NOT_CHECKED, Key, KeyStage, due_first
+from dkimctl.rotation.life import NOT_CHECKED, Key, KeyStage, due_first, read_keys
 from dkimctl.text import quoted
 
 app = App()
@@ -110,8 +110,6 @@ def list_keys(
 
     Sorted by due, what is urgent comes first, then what waits for you, then what is due first.
     """
-    from dkimctl.rotation.life import read_keys
-
     session = open_session(ctx)
     if wide and fmt not in (None, KeyFormat.TABLE):
         raise UsageError(f"--wide has no effect with --format {fmt}", hint="leave out one of them")

@@ -17,7 +17,10 @@ from dkimctl.cli.results import worst
 from dkimctl.cli.selected import SelectionArgument, read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, UsageError
+from dkimctl.formats.overview_text import make_overview, overview_lines, overview_text
+from dkimctl.formats.pages import overview_page
 from dkimctl.models import named
+from dkimctl.rotation.life import read_keys
 from dkimctl.text import few
 
 if TYPE_CHECKING:
@@ -55,9 +58,6 @@ def overview(
     The exit code is 1 if something is urgent, or overdue for longer than `lead` of `rotation`; with
     --quiet, nothing is shown otherwise.
     """
-    from dkimctl.formats.overview_text import make_overview
-    from dkimctl.rotation.life import read_keys
-
     session = open_session(ctx)
     if html is not None:
         if fmt is not TableOrJson.TABLE:
@@ -71,13 +71,9 @@ def overview(
         require_empty(session, selected)
     made = make_overview(keys, now, rotation.lead)
     if html is not None:
-        from dkimctl.formats.pages import overview_page
-
         write_chunks([overview_page(made, session.profile.name)], html)
         session.reporter.note(f"dkimctl: wrote {html}")
     elif fmt is TableOrJson.JSON:
-        from dkimctl.formats.overview_text import overview_lines
-
         write_chunks(overview_lines(made), None)
     elif made.is_bad or not session.reporter.quiet:
         _show_text(session, made)
@@ -95,8 +91,6 @@ def overview(
 
 
 def _show_text(session: Session, made: Overview) -> None:
-    from dkimctl.formats.overview_text import overview_text
-
     step = ""
     if made.urgent:
         selected = next_steps.select_domains(key.sign_domain for key in made.urgent)

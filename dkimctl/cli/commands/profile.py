@@ -16,6 +16,8 @@ from dkimctl.cli.output import table_layout
 from dkimctl.cli.report import Reporter, write
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import CredentialsError, ExitCode, LedgerError, UsageError, naming
+from dkimctl.formats.table import Row, Style, below, table
+from dkimctl.ledger.ledger import Ledger
 from dkimctl.settings.profile import (
     DEFAULT_PROFILE,
     LOGIN_KEYS,
@@ -189,8 +191,6 @@ def _describe_profiles(session: Session) -> list[dict[str, Any]]:
 
 def _profile_rows(reporter: Reporter, profiles: Sequence[dict[str, Any]]) -> Iterator[str]:
     """The profiles as a table."""
-    from dkimctl.formats.table import Row, Style, below, table
-
     layout = table_layout(reporter, None)
     rows = []
     for profile in profiles:
@@ -214,8 +214,6 @@ def _profile_rows(reporter: Reporter, profiles: Sequence[dict[str, Any]]) -> Ite
 
 def _count_domains(session: Session, name: str) -> int:
     """How many domains the ledger has of the profile's account; warns if it cannot be read."""
-    from dkimctl.ledger.ledger import Ledger
-
     settings = stored_settings(name, session.config, session.logins)
     base_url, client_id = settings.get("base_url"), settings.get("client_id")
     if not (base_url and client_id):

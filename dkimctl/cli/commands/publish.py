@@ -29,6 +29,8 @@ from dkimctl.errors import ExitCode, NegativeAnswer, UsageError
 from dkimctl.formats.renderer import PublicationFormat
 from dkimctl.formats.table import Row, Style, below, table
 from dkimctl.models import named
+from dkimctl.names import is_glob
+from dkimctl.publishing.targets import check_access
 from dkimctl.text import few, printable
 
 if TYPE_CHECKING:
@@ -116,9 +118,6 @@ def _show_access(
 
     Without a selection, also the zones that the config file names.
     """
-    from dkimctl.names import is_glob
-    from dkimctl.publishing.targets import check_access
-
     targets = open_dns_targets(session)
     try:
         registrations, status = select_to_publish(session, words)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dkimctl.cli import next_steps
+from dkimctl.cli.checking import review_now
 from dkimctl.cli.options import (
     LEDGER,
     App,
@@ -40,8 +41,13 @@ from dkimctl.cli.selected import (
 )
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import UsageError
+from dkimctl.formats.nsupdate import NsupdateRenderer
 from dkimctl.formats.renderer import Format, render_all
 from dkimctl.models import DomainSpec, Outcome, named
+from dkimctl.names import SelectorTemplate
+from dkimctl.rotation.retirement import Review, read_known_keys
+from dkimctl.rotation.successors import Rotation, RotationPolicy, plan_rotation, start_date
+from dkimctl.strict_yaml import yaml_scalar
 from dkimctl.text import few, quoted, with_unit, written_duration
 
 if TYPE_CHECKING:
@@ -200,9 +206,6 @@ def _print_successors(
     session: Session, words: Sequence[str] | None, options: Mapping[str, str], output: Path | None
 ) -> int:
     """Print the specs; say how many domains are due, and warn about others."""
-    from dkimctl.names import SelectorTemplate
-    from dkimctl.rotation.successors import Rotation, RotationPolicy, plan_rotation, start_date
-
     reporter, now = session.reporter, datetime.now(UTC)
     start_in = read_duration("--start-in", options["--start-in"], may_be_zero=True)
     if not start_in:
@@ -267,8 +270,6 @@ def _print_successors(
 
 def render_spec_yaml(specs: Iterable[DomainSpec], comment: str) -> Iterator[str]:
     """A comment line, then a list of entries without unset fields; `[]` for no specs."""
-    from dkimctl.strict_yaml import yaml_scalar
-
     yield f"# {comment}\n"
     is_empty = True
     for spec in specs:
@@ -289,10 +290,6 @@ def _list_retired(
     look: bool,
 ) -> int:
     """Write the old records, and say how to remove them."""
-    from dkimctl.cli.checking import review_now
-    from dkimctl.formats.nsupdate import NsupdateRenderer
-    from dkimctl.rotation.retirement import Review, read_known_keys
-
     reporter, fmt = session.reporter, output_options.fmt
     require_writable(output_options.output)  # before a long look
     selection = read_selection(session, words)

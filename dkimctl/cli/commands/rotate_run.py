@@ -14,6 +14,7 @@ import typer
 
 from dkimctl.cli import next_steps
 from dkimctl.cli.checking import open_source
+from dkimctl.cli.notify import RunNotices
 from dkimctl.cli.options import (
     ACCOUNT,
     CONNECTION,
@@ -36,7 +37,9 @@ from dkimctl.errors import DkimctlError, ExitCode, Interrupted
 from dkimctl.formats.renderer import TableLayout
 from dkimctl.formats.table import Row, Style, below, table
 from dkimctl.models import named
+from dkimctl.publishing.targets import open_targets
 from dkimctl.rotation.due import Report, RunPolicy, State, Step, Task, Tools
+from dkimctl.rotation.run import RotationRun
 from dkimctl.text import MAX_ALIKE, Grouping, and_more, counted, listed, printable, without_names
 
 _WAIT = "2m"
@@ -88,10 +91,6 @@ def run(
     The exit code is 1 if something is urgent or needs a decision; with --dry-run, also if something
     is due.
     """
-    from dkimctl.cli.notify import RunNotices
-    from dkimctl.publishing.targets import open_targets
-    from dkimctl.rotation.run import RotationRun
-
     session = open_session(ctx)
     seconds = read_duration("--wait", wait, may_be_zero=True).total_seconds()
     policy = RunPolicy(session.config.rotation, seconds, dry_run)

@@ -23,6 +23,7 @@ from dkimctl.cli.options import (
 )
 from dkimctl.cli.report import write
 from dkimctl.cli.session import Session, open_session
+from dkimctl.credentials.sources import IN_ENVIRONMENT
 from dkimctl.errors import CredentialsError, ExitCode
 from dkimctl.settings.profile import LOGIN, Source, exported_proxy, variable
 from dkimctl.text import format_duration, printable
@@ -75,8 +76,6 @@ def _add_credentials(
     session: Session, facts: dict[str, object], sources: dict[str, Source]
 ) -> None:
     """Add what is known of the secret and token, of which neither is shown in full."""
-    from dkimctl.credentials.sources import IN_ENVIRONMENT
-
     profile = session.profile
     if not (profile.auth_url and profile.base_url and profile.client_id):
         facts["problem"] = "not logged in: run `dkimctl login`"

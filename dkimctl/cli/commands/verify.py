@@ -20,6 +20,8 @@ from dkimctl.formats.checks import render_mails
 from dkimctl.input_files import read_bytes
 from dkimctl.mail.message import KnownKey, MailReport, MailVerdict, read_message
 from dkimctl.models import RegistrationKey
+from dkimctl.rotation.life import keys_of
+from dkimctl.rotation.successors import run_policy
 
 if TYPE_CHECKING:
     from dkimctl.dns.queries import Source
@@ -107,9 +109,6 @@ def _verify(
     def read_known(domains: Collection[str]) -> dict[RegistrationKey, KnownKey]:
         if ledger is None:
             return {}
-        from dkimctl.rotation.life import keys_of
-        from dkimctl.rotation.successors import run_policy
-
         now, settings = datetime.now(UTC), session.config.rotation
         policy = run_policy(settings, now)
         return {
