@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import errno
 import importlib
 import os
@@ -384,6 +383,8 @@ def _choices(option: Any) -> list[str]:
 
 
 def _near(word: str, known: Iterable[str], *, cutoff: float) -> str:
+    import difflib  # 3 ms, and only for a mistake
+
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=cutoff)
     return near[0] if near else ""
 

@@ -7,7 +7,7 @@ import logging
 import shlex
 import time
 from collections.abc import Iterator
-from importlib.util import find_spec
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -27,7 +27,7 @@ _MODULES = ("falcon", "sqlalchemy", "alembic", "cryptography", "granian")
 
 def is_installed() -> bool:
     """Whether the extra is there, without importing it."""
-    return all(find_spec(name) for name in _MODULES)
+    return all(map(PathFinder.find_spec, _MODULES))
 
 
 @contextlib.contextmanager

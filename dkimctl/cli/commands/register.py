@@ -30,13 +30,6 @@ from dkimctl.cli.options import (
     read_duration,
 )
 from dkimctl.cli.output import OutputOptions, read_output_options, resolve_zones
-from dkimctl.cli.publication import (
-    PublicationView,
-    PublishOptions,
-    open_dns_targets,
-    publish_records,
-    without_left_out,
-)
 from dkimctl.cli.report import Reporter
 from dkimctl.cli.results import Doing, ResultSink, Shown, show, summary, worst
 from dkimctl.cli.session import Session, open_session
@@ -168,12 +161,14 @@ def register(
         )
     if to_publish is None:
         return status
-    options = PublishOptions(yes=True, wait=wait or "2m")
+    from dkimctl.cli import publication  # DNS, which the other runs do not need
+
+    options = publication.PublishOptions(yes=True, wait=wait or "2m")
     # The plan and the checks are shown only if the results were a table on stdout.
     is_shown = output_options.fmt is Format.TABLE and output_options.output is None
-    view = PublicationView(session.reporter, options, selection, is_shown=is_shown)
-    registrations = without_left_out(session, to_publish)
-    published = publish_records(session, registrations, targets, options, view)
+    view = publication.PublicationView(session.reporter, options, selection, is_shown=is_shown)
+    registrations = publication.without_left_out(session, to_publish)
+    published = publication.publish_records(session, registrations, targets, options, view)
     return worst([ExitCode(status), published])
 
 
@@ -192,6 +187,8 @@ def _open_targets(
         )
     if wait is not None:
         read_duration("--wait", wait)
+    from dkimctl.cli.publication import open_dns_targets
+
     return open_dns_targets(session)
 
 
