@@ -33,7 +33,7 @@ _MAX_NAMED = 3  # subjects of an item, in the summary
 _MAX_TEXT = 1000  # characters
 _URGENCIES = tuple(Urgency)  # the most urgent first
 
-_Pair = tuple["Problem", Alarm]
+_Pair = tuple["KeyProblem", Alarm]
 _Item = TypeVar("_Item")
 # The program has no use for them.
 OUR_SECRETS = frozenset(
@@ -48,7 +48,7 @@ _RUN_IT = "run it by hand to see why, with the document in docs/timers.md as its
 _MAX_BODY = 1024 * 1024  # bytes of the response, which is not read any further
 
 
-class Problem(NamedTuple):
+class KeyProblem(NamedTuple):
     """One thing that is wrong; subject and problem, which stay the same, identify an alarm."""
 
     subject: str  # a key (see `subject_of`), or such as `zone example.com` or `service`
@@ -63,7 +63,7 @@ class Problem(NamedTuple):
 class Look(NamedTuple):
     """What was found in one run."""
 
-    problems: Sequence[Problem]
+    problems: Sequence[KeyProblem]
     covers: Callable[[str], bool]  # whether it has looked at a subject
 
 
@@ -77,10 +77,10 @@ def is_key_subject(subject: str) -> bool:
     return "." in subject.partition(" ")[0]
 
 
-def problem_of(check: Check, action: str = "") -> Problem:
+def problem_of(check: Check, action: str = "") -> KeyProblem:
     """The problem of a check whose verdict is not good."""
     verdict = check.finding.verdict
-    return Problem(
+    return KeyProblem(
         subject_of(check.key),
         f"{_BEGINNINGS[check.urgency]}{verdict}",
         check.urgency,
@@ -94,9 +94,9 @@ def problem_of(check: Check, action: str = "") -> Problem:
 class Notice(NamedTuple):
     """What to tell: problems, with the alarm of each, and alarms."""
 
-    new: Sequence[tuple[Problem, Alarm]] = ()
+    new: Sequence[tuple[KeyProblem, Alarm]] = ()
     over: Sequence[Alarm] = ()
-    still: Sequence[tuple[Problem, Alarm]] = ()
+    still: Sequence[tuple[KeyProblem, Alarm]] = ()
     stale: Sequence[Alarm] = ()  # to forget without a word: they are over, and were never told
 
     @property
@@ -144,7 +144,7 @@ def find_changes(look: Look, alarms: Iterable[Alarm], now: datetime) -> Notice:
     )
 
 
-def _name(item: Problem | Alarm) -> tuple[str, str]:
+def _name(item: KeyProblem | Alarm) -> tuple[str, str]:
     return item.subject, item.problem
 
 
@@ -199,7 +199,7 @@ def _cause(pair: _Pair) -> Hashable:
     return problem.problem, problem.urgency, alarm.first_seen, *texts
 
 
-def _nameless(problem: Problem, text: str) -> str:
+def _nameless(problem: KeyProblem, text: str) -> str:
     text = text[:_MAX_TEXT]
     return without_names(text, *problem.key) if problem.key else text
 
@@ -224,7 +224,7 @@ def _problem_items(
         }
 
 
-def _common(problems: Sequence[Problem], texts: Sequence[str]) -> str:
+def _common(problems: Sequence[KeyProblem], texts: Sequence[str]) -> str:
     """The text of all, with placeholders where names differ."""
     return texts[0] if len(set(texts)) == 1 else _nameless(problems[0], texts[0])
 

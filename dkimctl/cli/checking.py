@@ -247,11 +247,11 @@ class CheckSink:
 
     def exit_status(self, status: ExitCode) -> int:
         """The exit status of a command whose exit code is `status`; plugins have their own."""
-        from dkimctl.formats.monitoring import NagiosRenderer, State
+        from dkimctl.formats.monitoring import NagiosRenderer, NagiosState
 
         if not isinstance(self._renderer, NagiosRenderer):
             return status
-        return self._renderer.state or (State.UNKNOWN if status else State.OK)
+        return self._renderer.state or (NagiosState.UNKNOWN if status else NagiosState.OK)
 
     def _opened(self, writer: TextWriter) -> Renderer[Check]:
         """The renderer, opened no sooner than the number of rows is known."""

@@ -41,7 +41,7 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
 _NOTE_SECONDS, _WRONG_SECONDS = 30, 300
 
 
-class State(StrEnum):
+class Health(StrEnum):
     """How a check ended. `UNKNOWN`: there is no answer; `NOT_CHECKED`: it was not tried."""
 
     OK = "ok"
@@ -52,17 +52,17 @@ class State(StrEnum):
     NOT_CHECKED = "not checked"
 
 
-class Finding(NamedTuple):
+class Remark(NamedTuple):
     """What a check found, and what to do about it."""
 
     check: str
-    state: State
+    state: Health
     message: str
     hint: str = ""
 
 
-def wrong(check: str, error: DkimctlError) -> Finding:
-    return Finding(check, State.WRONG, error.message, error.hint)
+def wrong(check: str, error: DkimctlError) -> Remark:
+    return Remark(check, Health.WRONG, error.message, error.hint)
 
 
 class Requirement(NamedTuple):
@@ -73,29 +73,29 @@ class Requirement(NamedTuple):
     extra: str
 
 
-def check_python(_session: Session) -> Iterator[Finding]:
+def check_python(_session: Session) -> Iterator[Remark]:
     running = f"Python {platform.python_version()}, dkimctl {__version__}"
     if sys.version_info < _OLDEST_PYTHON:
         oldest = ".".join(map(str, _OLDEST_PYTHON))
-        yield Finding("python", State.WRONG, running, f"install Python {oldest} or later")
+        yield Remark("python", Health.WRONG, running, f"install Python {oldest} or later")
     else:
-        yield Finding("python", State.OK, running)
+        yield Remark("python", Health.OK, running)
     if find_spec("click"):
-        yield Finding(
+        yield Remark(
             "python",
-            State.NOTE,
+            Health.NOTE,
             "click is installed as well, which makes commands that send requests 45 ms slower",
             "to avoid that, install dkimctl in an environment of its own, such as with pipx",
         )
 
 
-def check_libraries(_session: Session) -> Iterator[Finding]:
+def check_libraries(_session: Session) -> Iterator[Remark]:
     from importlib.metadata import PackageNotFoundError, requires
 
     try:
         lines = requires("dkimctl") or []
     except PackageNotFoundError:
-        yield Finding("libraries", State.UNKNOWN, "dkimctl is not installed as a package")
+        yield Remark("libraries", Health.UNKNOWN, "dkimctl is not installed as a package")
         return
     requirements = [one for line in lines if (one := parse_requirement(line))]
     installed = {one.name: _installed_version(one.name) for one in requirements}
@@ -103,15 +103,15 @@ def check_libraries(_session: Session) -> Iterator[Finding]:
     yield from problems
     if not problems:
         count = sum(one is not None for one in installed.values())
-        yield Finding("libraries", State.OK, f"{count} installed, in versions that fit")
+        yield Remark("libraries", Health.OK, f"{count} installed, in versions that fit")
 
 
-def check_service_extra(_session: Session) -> Iterator[Finding]:
+def check_service_extra(_session: Session) -> Iterator[Remark]:
     if is_installed():
-        yield Finding("embedded service", State.OK, "installed")
+        yield Remark("embedded service", Health.OK, "installed")
     else:
         hint = f"run `{INSTALL}`"
-        yield Finding("embedded service", State.WRONG, "it is not installed", hint)
+        yield Remark("embedded service", Health.WRONG, "it is not installed", hint)
 
 
 def parse_requirement(line: str) -> Requirement | None:
@@ -130,21 +130,21 @@ def parse_requirement(line: str) -> Requirement | None:
 
 def library_problems(
     requirements: list[Requirement], installed: Mapping[str, str | None]
-) -> Iterator[Finding]:
+) -> Iterator[Remark]:
     """Those that are missing, or too old or new; of an extra, only the latter."""
     for name, bounds, extra in requirements:
         found = installed[name]
         hint = f"run `pip install '{name}{bounds}'`"
         if found is None and not extra:
-            yield Finding("libraries", State.WRONG, f"{name} is not installed", hint)
+            yield Remark("libraries", Health.WRONG, f"{name} is not installed", hint)
         elif found is not None and not (
             all(
                 _COMPARISONS[sign](_release(found), _release(bound))
                 for sign, bound in re.findall(_BOUND, bounds)
             )
         ):
-            state = State.WARNING if extra else State.WRONG
-            yield Finding("libraries", state, f"{name} {found} does not fit {bounds}", hint)
+            state = Health.WARNING if extra else Health.WRONG
+            yield Remark("libraries", state, f"{name} {found} does not fit {bounds}", hint)
 
 
 def _installed_version(name: str) -> str | None:
@@ -165,48 +165,48 @@ def _release(text: str) -> list[int]:
     return numbers
 
 
-def check_config(session: Session) -> Iterator[Finding]:
+def check_config(session: Session) -> Iterator[Remark]:
     check, path = "config file", session.config_file
     try:
         config = session.config
     except InputError as error:
         for text, hint in problem_lines(error.problems, lists_all=session.reporter.lists_all):
-            yield Finding(check, State.WRONG, text, hint)
+            yield Remark(check, Health.WRONG, text, hint)
         return
     if not path.exists():
-        yield Finding(check, State.OK, f"none, and none is needed ({path})")
+        yield Remark(check, Health.OK, f"none, and none is needed ({path})")
     elif fault := path_fault(path):
         hint = fault.hint or "keep it in a directory that only you can write to"
-        yield Finding(check, State.WARNING, fault.message, hint)
+        yield Remark(check, Health.WARNING, fault.message, hint)
     else:
         profiles = ", ".join(config.profiles) or "none"
-        yield Finding(check, State.OK, f"{path} is valid (profiles: {profiles})")
+        yield Remark(check, Health.OK, f"{path} is valid (profiles: {profiles})")
 
 
-def check_profile(session: Session) -> Iterator[Finding]:
+def check_profile(session: Session) -> Iterator[Remark]:
     profile = session.profile
     if profile.is_sandbox:
-        yield Finding("profile", State.OK, "the sandbox, which needs no account")
+        yield Remark("profile", Health.OK, "the sandbox, which needs no account")
         return
     _, base_url, client_id = require_account(profile)
     text = f"{profile.name}: client ID {client_id} at {base_url}"
-    yield Finding("profile", State.OK, text)
+    yield Remark("profile", Health.OK, text)
 
 
-def check_notices(session: Session) -> Iterator[Finding]:
+def check_notices(session: Session) -> Iterator[Remark]:
     """Whether notices can be delivered; nothing is sent."""
     check, notify = "notices", session.config.notify
     if not notify.command and not notify.webhook:
         text = "nobody is told of problems"
         hint = f"write `notify` into {session.config_file} to be told"
-        yield Finding(check, State.NOTE, text, hint)
+        yield Remark(check, Health.NOTE, text, hint)
     if notify.command:
         program = notify.command[0]
         if shutil.which(program):
-            yield Finding(check, State.OK, f"the program {program} is there")
+            yield Remark(check, Health.OK, f"the program {program} is there")
         else:
             hint = "correct `command` of `notify` in the config file"
-            yield Finding(check, State.WRONG, f"there is no program {program}", hint)
+            yield Remark(check, Health.WRONG, f"there is no program {program}", hint)
     if notify.webhook:
         reference = parse_reference(notify.webhook)
         try:
@@ -216,15 +216,15 @@ def check_notices(session: Session) -> Iterator[Finding]:
             yield wrong(check, error)
         else:
             hint = "`dkimctl check-dns --test-notice` sends a notice as a test"
-            yield Finding(check, State.OK, "a webhook is configured", hint)
+            yield Remark(check, Health.OK, "a webhook is configured", hint)
 
 
-def check_auth_url(session: Session) -> Iterator[Finding]:
+def check_auth_url(session: Session) -> Iterator[Remark]:
     finding, _ = _try_url(session, "auth URL", f"{session.profile.auth_url}/oauth2/token")
     yield finding
 
 
-def check_base_url(session: Session) -> Iterator[Finding]:
+def check_base_url(session: Session) -> Iterator[Remark]:
     """Also the clock, by the time that the answer names."""
     begun = time.time()
     url = f"{session.profile.base_url}{TEST_PATH}"
@@ -233,22 +233,22 @@ def check_base_url(session: Session) -> Iterator[Finding]:
     yield clock_finding(sent_at, begun, time.time())
 
 
-def check_credentials(session: Session) -> Iterator[Finding]:
+def check_credentials(session: Session) -> Iterator[Remark]:
     check, credentials = "credentials", session.credentials
     source = credentials.secret_source(session.stored_account)
     if source is None and credentials.get_token(session.stored_account) is None:
-        yield Finding(check, State.WRONG, "no secret is stored", "run `dkimctl login`")
+        yield Remark(check, Health.WRONG, "no secret is stored", "run `dkimctl login`")
     elif source is None:
         hint = "run `dkimctl login`, or set DKIMCTL_CLIENT_SECRET"
-        yield Finding(check, State.WARNING, "there is a token, but no secret to renew it", hint)
+        yield Remark(check, Health.WARNING, "there is a token, but no secret to renew it", hint)
     elif source != IN_ENVIRONMENT and session.credential_store.is_plaintext_keyring:
         hint = "`dkimctl login --credential-store file` stores it where only you can read it"
-        yield Finding(check, State.WARNING, f"the {source} does not encrypt the secret", hint)
+        yield Remark(check, Health.WARNING, f"the {source} does not encrypt the secret", hint)
     else:
-        yield Finding(check, State.OK, f"the secret is in the {source}")
+        yield Remark(check, Health.OK, f"the secret is in the {source}")
 
 
-def check_token(session: Session) -> Iterator[Finding]:
+def check_token(session: Session) -> Iterator[Remark]:
     """Obtain a token, which is not stored, and see whether it may be used."""
     secret = session.credentials.get_secret(session.stored_account)
     if secret is not None:
@@ -260,29 +260,29 @@ def check_token(session: Session) -> Iterator[Finding]:
     try:
         session.client.request(token, "GET", TEST_PATH)
     except TokenRejected as error:
-        yield Finding("token", State.WRONG, error.message, error.hint)
+        yield Remark("token", Health.WRONG, error.message, error.hint)
     else:
-        yield Finding("token", State.OK, what)
+        yield Remark("token", Health.OK, what)
 
 
-def clock_finding(sent_at: float | None, begun: float, ended: float) -> Finding:
+def clock_finding(sent_at: float | None, begun: float, ended: float) -> Remark:
     """The clock against the time of an answer, in whole seconds, between these two local times."""
     if sent_at is None:
-        return Finding("clock", State.UNKNOWN, "the service does not say what time it is")
+        return Remark("clock", Health.UNKNOWN, "the service does not say what time it is")
     ahead, behind = begun - (sent_at + 1), sent_at - ended
     seconds, word = max((ahead, "ahead of"), (behind, "behind"))
     if seconds <= 1:
-        return Finding("clock", State.OK, "as that of the service")
+        return Remark("clock", Health.OK, "as that of the service")
     text = f"{format_duration(seconds)} {word} the service's"
     hint = "set the clock of this machine, such as by NTP"
     if seconds > _WRONG_SECONDS:
-        return Finding("clock", State.WRONG, text, hint)
+        return Remark("clock", Health.WRONG, text, hint)
     if seconds > _NOTE_SECONDS:
-        return Finding("clock", State.NOTE, text, hint)
-    return Finding("clock", State.OK, text)
+        return Remark("clock", Health.NOTE, text, hint)
+    return Remark("clock", Health.OK, text)
 
 
-def _try_url(session: Session, check: str, url: str) -> tuple[Finding, float | None]:
+def _try_url(session: Session, check: str, url: str) -> tuple[Remark, float | None]:
     """Whether something answers there, and the time that it says it is."""
     from dkimctl.client.http import HttpRequest
 
@@ -291,13 +291,13 @@ def _try_url(session: Session, check: str, url: str) -> tuple[Finding, float | N
     base = url.removesuffix(TEST_PATH).removesuffix("/oauth2/token")
     if strange := strange_answer(response):
         text = f"{base} answered {strange} to a test request, as if it were not the service"
-        finding = Finding(check, State.WARNING, text, "check the URL: `dkimctl status` shows it")
+        finding = Remark(check, Health.WARNING, text, "check the URL: `dkimctl status` shows it")
     elif response.status >= 500:
         text = f"{base} answered {response.status} to a test request"
-        finding = Finding(check, State.WARNING, text, "try again later")
+        finding = Remark(check, Health.WARNING, text, "try again later")
     else:
         secure = " over TLS" if url.startswith("https:") else ""
-        finding = Finding(check, State.OK, f"{base} answers{secure}")
+        finding = Remark(check, Health.OK, f"{base} answers{secure}")
     return finding, response.sent_at
 
 
@@ -307,7 +307,7 @@ def open_ledger(session: Session) -> Ledger:
     return Ledger.open_existing(session.ledger_file, base_url=base_url, client_id=client_id)
 
 
-def check_ledger(session: Session) -> Iterator[Finding]:
+def check_ledger(session: Session) -> Iterator[Remark]:
     check, path = "ledger", session.ledger_file
     place = path  # or, if it is not there, the directory in which it is created
     while not place.exists() and place != place.parent:
@@ -315,29 +315,29 @@ def check_ledger(session: Session) -> Iterator[Finding]:
     directory = path.parent if path.exists() else place
     if not (os.access(place, os.W_OK) and os.access(directory, os.W_OK)):
         hint = f"make {path.parent} writable for you, or name another in DKIMCTL_STATE_DIR"
-        yield Finding(check, State.WRONG, f"you cannot write to {path}", hint)
+        yield Remark(check, Health.WRONG, f"you cannot write to {path}", hint)
     if not path.exists():
-        yield Finding(check, State.OK, f"none yet; the first `register` creates {path}")
+        yield Remark(check, Health.OK, f"none yet; the first `register` creates {path}")
         return
     with open_ledger(session) as ledger:
         ledger.verify()
         domains = ledger.count_domains(*require_ledger_account(session.profile))
-        yield Finding(check, State.OK, f"{path} is sound ({counted(domains, 'domain')})")
+        yield Remark(check, Health.OK, f"{path} is sound ({counted(domains, 'domain')})")
         if intents := ledger.intents():
             text = f"{counted(len(intents), 'request')} got no answer"
             hint = "register the same file again; `dkimctl list --stage unanswered` shows them"
-            yield Finding(check, State.WARNING, text, hint)
+            yield Remark(check, Health.WARNING, text, hint)
         if ledger.quarantined is not None:
             text = f"a damaged ledger was quarantined: {ledger.quarantined}"
             hint = "this one may know less: when it does not, move that file away"
-            yield Finding(check, State.WARNING, text, hint)
+            yield Remark(check, Health.WARNING, text, hint)
         try:
             ledger.require_disk_space(1000)  # for which there should be space on the disk
         except LedgerError as error:
             yield wrong(check, error)
 
 
-def check_keys(session: Session) -> Iterator[Finding]:
+def check_keys(session: Session) -> Iterator[Remark]:
     """Whether a key signs, or soon will, without DNS; and whether `rotate run` is overdue."""
     from dkimctl.cli.selected import read_selection
     from dkimctl.rotation.life import read_keys
@@ -349,14 +349,14 @@ def check_keys(session: Session) -> Iterator[Finding]:
     if urgent:
         text = f"urgent: {counted(len(urgent), 'key')} ({few(urgent)})"
         hint = "`dkimctl overview` says why, and what to do"
-        yield Finding("keys", State.WRONG, text, hint)
+        yield Remark("keys", Health.WRONG, text, hint)
     else:
-        yield Finding("keys", State.OK, "nothing is urgent")
+        yield Remark("keys", Health.OK, "nothing is urgent")
     overdue = [status for status in statuses if status.is_overdue(now - rotation.lead)]
     if not overdue:
-        yield Finding("timer", State.OK, "nothing is overdue")
+        yield Remark("timer", Health.OK, "nothing is overdue")
         return
     since = min(status.due for status in overdue if status.due is not None)
     text = f"overdue since {since:%Y-%m-%d}: {counted(len(overdue), 'key')}"
     hint = "run `dkimctl rotate run` once a day, from a timer"
-    yield Finding("timer", State.WRONG, text, hint)
+    yield Remark("timer", Health.WRONG, text, hint)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dkimctl.addresses import Address
-from dkimctl.cli.doctor_checks import Finding, State, open_ledger
+from dkimctl.cli.doctor_checks import Health, Remark, open_ledger
 from dkimctl.cli.session import Session
 from dkimctl.dns.messages import SOA, USEFUL, Answer, make_question, rcode_text
 from dkimctl.dns.nameserver import (
@@ -34,7 +34,7 @@ _TIMEOUTS = Timeouts(udp=(1.0, 2.0), tcp=3.0)
 _HINT = "check /etc/resolv.conf or the network settings of this machine"
 
 
-async def try_resolver(address: Address) -> tuple[str, list[Finding]]:
+async def try_resolver(address: Address) -> tuple[str, list[Remark]]:
     """Ask it for the root's SOA record, over UDP and over TCP; why nothing useful came, or ""."""
     question = validated(make_question(".", SOA))  # what every resolver can look up
     server = Server(address.host, address.port, recursion=True, timeouts=_TIMEOUTS)
@@ -44,39 +44,39 @@ async def try_resolver(address: Address) -> tuple[str, list[Finding]]:
         return str(error), []
     if failure := _failure(answer):
         return failure, []
-    found = [Finding(_CHECK, State.OK, f"{address} answers")]
+    found = [Remark(_CHECK, Health.OK, f"{address} answers")]
     try:
         tcp_failure = _failure(await server.ask_over_tcp(question))
     except NoAnswer:
         tcp_failure = "it does not answer"
     if tcp_failure:
         text = f"{address}: over TCP, {tcp_failure}, so large answers are lost"
-        found.append(Finding(_CHECK, State.WARNING, text, "open TCP port 53 to it"))
+        found.append(Remark(_CHECK, Health.WARNING, text, "open TCP port 53 to it"))
     if not answer.is_validated:
         text = f"{address} does not validate DNSSEC"
         hint = "`dkimctl check-dns` then does not see signatures that have expired"
-        found.append(Finding(_CHECK, State.NOTE, text, hint))
+        found.append(Remark(_CHECK, Health.NOTE, text, hint))
     return "", found
 
 
-async def find_zone_of(domain: str, nameservers: Sequence[Address]) -> Finding:
+async def find_zone_of(domain: str, nameservers: Sequence[Address]) -> Remark:
     """Whether the resolvers find the zone of a registered domain."""
     name = printable(domain)
     try:
         zone = await find_zone(domain, RecursiveResolver(nameservers, 1))
     except NoAnswer as error:
-        return Finding(_CHECK, State.WRONG, f"no zone of {name} is found: {error}", _HINT)
+        return Remark(_CHECK, Health.WRONG, f"no zone of {name} is found: {error}", _HINT)
     if zone is None:
         hint = "check that the domain is registered and delegated"
-        return Finding(_CHECK, State.WARNING, f"DNS has no zone of {name}", hint)
-    return Finding(_CHECK, State.OK, f"{name} is in the zone {printable(zone)}")
+        return Remark(_CHECK, Health.WARNING, f"DNS has no zone of {name}", hint)
+    return Remark(_CHECK, Health.OK, f"{name} is in the zone {printable(zone)}")
 
 
 def _failure(answer: Answer) -> str:
     return "" if answer.rcode in USEFUL else f"it answers {rcode_text(answer.rcode)}"
 
 
-def check_resolver(session: Session) -> Iterator[Finding]:
+def check_resolver(session: Session) -> Iterator[Remark]:
     domain = None
     with suppress(UsageError):  # what is wrong with the account or the ledger is said elsewhere
         if not session.profile.is_sandbox:  # where domains may be made up
@@ -84,35 +84,35 @@ def check_resolver(session: Session) -> Iterator[Finding]:
     yield from resolver_findings(system_nameservers(), domain)
 
 
-def resolver_findings(nameservers: Sequence[Address], domain: str | None) -> Iterator[Finding]:
+def resolver_findings(nameservers: Sequence[Address], domain: str | None) -> Iterator[Remark]:
     """What each resolver answers, and whether they find the zone of a domain."""
     reports = [(address, *asyncio.run(try_resolver(address))) for address in nameservers]
     works = any(not failure for _, failure, _ in reports)
     for address, failure, found in reports:
         if failure:
-            state = State.WARNING if works else State.WRONG
-            yield Finding(_CHECK, state, f"{address}: {failure}", _HINT)
+            state = Health.WARNING if works else Health.WRONG
+            yield Remark(_CHECK, state, f"{address}: {failure}", _HINT)
         yield from found
     if works and domain is not None:
         yield asyncio.run(find_zone_of(domain, nameservers))
 
 
-def check_ipv6(_session: Session) -> Iterator[Finding]:
+def check_ipv6(_session: Session) -> Iterator[Remark]:
     try:
         with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sock:
             # A root server (F): connecting a UDP socket to it sends nothing, but needs a route.
             sock.connect(("2001:500:2f::f", 53))
     except OSError:
         text = "there is no route: name servers that have only IPv6 addresses cannot be asked"
-        yield Finding("IPv6", State.NOTE, text)
+        yield Remark("IPv6", Health.NOTE, text)
     else:
-        yield Finding("IPv6", State.OK, "there is a route")
+        yield Remark("IPv6", Health.OK, "there is a route")
 
 
-def check_targets(session: Session) -> Iterator[Finding]:
+def check_targets(session: Session) -> Iterator[Remark]:
     """What `publish --check-access` tries, of some registrations."""
     if not session.has_dns_targets:
-        yield Finding("DNS targets", State.OK, "none: DNS is changed by hand")
+        yield Remark("DNS targets", Health.OK, "none: DNS is changed by hand")
         return
     from dkimctl.publishing.targets import check_access, open_targets
 
@@ -123,18 +123,18 @@ def check_targets(session: Session) -> Iterator[Finding]:
     if report.uncovered:
         names = few([one.sign_domain for one in report.uncovered])
         hint = "add their zones to `dns` in the config file"
-        yield Finding("DNS targets", State.WARNING, f"no target has the zone of {names}", hint)
+        yield Remark("DNS targets", Health.WARNING, f"no target has the zone of {names}", hint)
 
 
-def _of_zone(zone: ZoneAccess) -> Finding:
+def _of_zone(zone: ZoneAccess) -> Remark:
     access = zone.access
     where = f"{printable(zone.target)}, zone {printable(zone.zone)}" if zone.zone else zone.target
     reason = f": {access.reason}" if access.reason else ""
     if False in (access.readable, access.writable):
-        return Finding("DNS targets", State.WRONG, f"{where}{reason}", access.hint)
+        return Remark("DNS targets", Health.WRONG, f"{where}{reason}", access.hint)
     if None in (access.readable, access.writable):
-        return Finding("DNS targets", State.UNKNOWN, f"{where}{reason}", access.hint)
-    return Finding("DNS targets", State.OK, f"{where}: can be read and written")
+        return Remark("DNS targets", Health.UNKNOWN, f"{where}{reason}", access.hint)
+    return Remark("DNS targets", Health.OK, f"{where}: can be read and written")
 
 
 def _registered(session: Session, most: int) -> list[Registration]:

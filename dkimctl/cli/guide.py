@@ -24,7 +24,7 @@ from dkimctl.settings.profile import login_of, require_ledger_account, settings_
 from dkimctl.text import counted, few, printable
 
 
-class Step(NamedTuple):
+class NextStep(NamedTuple):
     """A command, in backticks, that runs as it stands, and what it does."""
 
     command: str
@@ -33,19 +33,19 @@ class Step(NamedTuple):
 
 _GAP = "   "
 _LAST = (
-    Step("`dkimctl doctor`", "check the set-up"),
-    Step("`dkimctl --help`", "list all commands"),
+    NextStep("`dkimctl doctor`", "check the set-up"),
+    NextStep("`dkimctl --help`", "list all commands"),
 )
-_LOGIN = Step("`dkimctl login`", "verify and store the client secret")
-_OVERVIEW = Step("`dkimctl overview`", "what matters today, this week and this month")
-_CHECK = Step("`dkimctl check-dns`", "ask DNS whether all records are there")
+_LOGIN = NextStep("`dkimctl login`", "verify and store the client secret")
+_OVERVIEW = NextStep("`dkimctl overview`", "what matters today, this week and this month")
+_CHECK = NextStep("`dkimctl check-dns`", "ask DNS whether all records are there")
 
 
 class Guide(NamedTuple):
     """Where the profile stands, and the commands that come next."""
 
     lines: Sequence[str]
-    steps: Sequence[Step]
+    steps: Sequence[NextStep]
     is_urgent: bool = False  # what the first line says
 
 
@@ -84,8 +84,8 @@ def find_guide(session: Session) -> Guide:
     if not (profile.auth_url and profile.base_url and profile.client_id):
         if session.config_file.exists() or session.logins:
             text = "log in: it asks for the URLs, the client ID and the secret"
-            return Guide([f"{where} has no account yet."], [Step("`dkimctl login`", text)])
-        start = Step("`dkimctl init`", "set up an account")
+            return Guide([f"{where} has no account yet."], [NextStep("`dkimctl login`", text)])
+        start = NextStep("`dkimctl init`", "set up an account")
         return Guide([f"{where}: nothing is set up yet."], [start, *_try_it()])
     where += f": client ID {printable(profile.client_id)} at {profile.base_url}"
     registered = guide_to_keys(session)
@@ -99,27 +99,27 @@ def find_guide(session: Session) -> Guide:
     return registered or _to_register(session, [f"{where}, logged in. Nothing is registered yet."])
 
 
-def _try_it() -> Sequence[Step]:
+def _try_it() -> Sequence[NextStep]:
     """How to begin with the embedded service."""
     if not is_installed():
-        return [Step(f"`{INSTALL}`", "get the embedded service, to try it")]
+        return [NextStep(f"`{INSTALL}`", "get the embedded service, to try it")]
     if Path(SPEC_FILE).exists():
         command = f"`dkimctl register --sandbox {SPEC_FILE}`"
     else:
         command = "`dkimctl init --sandbox --domain example.com`"
-    return [Step(command, "or try it without an account")]
+    return [NextStep(command, "or try it without an account")]
 
 
 def _to_register(session: Session, lines: Sequence[str]) -> Guide:
     if Path(SPEC_FILE).exists():
-        plan = Step(next_steps.plan_file(SPEC_FILE), "show what would be registered")
-        register = Step(next_steps.register_file(SPEC_FILE), "register it")
+        plan = NextStep(next_steps.plan_file(SPEC_FILE), "show what would be registered")
+        register = NextStep(next_steps.register_file(SPEC_FILE), "register it")
         return Guide(lines, [plan, register])
     if session.profile.is_sandbox:
         command = "`dkimctl init --domain example.com`"
     else:
         command = "`dkimctl init --no-config`"
-    return Guide(lines, [Step(command, f"write a first {SPEC_FILE}")])
+    return Guide(lines, [NextStep(command, f"write a first {SPEC_FILE}")])
 
 
 def _is_logged_in(session: Session) -> bool:
@@ -171,7 +171,7 @@ def guide_of(statuses: Sequence[Key], now: datetime, *, by_target: bool) -> Guid
 
     if undecided := [status for status in statuses if status.needs_attention]:
         line = f"{_keys(undecided, 'needs', 'need')} a decision of yours: {_few(undecided)}."
-        step = Step("`dkimctl list --sort-by due`", "see the notes")
+        step = NextStep("`dkimctl list --sort-by due`", "see the notes")
         return Guide([line, summary], [step])
 
     if missing := [status for status in statuses if status.action is NextAction.PUBLISH]:
@@ -183,12 +183,12 @@ def guide_of(statuses: Sequence[Key], now: datetime, *, by_target: bool) -> Guid
     if old := [status for status in due if status.action is NextAction.REGISTER]:
         lines.append(f"{_keys(old, 'is', 'are')} due for replacement: {_few(old)}.")
         selection = next_steps.select_domains(status.sign_domain for status in old)
-        steps.append(Step(next_steps.rotate(selection), "print the specs of their successors"))
+        steps.append(NextStep(next_steps.rotate(selection), "print the specs of their successors"))
     if gone := [status for status in due if status.action is NextAction.REMOVE]:
         lines.append(f"{_keys(gone, 'is', 'are')} retired, and can leave DNS: {_few(gone)}.")
-        steps.append(Step("`dkimctl rotate --retired`", "look at DNS, and list them"))
+        steps.append(NextStep("`dkimctl rotate --retired`", "look at DNS, and list them"))
     if lines and by_target:
-        steps = [Step("`dkimctl rotate run`", "do it; once a day from a timer, it always will")]
+        steps = [NextStep("`dkimctl rotate run`", "do it; once a day from a timer, it always will")]
     if lines:
         return Guide([*lines, summary], steps)
 
@@ -202,13 +202,15 @@ def guide_of(statuses: Sequence[Key], now: datetime, *, by_target: bool) -> Guid
     return Guide([well, summary], [_OVERVIEW, _CHECK])
 
 
-def _to_publish(keys: Sequence[Key], *, by_target: bool) -> list[Step]:
+def _to_publish(keys: Sequence[Key], *, by_target: bool) -> list[NextStep]:
     selection = next_steps.select_domains(status.sign_domain for status in keys)
     if by_target:
-        publish = Step(next_steps.publish(selection, by_target=True), "put the records into DNS")
+        publish = NextStep(
+            next_steps.publish(selection, by_target=True), "put the records into DNS"
+        )
     else:
-        publish = Step(next_steps.show_all(selection), "show the records to put into DNS")
-    return [publish, Step(next_steps.wait_for(selection), "wait until all servers have them")]
+        publish = NextStep(next_steps.show_all(selection), "show the records to put into DNS")
+    return [publish, NextStep(next_steps.wait_for(selection), "wait until all servers have them")]
 
 
 def _keys(keys: Sequence[Key], one: str, several: str) -> str:

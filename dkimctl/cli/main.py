@@ -226,11 +226,11 @@ def run(args: Sequence[str]) -> int:
         status = reported.exit_code
         # A monitoring plugin answers as one, even if it fails.
         if "check-dns" in args and fmt == "nagios":
-            from dkimctl.formats.monitoring import State, unknown_line
+            from dkimctl.formats.monitoring import NagiosState, unknown_line
 
             with suppress(OutputError):
                 write([unknown_line(reported.message)])
-            status = State.UNKNOWN
+            status = NagiosState.UNKNOWN
     reporter.close()
     return int(status)
 

@@ -18,9 +18,9 @@ from dkimctl.models import Alarm, Registration, RegistrationKey
 from dkimctl.names import Selection
 from dkimctl.notices import (
     OUR_SECRETS,
+    KeyProblem,
     Look,
     Notice,
-    Problem,
     after_second_look,
     find_changes,
     first_seen_now,
@@ -46,7 +46,7 @@ _Channel = Callable[[Session, bytes], None]
 _RUN = "rotate run"
 _PROBLEMS = (State.FAILED, State.BLOCKED)
 _LEFT_TO_PEOPLE = (Step.REMOVE, State.BY_HAND)  # that a record is to be added is in `check`
-_TEST = Problem("dkimctl", "test notice", action="nothing: this is a test")
+_TEST = KeyProblem("dkimctl", "test notice", action="nothing: this is a test")
 
 
 def require_notify(session: Session, option: str = "--notify") -> None:
@@ -175,7 +175,7 @@ class CheckNotices:
         self._retired = retired
         self._seen: set[str] = set()  # subjects
         self._registrations: dict[str, Registration] = {}  # not checked yet, or with a problem
-        self._problems: list[Problem] = []
+        self._problems: list[KeyProblem] = []
 
     def watch(self, registrations: Iterable[Registration]) -> Iterator[Registration]:
         """The registrations, which are to be checked."""
@@ -289,7 +289,7 @@ class RunNotices:
         return bool(self.report.unknown) or subject in waiting
 
 
-def _problems(report: Report) -> Iterator[Problem]:
+def _problems(report: Report) -> Iterator[KeyProblem]:
     for task in report.tasks:
         key, check = task.registration.key, task.check
         if task.state is State.DONE:
@@ -310,9 +310,9 @@ def _problems(report: Report) -> Iterator[Problem]:
             if task.state is State.BY_HAND:
                 retired = next_steps.rotate_retired((task.registration.sign_domain,))
                 action = f"remove the record of {task.registration.selector}: `{retired}`"
-            yield Problem(subject, what, task.urgency, task.reason, action, key=key)
+            yield KeyProblem(subject, what, task.urgency, task.reason, action, key=key)
     for error in report.errors:
-        yield Problem(_RUN, error.code, detail=error.message, action=error.hint)
+        yield KeyProblem(_RUN, error.code, detail=error.message, action=error.hint)
 
 
 def _subjects(registrations: Iterable[Registration]) -> set[str]:

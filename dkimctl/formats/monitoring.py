@@ -128,7 +128,7 @@ class PrometheusRenderer(CheckCounter):
             yield family(f"dkimctl_{name}_seconds", help_text, [], [([], value)])
 
 
-class State(IntEnum):
+class NagiosState(IntEnum):
     """What a Nagios plugin says, by its exit status."""
 
     OK = 0
@@ -141,13 +141,13 @@ class NagiosRenderer(CheckCounter):
     """One line with the state, and performance data (Monitoring Plugins guidelines)."""
 
     @property
-    def state(self) -> State:
+    def state(self) -> NagiosState:
         if self._urgencies[Urgency.SIGNING]:
-            return State.CRITICAL
+            return NagiosState.CRITICAL
         silent = self._verdicts[Verdict.NO_ANSWER]
         if self._run.is_incomplete() or self._good + silent < self._verdicts.total():
-            return State.WARNING
-        return State.UNKNOWN if silent else State.OK
+            return NagiosState.WARNING
+        return NagiosState.UNKNOWN if silent else NagiosState.OK
 
     def end(self) -> Iterator[str]:
         total, urgencies = self._verdicts.total(), self._urgencies
@@ -174,9 +174,9 @@ class NagiosRenderer(CheckCounter):
 
 def unknown_line(message: str) -> str:
     """The line of a plugin for an error that ends the command."""
-    return f"{_line(State.UNKNOWN, message[:_MAX_MESSAGE])}\n"
+    return f"{_line(NagiosState.UNKNOWN, message[:_MAX_MESSAGE])}\n"
 
 
-def _line(state: State, text: str) -> str:
+def _line(state: NagiosState, text: str) -> str:
     """A bar would begin performance data."""
     return f"DKIM {state.name} - {printable(text).replace('|', '/')}"

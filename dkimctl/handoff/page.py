@@ -17,8 +17,8 @@ from dkimctl.formats.table import code, fenced
 from dkimctl.handoff.providers import Trait, ValueForm
 from dkimctl.handoff.sheet import Sheet, SheetRecord, SheetZone, Timing, Trouble
 from dkimctl.handoff.words import (
-    Field,
     Language,
+    SheetField,
     SheetFormat,
     Words,
     columns,
@@ -91,9 +91,9 @@ def make_page(sheet: Sheet, words: Words) -> dict[str, object]:
         "check": words.fill("check"),
         "check_lead": words.paragraph(*check),
         "commands": [
-            Field(words.fill("unix"), f"dig +short TXT {first}"),
-            Field(words.fill("windows"), f"nslookup -type=TXT {first}"),
-            Field("PowerShell", f"Resolve-DnsName -Type TXT {first}"),
+            SheetField(words.fill("unix"), f"dig +short TXT {first}"),
+            SheetField(words.fill("windows"), f"nslookup -type=TXT {first}"),
+            SheetField("PowerShell", f"Resolve-DnsName -Type TXT {first}"),
         ],
         "made": words.fill("made", date=words.date(sheet.made_at)),
     }
@@ -106,11 +106,11 @@ def _zone_part(
     provider, place, name = zone.provider, zone.place, readable(zone.name)
     facts = []
     if provider:
-        facts.append(Field(words.fill("provider"), provider.name))
+        facts.append(SheetField(words.fill("provider"), provider.name))
     if place.name_servers:
-        facts.append(Field(words.fill("servers"), words.listed(place.name_servers)))
+        facts.append(SheetField(words.fill("servers"), words.listed(place.name_servers)))
     if provider:
-        facts.append(Field(words.fill("instructions"), provider.source, is_link=True))
+        facts.append(SheetField(words.fill("instructions"), provider.source, is_link=True))
     notices = []
     if not place.zone and place.trouble:
         notices.append(words.fill(_TROUBLES[place.trouble]))
@@ -139,23 +139,23 @@ def _record_part(
     record: SheetRecord, zone: SheetZone, words: Words, sheet: Sheet, number: int
 ) -> dict[str, object]:
     """A record; of its two `texts`, the first is to be entered. `fields` has the rest."""
-    fields = [Field(words.fill("type"), "TXT"), Field(words.fill("host"), record.host)]
+    fields = [SheetField(words.fill("type"), "TXT"), SheetField(words.fill("host"), record.host)]
     if record.host != record.fqdn:
-        fields.append(Field(words.fill("fqdn"), record.fqdn))
+        fields.append(SheetField(words.fill("fqdn"), record.fqdn))
     if (name := readable(record.fqdn)) != record.fqdn:
-        fields.append(Field(words.fill("readable"), name))
+        fields.append(SheetField(words.fill("readable"), name))
     deadline = warning = timing = ""
     is_urgent = False
     if sheet.is_removal:
-        texts = [Field(words.fill("delete_value"), record.value)]
+        texts = [SheetField(words.fill("delete_value"), record.value)]
     else:
-        fields.append(Field(words.fill("ttl"), words.duration(sheet.ttl)))
+        fields.append(SheetField(words.fill("ttl"), words.duration(sheet.ttl)))
         whole, strings = record.value, txt_data(record.value)
         if record.form is ValueForm.WHOLE:
             shown = ("value_enter", whole), ("strings_other", strings)
         else:
             shown = ("strings_enter", strings), ("value_other", whole)
-        texts = [Field(words.fill(label), text) for label, text in shown]
+        texts = [SheetField(words.fill(label), text) for label, text in shown]
         if record.due is not None:
             deadline = words.fill("by", due=words.date(record.due))
         elif record.timing is not Timing.DISABLED:

@@ -33,7 +33,7 @@ class Trait(StrEnum):
     TEXT_MODE = "text_mode"  # takes strings, where its form is limited
 
 
-class Provider(NamedTuple):
+class DnsProvider(NamedTuple):
     """A provider's panel. Fields without a name are not documented, or not in English."""
 
     key: str
@@ -48,10 +48,10 @@ class Provider(NamedTuple):
 
 
 @functools.cache
-def providers() -> tuple[Provider, ...]:
+def providers() -> tuple[DnsProvider, ...]:
     """All known providers, sorted by key."""
     return tuple(
-        Provider(
+        DnsProvider(
             key,
             **{
                 **fields,
@@ -63,7 +63,7 @@ def providers() -> tuple[Provider, ...]:
     )
 
 
-def provider_of(hosts: Iterable[str]) -> Provider | None:
+def provider_of(hosts: Iterable[str]) -> DnsProvider | None:
     """The provider of all these name servers (lower case, without trailing dot), if it is known."""
     names = list(hosts)
     for provider in providers() if names else ():
@@ -72,7 +72,7 @@ def provider_of(hosts: Iterable[str]) -> Provider | None:
     return None
 
 
-def provider_with(key: str) -> Provider:
+def provider_with(key: str) -> DnsProvider:
     """The provider with this key. Raises UsageError."""
     for provider in providers():
         if provider.key == key.lower():

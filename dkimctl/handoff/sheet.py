@@ -13,7 +13,7 @@ from dkimctl.dns.messages import NS, make_question, to_text
 from dkimctl.dns.nameserver import NoAnswer, RecursiveResolver
 from dkimctl.dns.zones import answer_data, find_zone, look_up, once
 from dkimctl.errors import ServiceError
-from dkimctl.handoff.providers import Provider, Trait, ValueForm, provider_of
+from dkimctl.handoff.providers import DnsProvider, Trait, ValueForm, provider_of
 from dkimctl.models import DnsRecord, Registration, utc_time
 from dkimctl.names import zone_finder
 from dkimctl.text import MAX_STRING
@@ -31,7 +31,7 @@ class Trouble(StrEnum):
     NO_ANSWER = "no_answer"
 
 
-class Place(NamedTuple):
+class DnsPlace(NamedTuple):
     """A zone ("": not known), its name servers; `reason`: what DNS answered, if in trouble."""
 
     zone: str = ""
@@ -68,8 +68,8 @@ class SheetZone(NamedTuple):
     """The records of a zone; those whose zone is not known are together by signing domain."""
 
     name: str
-    place: Place
-    provider: Provider | None
+    place: DnsPlace
+    provider: DnsProvider | None
     records: Sequence[SheetRecord]
 
 
@@ -92,13 +92,13 @@ class SheetOptions(NamedTuple):
 
     ttl: int = 3600
     contact: str = ""
-    provider: Provider | None = None
+    provider: DnsProvider | None = None
     is_removal: bool = False
 
 
 def make_sheet(
     registrations: Iterable[tuple[Registration, DnsRecord]],
-    places: Mapping[str, Place],
+    places: Mapping[str, DnsPlace],
     options: SheetOptions,
     now: datetime,
 ) -> Sheet:
@@ -123,7 +123,7 @@ def _make_record(
     registration: Registration,
     record: DnsRecord,
     zone: str,
-    provider: Provider | None,
+    provider: DnsProvider | None,
     now: datetime,
 ) -> SheetRecord:
     form, is_too_long = _form(record.value, provider)
@@ -153,7 +153,7 @@ def _make_record(
     )
 
 
-def _form(value: str, provider: Provider | None) -> tuple[ValueForm, bool]:
+def _form(value: str, provider: DnsProvider | None) -> tuple[ValueForm, bool]:
     """How to enter a value, and whether it is too long for the panel."""
     if provider is None:
         return ValueForm.WHOLE, False
@@ -166,44 +166,44 @@ def _form(value: str, provider: Provider | None) -> tuple[ValueForm, bool]:
     return (ValueForm.STRINGS, False) if takes_strings else (provider.form, True)
 
 
-def given_places(names: Iterable[str], zones: Sequence[str]) -> dict[str, Place]:
+def given_places(names: Iterable[str], zones: Sequence[str]) -> dict[str, DnsPlace]:
     """The place of each name in the longest of `zones`; nothing is asked."""
     find = zone_finder(zones)
-    return {name: Place(find(name) or "") for name in names}
+    return {name: DnsPlace(find(name) or "") for name in names}
 
 
 def find_places(
     names: Iterable[str], system_nameservers: Callable[[], Sequence[Address]]
-) -> dict[str, Place]:
+) -> dict[str, DnsPlace]:
     """The place of each name, as DNS has it; without an answer, what is known."""
     unique = list(dict.fromkeys(names))
     try:
         resolver = RecursiveResolver(system_nameservers(), _MAX_IN_FLIGHT)
     except ServiceError as error:
-        return dict.fromkeys(unique, Place(trouble=Trouble.NO_ANSWER, reason=error.message))
+        return dict.fromkeys(unique, DnsPlace(trouble=Trouble.NO_ANSWER, reason=error.message))
     return asyncio.run(look_up_places(unique, resolver))
 
 
-async def look_up_places(names: Sequence[str], resolver: RecursiveResolver) -> dict[str, Place]:
+async def look_up_places(names: Sequence[str], resolver: RecursiveResolver) -> dict[str, DnsPlace]:
     """The place of each of these names, which differ."""
-    tasks: dict[str, asyncio.Task[Place]] = {}
+    tasks: dict[str, asyncio.Task[DnsPlace]] = {}
 
-    async def find_place(name: str) -> Place:
+    async def find_place(name: str) -> DnsPlace:
         try:
             zone = await find_zone(name, resolver)
         except NoAnswer as error:
-            return Place(trouble=Trouble.NO_ANSWER, reason=str(error))
+            return DnsPlace(trouble=Trouble.NO_ANSWER, reason=str(error))
         if zone is None:
-            return Place(trouble=Trouble.NO_ZONE, reason="DNS has no zone for it")
+            return DnsPlace(trouble=Trouble.NO_ZONE, reason="DNS has no zone for it")
         return await once(tasks, zone, find_name_servers)
 
-    async def find_name_servers(zone: str) -> Place:
+    async def find_name_servers(zone: str) -> DnsPlace:
         try:
             answer = await look_up(resolver, make_question(zone, NS))
         except NoAnswer as error:
-            return Place(zone, trouble=Trouble.NO_ANSWER, reason=str(error))
+            return DnsPlace(zone, trouble=Trouble.NO_ANSWER, reason=str(error))
         hosts = {to_text(data.target) for data in answer_data(answer, NS)}
-        return Place(zone, tuple(sorted(hosts)))
+        return DnsPlace(zone, tuple(sorted(hosts)))
 
     places = await asyncio.gather(*map(find_place, names))
     return dict(zip(names, places, strict=True))

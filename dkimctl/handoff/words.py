@@ -48,7 +48,7 @@ class Language(StrEnum):
     JAPANESE = "ja"
 
 
-class Field(NamedTuple):
+class SheetField(NamedTuple):
     """A label, and raw text to copy or read; `is_link`: it is an address of ours."""
 
     label: str
@@ -135,7 +135,7 @@ def heading(text: str, line: str) -> str:
     return f"{text}\n{line * min(_width(text), _WIDTH)}"
 
 
-def columns(fields: Sequence[Field]) -> str:
+def columns(fields: Sequence[SheetField]) -> str:
     """Labels and data in two columns."""
     longest = max(_width(field.label) for field in fields)
     return "\n".join(

@@ -153,7 +153,7 @@ async def _look_up(source: Source, server: NameServer, question: Question) -> Lo
     return Lookup(failure=f"more than {MAX_ALIASES} aliases (CNAME) in a row")
 
 
-class Key(NamedTuple):
+class KeyAnswer(NamedTuple):
     """A public key. `value` is a key record with it alone, `key_len` in bits."""
 
     value: bytes
@@ -166,7 +166,7 @@ class Judgement(NamedTuple):
 
     verdict: MailVerdict
     reason: str = ""
-    key: Key | None = None
+    key: KeyAnswer | None = None
 
 
 def _judge(message: Message, signature: Signature, lookup: Lookup) -> Judgement:
@@ -219,7 +219,7 @@ def _judge_by(message: Message, signature: Signature, value: str) -> Judgement:
     return Judgement(MailVerdict.FAIL, reason, key)
 
 
-def read_key(value: str, signature: Signature) -> Key:
+def read_key(value: str, signature: Signature) -> KeyAnswer:
     """The key in a TXT value. Raises KeyRecordError, whose text completes "the key record …"."""
     if len(value) > _MAX_VALUE:
         raise KeyRecordError(f"has {len(value):,} characters, more than {_MAX_VALUE:,}")
@@ -241,7 +241,7 @@ def read_key(value: str, signature: Signature) -> Key:
             raise KeyRecordError("is malformed: its p= is not an Ed25519 key")
     else:
         key_len = _rsa_bits(key)
-    return Key(f"v=DKIM1; k={kind}; p={key}".encode(), key_len, _items(tags.get("t", "")))
+    return KeyAnswer(f"v=DKIM1; k={kind}; p={key}".encode(), key_len, _items(tags.get("t", "")))
 
 
 def _key_faults(tags: Mapping[str, str], signature: Signature) -> Iterator[str]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _MAX_WARNINGS = 3  # of one kind, for one answer
 
 
-class Entry:
+class BatchEntry:
     """An entry of the file. `is_in_doubt`: an earlier run sent it and got no answer."""
 
     __slots__ = ("is_in_doubt", "result", "spec")
@@ -39,7 +39,7 @@ class Batch:
     between the engine leaves it alone.
     """
 
-    def __init__(self, entries: Sequence[Entry]) -> None:
+    def __init__(self, entries: Sequence[BatchEntry]) -> None:
         self.entries = entries
         self.specs = [entry.spec for entry in entries]
         self.permit: SimpleQueue[bool] = SimpleQueue()  # whether `to_send` may be sent
@@ -146,7 +146,7 @@ class Batch:
         self.finish()
         self.permit.put(False)
 
-    def new_results(self) -> list[tuple[Entry, Result]]:
+    def new_results(self) -> list[tuple[BatchEntry, Result]]:
         """The results that are final and that their entries do not have yet."""
         return [
             (entry, result)
@@ -156,7 +156,7 @@ class Batch:
             if entry.result is None and result is not None and position not in self._open
         ]
 
-    def results_if_abandoned(self, reason: str) -> list[tuple[Entry, Result]]:
+    def results_if_abandoned(self, reason: str) -> list[tuple[BatchEntry, Result]]:
         """Results for the unfinished entries of a batch whose thread is abandoned.
 
         The thread may still change the batch, so this reads only what the engine owns: entries
@@ -206,12 +206,12 @@ class BatchBuilder:
     can be repeated safely.
     """
 
-    def __init__(self, entries: Iterable[Entry], *, batch_size: int, window: int) -> None:
+    def __init__(self, entries: Iterable[BatchEntry], *, batch_size: int, window: int) -> None:
         self._entries = iter(entries)
         self.batch_size = batch_size
         self._window = window
-        self._waiting: deque[Entry] = deque()  # in the file's order
-        self._partial: dict[bool, list[Entry]] = {True: [], False: []}
+        self._waiting: deque[BatchEntry] = deque()  # in the file's order
+        self._partial: dict[bool, list[BatchEntry]] = {True: [], False: []}
         self._is_exhausted = False
 
     @property
@@ -242,7 +242,7 @@ class BatchBuilder:
             self._waiting.popleft()
             yield result
 
-    def _take(self, gathered: list[Entry]) -> Batch:
+    def _take(self, gathered: list[BatchEntry]) -> Batch:
         batch = Batch(gathered[: self.batch_size])
         del gathered[: self.batch_size]
         return batch

@@ -16,7 +16,7 @@ from dkimctl.errors import DkimctlError, Interrupted, LedgerError, ServiceError
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import USABLE, DomainSpec, Outcome, RegistrationKey, Result, key_of
 from dkimctl.registration import outcomes
-from dkimctl.registration.batches import Batch, BatchBuilder, Entry
+from dkimctl.registration.batches import Batch, BatchBuilder, BatchEntry
 from dkimctl.registration.limits import (
     BatchScheduler,
     ConcurrencyLimiter,
@@ -172,11 +172,11 @@ class RegistrationEngine:
         if self._defect is not None:
             raise self._defect
 
-    def _plan(self, spec: DomainSpec) -> Entry:
+    def _plan(self, spec: DomainSpec) -> BatchEntry:
         try:
             planned = self._planner.plan_entry(spec)
             if isinstance(planned, DomainSpec):
-                return Entry(planned, is_in_doubt=self._planner.is_in_doubt(planned))
+                return BatchEntry(planned, is_in_doubt=self._planner.is_in_doubt(planned))
         except LedgerError as error:
             if self.stopped is None and not self.may_have_reached_service:
                 try:
@@ -186,7 +186,7 @@ class RegistrationEngine:
             self._end_for_ledger(error)
             planned = outcomes.pending(spec, error.message)
         self._observer.settled([planned])
-        return Entry(spec, planned)
+        return BatchEntry(spec, planned)
 
     def _advance(self) -> None:
         """Persist what was reported, and let go what may be sent next."""
@@ -263,7 +263,7 @@ class RegistrationEngine:
             self._end_for_ledger(error, is_lost=is_lost)
         self._set_results(new_results)
 
-    def _set_results(self, results: Sequence[tuple[Entry, Result]]) -> None:
+    def _set_results(self, results: Sequence[tuple[BatchEntry, Result]]) -> None:
         for entry, result in results:
             entry.result = result
         self._observer.settled([result for _, result in results])
@@ -339,7 +339,7 @@ class RegistrationEngine:
 
 
 def persist(
-    ledger: Ledger, new_results: Iterable[tuple[Entry, Result]], batches: Iterable[Batch]
+    ledger: Ledger, new_results: Iterable[tuple[BatchEntry, Result]], batches: Iterable[Batch]
 ) -> None:
     """Record results and intents in one transaction, durable on return. Raises LedgerError."""
     answered = [result.registration for _, result in new_results if _is_persisted(ledger, result)]

@@ -47,7 +47,7 @@ class RegistrationName(NamedTuple):
     selector: str
 
 
-class Registration(NamedTuple):
+class StoredRegistration(NamedTuple):
     """One registration. Names are in lower case."""
 
     client_id: str
@@ -109,7 +109,7 @@ class Registrar:
             if isinstance(key, KeyPair)
         }
         failures = [key for key in made if isinstance(key, Exception)]
-        created: dict[int, Registration] = {}
+        created: dict[int, StoredRegistration] = {}
         try:
             created = self._create(client_id, {at: (new[at], key) for at, key in keys.items()})
             known |= {registration.name: registration for registration in created.values()}
@@ -130,17 +130,17 @@ class Registrar:
 
     def _create(
         self, client_id: str, waiting: Mapping[int, tuple[Entry, KeyPair]]
-    ) -> dict[int, Registration]:
+    ) -> dict[int, StoredRegistration]:
         """Store the entries, which have a key each; returns what was stored, by position.
 
         An entry without a selector gets another one if even a random one is taken.
         """
-        created: dict[int, Registration] = {}
+        created: dict[int, StoredRegistration] = {}
         for _ in range(3):
-            candidates: dict[RegistrationName, tuple[int, Registration]] = {}
+            candidates: dict[RegistrationName, tuple[int, StoredRegistration]] = {}
             for position, (entry, pair) in waiting.items():
                 now = datetime.fromtimestamp(self._clock(), UTC)
-                registration = Registration(
+                registration = StoredRegistration(
                     client_id=client_id,
                     sign_domain=entry.sign_domain,
                     selector=entry.selector or self._new_selector(),
@@ -170,7 +170,11 @@ def _name(entry: Entry | Rejection) -> RegistrationName | None:
 
 
 def _item(
-    entry: Entry | Rejection, registration: Registration | None, client_id: str, *, is_new: bool
+    entry: Entry | Rejection,
+    registration: StoredRegistration | None,
+    client_id: str,
+    *,
+    is_new: bool,
 ) -> Item:
     """The item of an entry; `registration` is that of its name, if there is one."""
     if isinstance(entry, Rejection) or registration is None:
@@ -205,7 +209,7 @@ def _item(
 
 # What is stored.
 
-_COLUMNS = [registrations.c[name] for name in Registration._fields]
+_COLUMNS = [registrations.c[name] for name in StoredRegistration._fields]
 _AT_ONCE = 50  # names in a query
 # SQLite reads the whole table for pairs of names, but not for this, which may find a few more.
 _NAMED = select(*_COLUMNS).where(
@@ -214,7 +218,7 @@ _NAMED = select(*_COLUMNS).where(
 )
 
 
-def add_all(store: Store, new: Mapping[Registration, bytes]) -> set[RegistrationName]:
+def add_all(store: Store, new: Mapping[StoredRegistration, bytes]) -> set[RegistrationName]:
     """Store registrations, each with its private key (PKCS #8 in PEM), all in one transaction.
 
     Returns the names of those that are stored now. The others are taken: the table's primary key
@@ -236,7 +240,7 @@ def add_all(store: Store, new: Mapping[Registration, bytes]) -> set[Registration
 
 def find_all(
     store: Store, names: Iterable[RegistrationName]
-) -> dict[RegistrationName, Registration]:
+) -> dict[RegistrationName, StoredRegistration]:
     """Those of `names`, in lower case, that are registered, by any client."""
     wanted = sorted(names)
     found = []
@@ -244,7 +248,7 @@ def find_all(
         domains, selectors = zip(*wanted[start : start + _AT_ONCE], strict=True)
         parameters = {"domains": [*{*domains}], "selectors": [*{*selectors}]}
         with store.reading() as connection:
-            found += [Registration(*row) for row in connection.execute(_NAMED, parameters)]
+            found += [StoredRegistration(*row) for row in connection.execute(_NAMED, parameters)]
     by_name = {registration.name: registration for registration in found}
     return {name: by_name[name] for name in wanted if name in by_name}
 
@@ -266,7 +270,7 @@ def read_name(sign_domain: str, selector: str) -> RegistrationName:
 
 def list_registrations(
     store: Store, client_id: str | None = None, sign_domain: str | None = None
-) -> Iterator[Registration]:
+) -> Iterator[StoredRegistration]:
     """All registrations, or those of a client or domain, sorted by name."""
     table = registrations.c
     query = select(*_COLUMNS)
@@ -278,7 +282,7 @@ def list_registrations(
     query = query.execution_options(yield_per=1000)
     with store.snapshot() as connection, connection.execute(query) as rows:
         for row in rows:
-            yield Registration(*row)
+            yield StoredRegistration(*row)
 
 
 def require_registration(store: Store, name: RegistrationName) -> None:

@@ -227,7 +227,7 @@ class TokenRefused(falcon.HTTPBadRequest):
         self.error_code = error_code
 
 
-class RequestRefused(falcon.HTTPBadRequest):
+class BadRequest(falcon.HTTPBadRequest):
     """400 to a registration request that is wrong as a whole."""
 
     def __init__(self, message: str) -> None:
@@ -248,9 +248,7 @@ def add_error_handlers(app: falcon.App[Any, Any]) -> None:
         response.content_type = _TOKEN_ERROR_TYPE
         response.media = {"error": refused.error_code}
 
-    def request_refused(
-        _: Any, response: falcon.Response, refused: RequestRefused, _p: Any
-    ) -> None:
+    def request_refused(_: Any, response: falcon.Response, refused: BadRequest, _p: Any) -> None:
         """A 400 has the shape of interface 2.4 as well (4.2), without entries."""
         response.status = falcon.HTTP_BAD_REQUEST
         response.media = {"items": [], "count": 0, "total": 0, "message": refused.description}
@@ -262,7 +260,7 @@ def add_error_handlers(app: falcon.App[Any, Any]) -> None:
 
     app.set_error_serializer(serialize)
     app.add_error_handler(TokenRefused, token_refused)
-    app.add_error_handler(RequestRefused, request_refused)
+    app.add_error_handler(BadRequest, request_refused)
     app.add_error_handler(Exception, unexpected)
 
 
@@ -323,16 +321,14 @@ def _requested_domains(body: bytes, max_domains: int) -> list[dict[str, Any]]:
     """
     document = _decode_json(body)
     if not isinstance(document, dict):
-        raise RequestRefused("The body must be a JSON object.")
+        raise BadRequest("The body must be a JSON object.")
     domains = document.get("domains")
     if not isinstance(domains, list) or not all(isinstance(entry, dict) for entry in domains):
-        raise RequestRefused("domains must be an array of objects.")
+        raise BadRequest("domains must be an array of objects.")
     if not domains:
-        raise RequestRefused("domains is empty.")
+        raise BadRequest("domains is empty.")
     if len(domains) > max_domains:
-        raise RequestRefused(
-            f"domains has {len(domains)} entries; at most {max_domains} are allowed."
-        )
+        raise BadRequest(f"domains has {len(domains)} entries; at most {max_domains} are allowed.")
     return domains
 
 
@@ -340,18 +336,18 @@ def _decode_json(body: bytes) -> object:
     try:
         return _json_decoder.decode(body.decode("utf-8"))
     except UnicodeDecodeError:
-        raise RequestRefused("The body is not UTF-8.") from None
+        raise BadRequest("The body is not UTF-8.") from None
     except RecursionError:
-        raise RequestRefused("The body nests too deep.") from None
+        raise BadRequest("The body nests too deep.") from None
     except json.JSONDecodeError as error:
         location = f"line {error.lineno}, column {error.colno}"
-        raise RequestRefused(f"The body is not JSON: {location} cannot be read.") from None
+        raise BadRequest(f"The body is not JSON: {location} cannot be read.") from None
     except ValueError:  # Python reads numbers of up to 4,300 digits
-        raise RequestRefused("A number in the body has too many digits.") from None
+        raise BadRequest("A number in the body has too many digits.") from None
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise RequestRefused(f"The body is not JSON: {name} is not a JSON number.")
+    raise BadRequest(f"The body is not JSON: {name} is not a JSON number.")
 
 
 # Made once: json.loads makes a decoder for each call with an option.

@@ -43,7 +43,7 @@ _LOGGING = {
 _logger = logging.getLogger(__name__)
 
 
-class Server(MPServer):
+class HttpServer(MPServer):
     """Serves `listening` with worker processes; one that dies is replaced."""
 
     def __init__(

@@ -74,7 +74,7 @@ class SourceKind(StrEnum):
     DEFAULT = "default"
 
 
-class Source(NamedTuple):
+class SetBy(NamedTuple):
     """Where a setting comes from."""
 
     kind: SourceKind
@@ -89,24 +89,24 @@ class Source(NamedTuple):
         return f"{words.get(self.kind, self.kind)} {self.name}".rstrip()
 
 
-DEFAULT = Source(SourceKind.DEFAULT)
-LOGIN = Source(SourceKind.LOGIN)
-_TYPED = Source(SourceKind.OPTION)
+DEFAULT = SetBy(SourceKind.DEFAULT)
+LOGIN = SetBy(SourceKind.LOGIN)
+_TYPED = SetBy(SourceKind.OPTION)
 
 
-def option(key: str) -> Source:
-    return Source(SourceKind.OPTION, f"--{key.replace('_', '-')}")
+def option(key: str) -> SetBy:
+    return SetBy(SourceKind.OPTION, f"--{key.replace('_', '-')}")
 
 
-def variable(key: str) -> Source:
-    return Source(SourceKind.ENVIRONMENT, f"DKIMCTL_{key.upper()}")
+def variable(key: str) -> SetBy:
+    return SetBy(SourceKind.ENVIRONMENT, f"DKIMCTL_{key.upper()}")
 
 
 class Settings(NamedTuple):
     """A profile, and the source of its name (by the key `profile`) and of each of its keys."""
 
     profile: Profile
-    sources: Mapping[str, Source]
+    sources: Mapping[str, SetBy]
 
 
 def resolve_settings(
@@ -136,7 +136,7 @@ def resolve_settings(
     values: dict[str, Any] = {}
     sources = dict.fromkeys(Profile._fields[1:], DEFAULT)
 
-    def take(given: Mapping[str, Any], source_of: Callable[[str], Source]) -> None:
+    def take(given: Mapping[str, Any], source_of: Callable[[str], SetBy]) -> None:
         values.update(given)
         sources.update({key: source_of(key) for key in given})
 
@@ -150,7 +150,7 @@ def resolve_settings(
         take({"concurrency": 1}, lambda _: DEFAULT)
     else:
         take(settings_of(logins.get(name, {})), lambda _: LOGIN)
-    take(config.profiles.get(name, {}), lambda _: Source(SourceKind.CONFIG, config_file))
+    take(config.profiles.get(name, {}), lambda _: SetBy(SourceKind.CONFIG, config_file))
     if name == SANDBOX:
         take(from_flags, option)
         take(SANDBOX_FIXED, lambda _: DEFAULT)
@@ -175,10 +175,10 @@ def resolve_name(
     config: Config,
     config_file: str = "",
     used: Callable[[], str | None] = lambda: None,
-) -> tuple[str, Source]:
+) -> tuple[str, SetBy]:
     """The name of the profile, and its source. Raises UsageError if it is invalid."""
 
-    def checked(text: str, source: Source) -> tuple[str, Source]:
+    def checked(text: str, source: SetBy) -> tuple[str, SetBy]:
         with naming(source.name):
             return profile_name(text), source
 
@@ -193,13 +193,13 @@ def resolve_name(
     if text := environ.get("DKIMCTL_PROFILE"):
         return checked(text, variable("profile"))
     if config.default_profile:
-        return config.default_profile, Source(SourceKind.CONFIG, config_file)
+        return config.default_profile, SetBy(SourceKind.CONFIG, config_file)
     if name := used():
-        return name, Source(SourceKind.PROFILE_USE)
+        return name, SetBy(SourceKind.PROFILE_USE)
     return DEFAULT_PROFILE, DEFAULT
 
 
-def require_known(name: str, known: Sequence[str], source: Source = _TYPED) -> None:
+def require_known(name: str, known: Sequence[str], source: SetBy = _TYPED) -> None:
     """Raise UsageError if the profile is none of the `known` ones."""
     from difflib import get_close_matches
 
@@ -222,7 +222,7 @@ def require_known(name: str, known: Sequence[str], source: Source = _TYPED) -> N
     )
 
 
-def exported_proxy(environ: Mapping[str, str]) -> tuple[str, Source] | None:
+def exported_proxy(environ: Mapping[str, str]) -> tuple[str, SetBy] | None:
     """The proxy that requests use if no setting names one, without its password, if any.
 
     The HTTP library reads these variables (not for plain HTTP, which is for loopback only).
@@ -230,7 +230,7 @@ def exported_proxy(environ: Mapping[str, str]) -> tuple[str, Source] | None:
     for name in ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
         if text := environ.get(name):
             shown = re.sub(r"\A([A-Za-z0-9]+://)?.*@", r"\1***@", text, flags=re.DOTALL)
-            return shown, Source(SourceKind.ENVIRONMENT, name)
+            return shown, SetBy(SourceKind.ENVIRONMENT, name)
     return None
 
 

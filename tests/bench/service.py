@@ -224,11 +224,11 @@ def serve_stub(data: str) -> None:
 def _serve(app: Callable) -> None:
     from dkimctl.cli.commands.serve import listen
     from dkimctl.service.app import THREADS
-    from dkimctl.service.server import Server
+    from dkimctl.service.server import HttpServer
 
     listening = listen("127.0.0.1", 0)
     said = f"serving on http://127.0.0.1:{listening.getsockname()[1]}"
-    Server(
+    HttpServer(
         listening, lambda: app, workers=1, threads=THREADS,
         ready=lambda: print(said, file=sys.stderr, flush=True),
     ).run()  # fmt: skip

@@ -14,7 +14,6 @@ from typing import NamedTuple, get_type_hints
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ledgers import histories_of
 
 from dkimctl.errors import LedgerError
 from dkimctl.formats.renderer import PER_ZONE, Format
@@ -23,6 +22,7 @@ from dkimctl.models import Alarm, DnsRecord, DomainSpec, Outcome, Registration, 
 from dkimctl.registration import outcomes
 from dkimctl.settings.profile import SANDBOX_CLIENT_ID
 from dkimctl.text import printable
+from ledgers import histories_of
 from rendering import render_text
 from terminals import is_harmless
 

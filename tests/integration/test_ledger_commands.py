@@ -9,11 +9,11 @@ import subprocess
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from ledgers import histories_of
 
 from dkimctl.formats.renderer import Format
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import DnsRecord, DomainSpec, Outcome, Result, key_of
+from ledgers import histories_of
 from rendering import render_text
 
 HERE = {"base_url": "http://127.0.0.1:1", "client_id": "me"}  # nothing listens there

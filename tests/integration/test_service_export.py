@@ -16,7 +16,7 @@ from dkimctl.service import registrations
 from dkimctl.service.clients import create_client, list_clients
 from dkimctl.service.database import open_store
 from dkimctl.service.key_pairs import Passphrase, make_key
-from dkimctl.service.registrations import Registration
+from dkimctl.service.registrations import StoredRegistration
 
 DATA = ("--data", "service.db")
 TO_OUT = ("service", "export", "--format", "opendkim", "--output-dir", "out")
@@ -49,7 +49,7 @@ def fill(cli, pair):
                     "enable": True, "value": pair.value,
                     "regist_date": "2021-01-01T00:00:00+00:00",
                 }  # fmt: skip
-                registration = Registration(client_id, *name, **(known | fields))
+                registration = StoredRegistration(client_id, *name, **(known | fields))
                 assert registrations.add_all(store, {registration: pair.private_key})
 
     return fill

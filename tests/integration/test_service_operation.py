@@ -13,7 +13,7 @@ from sqlalchemy import select
 from dkimctl.service.clients import add_delivery, authenticate, cancel_delivery, create_client
 from dkimctl.service.database import open_store
 from dkimctl.service.key_pairs import Passphrase, make_key
-from dkimctl.service.registrations import Registration, add_all, find_all
+from dkimctl.service.registrations import StoredRegistration, add_all, find_all
 from dkimctl.service.schema import registrations
 from documents import example
 
@@ -84,8 +84,8 @@ def test_a_file_moves_to_postgresql(cli, shell, postgresql_database, needs_tool)
         created = create_client(store, "acme")
         add_delivery(store, "acme", "delivery-1")
         pair = make_key(1024)
-        moved = Registration("acme", "a.example", "s1", 1024, "2026-11-21T12:00+00:00", 0, True,
-                             pair.value, "2026-11-21T12:00:00+00:00")  # fmt: skip
+        moved = StoredRegistration("acme", "a.example", "s1", 1024, "2026-11-21T12:00+00:00", 0,
+                                   True, pair.value, "2026-11-21T12:00:00+00:00")  # fmt: skip
         assert add_all(store, {moved: pair.private_key})
     url = postgresql_database.text.replace("+psycopg", "")
     shell(example("move passphrases"), {"DATABASE": url})

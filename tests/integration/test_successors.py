@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from ledgers import histories_of
 
 from dkimctl.ledger.ledger import Ledger
 from documents import example
+from ledgers import histories_of
 
 PAST, FUTURE = "2026-01-01T00:00+09:00", "2099-01-01T00:00+09:00"
 SUCCESSOR = (

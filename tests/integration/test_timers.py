@@ -14,7 +14,7 @@ import pytest
 
 from aging import let_pass
 from dkimctl.models import Alarm
-from dkimctl.notices import Notice, Problem, notice_document
+from dkimctl.notices import KeyProblem, Notice, notice_document
 from documents import PAGES, blocks, example, unit
 from lives import PRIMARY
 from ports import free_port
@@ -167,7 +167,7 @@ def test_the_config_of_the_page_is_valid(cli):
 
 def test_the_example_of_a_notice_has_the_fields_of_a_real_one():
     [shown] = [json.loads(block) for block in blocks("json") if '"still"' in block]
-    problem = Problem("example.com s2027", "signing starts soon: missing")
+    problem = KeyProblem("example.com s2027", "signing starts soon: missing")
     alarm = Alarm(*problem[:2], NOW, NOW)
     notice = Notice(new=[(problem, alarm)], over=[alarm])
     real = json.loads(notice_document(notice, profile="default", now=NOW))

@@ -14,7 +14,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from dkimctl.cli import doctor_checks, doctor_dns, terminal
-from dkimctl.cli.doctor_checks import Finding, State, wrong
+from dkimctl.cli.doctor_checks import Health, Remark, wrong
 from dkimctl.cli.options import ACCOUNT, CONNECTION, App, TableOrJson, TableOrJsonOption, examples
 from dkimctl.cli.output import table_layout
 from dkimctl.cli.report import write
@@ -28,26 +28,26 @@ from dkimctl.threads import start_daemon
 app = App()
 
 _SECONDS = 60.0
-_FAILED = (State.WRONG, State.UNKNOWN, State.NOT_CHECKED)
-_NO_NEWS = (State.OK, State.NOTE, State.NOT_CHECKED)
+_FAILED = (Health.WRONG, Health.UNKNOWN, Health.NOT_CHECKED)
+_NO_NEWS = (Health.OK, Health.NOTE, Health.NOT_CHECKED)
 _STYLES = {
-    State.OK: Style.GREEN,
-    State.WARNING: Style.YELLOW,
-    State.WRONG: Style.RED,
-    State.UNKNOWN: Style.YELLOW,
-    State.NOT_CHECKED: Style.DIM,
+    Health.OK: Style.GREEN,
+    Health.WARNING: Style.YELLOW,
+    Health.WRONG: Style.RED,
+    Health.UNKNOWN: Style.YELLOW,
+    Health.NOT_CHECKED: Style.DIM,
 }
 _CHECK_WIDTH = len("embedded service")
-_STATE_WIDTH = max(map(len, State))
+_STATE_WIDTH = max(map(len, Health))
 _GAP = "  "
 _LEAST_ROOM = 30  # columns, for the text
 
 
-class Check(NamedTuple):
+class Probe(NamedTuple):
     """A check, which is not tried if one that it `needs` has failed."""
 
     name: str
-    find: Callable[[Session], Iterator[Finding]]
+    find: Callable[[Session], Iterator[Remark]]
     needs: tuple[str, ...] = ()
     is_online: bool = False
     in_sandbox: bool = True
@@ -62,34 +62,34 @@ def _dns() -> Any:
 
 _CONFIG, _PROFILE = ("config file",), ("config file", "profile")
 CHECKS = (
-    Check("python", doctor_checks.check_python),
-    Check("libraries", doctor_checks.check_libraries),
-    Check("embedded service", doctor_checks.check_service_extra, outside_sandbox=False),
-    Check("config file", doctor_checks.check_config),
-    Check("profile", doctor_checks.check_profile, _CONFIG),
-    Check("auth URL", doctor_checks.check_auth_url, _PROFILE, is_online=True, in_sandbox=False),
-    Check(
+    Probe("python", doctor_checks.check_python),
+    Probe("libraries", doctor_checks.check_libraries),
+    Probe("embedded service", doctor_checks.check_service_extra, outside_sandbox=False),
+    Probe("config file", doctor_checks.check_config),
+    Probe("profile", doctor_checks.check_profile, _CONFIG),
+    Probe("auth URL", doctor_checks.check_auth_url, _PROFILE, is_online=True, in_sandbox=False),
+    Probe(
         "base URL", doctor_checks.check_base_url, _PROFILE, is_online=True, in_sandbox=False,
         also=("clock",),
     ),
     # On a terminal, a keyring has a minute to be unlocked, for each of several calls.
-    Check(
+    Probe(
         "credentials", doctor_checks.check_credentials, _PROFILE, in_sandbox=False,
         seconds=2 * _SECONDS,
     ),
-    Check(
+    Probe(
         "token", doctor_checks.check_token, (*_PROFILE, "auth URL", "credentials"), is_online=True,
         in_sandbox=False,
     ),
-    Check("ledger", doctor_checks.check_ledger, _PROFILE),
-    Check("resolver", lambda session: _dns().check_resolver(session), is_online=True),
-    Check("IPv6", lambda session: _dns().check_ipv6(session), is_online=True),
-    Check(
+    Probe("ledger", doctor_checks.check_ledger, _PROFILE),
+    Probe("resolver", lambda session: _dns().check_resolver(session), is_online=True),
+    Probe("IPv6", lambda session: _dns().check_ipv6(session), is_online=True),
+    Probe(
         "DNS targets", lambda session: _dns().check_targets(session), (*_PROFILE, "ledger"),
         is_online=True,
     ),
-    Check("keys", doctor_checks.check_keys, (*_PROFILE, "ledger"), also=("timer",)),
-    Check("notices", doctor_checks.check_notices, _CONFIG),
+    Probe("keys", doctor_checks.check_keys, (*_PROFILE, "ledger"), also=("timer",)),
+    Probe("notices", doctor_checks.check_notices, _CONFIG),
 )  # fmt: skip
 
 
@@ -120,7 +120,7 @@ def doctor(
     reporter = session.reporter
     counts: Counter[str] = Counter()
 
-    def findings() -> Iterator[Finding]:
+    def findings() -> Iterator[Remark]:
         for finding in examine(session, offline=offline):
             counts[finding.state] += 1
             yield finding._replace(hint=reporter.complete(finding.hint))
@@ -133,12 +133,12 @@ def doctor(
             layout = table_layout(reporter, None)
             shown = (one for one in findings() if not (reporter.quiet and one.state in _NO_NEWS))
             write(line for one in shown for line in _lines(one, layout))
-    text = ", ".join(f"{state} {counts[state]}" for state in State if counts[state])
+    text = ", ".join(f"{state} {counts[state]}" for state in Health if counts[state])
     reporter.summarize(text, counts)
-    return ExitCode.NO if counts[State.WRONG] else ExitCode.OK
+    return ExitCode.NO if counts[Health.WRONG] else ExitCode.OK
 
 
-def _lines(finding: Finding, layout: TableLayout) -> Iterator[str]:
+def _lines(finding: Remark, layout: TableLayout) -> Iterator[str]:
     room = max(layout.width - _CHECK_WIDTH - _STATE_WIDTH - 2 * len(_GAP), _LEAST_ROOM)
     widths = (_CHECK_WIDTH, _STATE_WIDTH, room)
     cells = [*lines_of((finding.check, finding.state, printable(finding.message)), widths)]
@@ -151,8 +151,8 @@ def _lines(finding: Finding, layout: TableLayout) -> Iterator[str]:
 
 
 def examine(
-    session: Session, *, offline: bool, checks: Iterable[Check] = CHECKS
-) -> Iterator[Finding]:
+    session: Session, *, offline: bool, checks: Iterable[Probe] = CHECKS
+) -> Iterator[Remark]:
     """What each check finds, as soon as it has ended; `offline` leaves out what sends anything."""
     failed: set[str] = set()
     is_sandbox = bool(session.flags["sandbox"])
@@ -172,13 +172,13 @@ def examine(
         yield from found
 
 
-def _not_checked(check: Check, why: str) -> list[Finding]:
-    return [Finding(name, State.NOT_CHECKED, why) for name in (check.name, *check.also)]
+def _not_checked(check: Probe, why: str) -> list[Remark]:
+    return [Remark(name, Health.NOT_CHECKED, why) for name in (check.name, *check.also)]
 
 
-def _bounded(session: Session, check: Check) -> list[Finding]:
+def _bounded(session: Session, check: Probe) -> list[Remark]:
     """What the check finds within its time, in a thread of its own, which may hang."""
-    found: list[Finding] = []
+    found: list[Remark] = []
     failures: list[Exception] = []
 
     def work() -> None:
@@ -189,11 +189,11 @@ def _bounded(session: Session, check: Check) -> list[Finding]:
 
     thread = start_daemon(work, f"doctor: {check.name}")
     if thread is None:
-        return [Finding(check.name, State.UNKNOWN, "the system does not allow another thread")]
+        return [Remark(check.name, Health.UNKNOWN, "the system does not allow another thread")]
     thread.join(check.seconds)
     if thread.is_alive():
         limit = format_duration(check.seconds)
-        return [Finding(check.name, State.UNKNOWN, f"no answer within {limit}")]
+        return [Remark(check.name, Health.UNKNOWN, f"no answer within {limit}")]
     if not failures:
         return found
     [error] = failures
@@ -201,8 +201,8 @@ def _bounded(session: Session, check: Check) -> list[Finding]:
         failure = wrong(check.name, error)
     else:  # without its own text, which may contain anything
         text = f"the check itself failed: {type(error).__name__}"
-        failure = Finding(check.name, State.UNKNOWN, text, "report it as a defect of dkimctl")
+        failure = Remark(check.name, Health.UNKNOWN, text, "report it as a defect of dkimctl")
     reported = {finding.check for finding in found}
     why = f"it depends on: {check.name}"
-    rest = [Finding(name, State.NOT_CHECKED, why) for name in check.also if name not in reported]
+    rest = [Remark(name, Health.NOT_CHECKED, why) for name in check.also if name not in reported]
     return [*found, failure, *rest]

@@ -39,7 +39,7 @@ from dkimctl.rotation.retirement import read_known_keys
 from dkimctl.text import counted, few, quoted
 
 if TYPE_CHECKING:
-    from dkimctl.handoff.sheet import Place, Sheet
+    from dkimctl.handoff.sheet import DnsPlace, Sheet
 
 app = App()
 SheetRecords = list[tuple[Registration, DnsRecord]]
@@ -161,7 +161,7 @@ def handoff(
 
 def _find_places(
     session: Session, names: Sequence[str], zones: Sequence[str]
-) -> tuple[Mapping[str, Place], ExitCode]:
+) -> tuple[Mapping[str, DnsPlace], ExitCode]:
     """The place of each name in the zones given, or as DNS has it; warns of what is not known.
 
     Raises UsageError for names outside the zones given.

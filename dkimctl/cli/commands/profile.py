@@ -21,7 +21,7 @@ from dkimctl.ledger.ledger import Ledger
 from dkimctl.settings.profile import (
     DEFAULT_PROFILE,
     LOGIN_KEYS,
-    Source,
+    SetBy,
     SourceKind,
     known_profiles,
     logins_lock,
@@ -196,7 +196,7 @@ def _profile_rows(reporter: Reporter, profiles: Sequence[dict[str, Any]]) -> Ite
     for profile in profiles:
         source = ""
         if chosen_by := profile["chosen_by"]:
-            source = f"in use, by {Source(SourceKind(chosen_by['kind']), chosen_by['name'] or '')}"
+            source = f"in use, by {SetBy(SourceKind(chosen_by['kind']), chosen_by['name'] or '')}"
         mark = Style.BOLD if profile["in_use"] else ""
         logged_in = {True: "yes", False: "no", None: "unknown"}[profile["logged_in"]]
         cells = (

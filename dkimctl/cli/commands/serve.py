@@ -91,7 +91,7 @@ def serve(
     with needs_service_extra():
         from dkimctl.service.access_log import TrustedProxies
         from dkimctl.service.health import serving_metrics
-        from dkimctl.service.server import Server
+        from dkimctl.service.server import HttpServer
     if workers > 1 and sys.platform == "win32":
         raise UsageError("--workers does not work on Windows", hint="leave it out")
     with naming("--trusted-proxy"):
@@ -111,7 +111,7 @@ def serve(
             proxies=None if ctx.obj.quiet else proxies,
         )
         ready = partial(_announce, ctx.obj, host, listening.getsockname(), data)
-        Server(listening, load, workers=workers, threads=threads, ready=ready).run()
+        HttpServer(listening, load, workers=workers, threads=threads, ready=ready).run()
     return ExitCode.OK
 
 

@@ -25,7 +25,7 @@ from dkimctl.cli.report import write
 from dkimctl.cli.session import Session, open_session
 from dkimctl.credentials.sources import IN_ENVIRONMENT
 from dkimctl.errors import CredentialsError, ExitCode
-from dkimctl.settings.profile import LOGIN, Source, exported_proxy, variable
+from dkimctl.settings.profile import LOGIN, SetBy, exported_proxy, variable
 from dkimctl.text import format_duration, printable
 
 app = App()
@@ -72,9 +72,7 @@ def status(ctx: typer.Context, fmt: TableOrJsonOption = TableOrJson.TABLE) -> in
     return ExitCode.OK if facts["secret_source"] or facts["token"] else ExitCode.AUTH
 
 
-def _add_credentials(
-    session: Session, facts: dict[str, object], sources: dict[str, Source]
-) -> None:
+def _add_credentials(session: Session, facts: dict[str, object], sources: dict[str, SetBy]) -> None:
     """Add what is known of the secret and token, of which neither is shown in full."""
     profile = session.profile
     if not (profile.auth_url and profile.base_url and profile.client_id):
@@ -100,7 +98,7 @@ def _add_credentials(
         facts["problem"] = "no secret is stored: run `dkimctl login`"
 
 
-def _setting_lines(facts: Mapping[str, object], sources: Mapping[str, Source]) -> Iterator[str]:
+def _setting_lines(facts: Mapping[str, object], sources: Mapping[str, SetBy]) -> Iterator[str]:
     """A line for what is set, by its key; a source that does not fit a terminal gets its own."""
     texts = {key: str(value) for key, value in facts.items() if value and key != "problem"}
     for key in ("timeout", "max_wait"):

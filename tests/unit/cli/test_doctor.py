@@ -9,11 +9,11 @@ import threading
 import pytest
 
 from dkimctl.addresses import Address
-from dkimctl.cli.commands.doctor import Check, examine
+from dkimctl.cli.commands.doctor import Probe, examine
 from dkimctl.cli.doctor_checks import (
-    Finding,
+    Health,
+    Remark,
     Requirement,
-    State,
     clock_finding,
     library_problems,
     parse_requirement,
@@ -46,10 +46,10 @@ def test_a_requirement_is_read(line, requirement):
 
 @pytest.mark.parametrize(
     ("installed", "bounds", "extra", "state"),
-    [("0.28.1", ">=0.28,<0.29", "", None), ("0.29", ">=0.28,<0.29", "", State.WRONG),
-     ("0.29.0rc1", ">=0.28,<0.29", "", State.WRONG), ("0.27", ">=0.28", "", State.WRONG),
-     ("4", ">=4.0", "", None), ("3.9", ">=4.0", "service", State.WARNING),
-     (None, ">=4.0", "service", None), (None, ">=4.0", "", State.WRONG)],
+    [("0.28.1", ">=0.28,<0.29", "", None), ("0.29", ">=0.28,<0.29", "", Health.WRONG),
+     ("0.29.0rc1", ">=0.28,<0.29", "", Health.WRONG), ("0.27", ">=0.28", "", Health.WRONG),
+     ("4", ">=4.0", "", None), ("3.9", ">=4.0", "service", Health.WARNING),
+     (None, ">=4.0", "service", None), (None, ">=4.0", "", Health.WRONG)],
 )  # fmt: skip
 def test_a_library_is_too_old_too_new_or_missing(installed, bounds, extra, state):
     found = [*library_problems([Requirement("x", bounds, extra)], {"x": installed})]
@@ -58,29 +58,29 @@ def test_a_library_is_too_old_too_new_or_missing(installed, bounds, extra, state
 
 @pytest.mark.parametrize(
     ("sent_at", "state"),
-    [(1000, State.OK), (1005, State.OK), (998, State.OK), (1040, State.NOTE), (960, State.NOTE),
-     (1400, State.WRONG), (600, State.WRONG), (None, State.UNKNOWN)],
+    [(1000, Health.OK), (1005, Health.OK), (998, Health.OK), (1040, Health.NOTE),
+     (960, Health.NOTE), (1400, Health.WRONG), (600, Health.WRONG), (None, Health.UNKNOWN)],
 )  # fmt: skip
 def test_the_clock_is_compared(sent_at, state):
     assert clock_finding(sent_at, 999.5, 1001.5).state is state
 
 
-def named(name: str, *findings: Finding, **more) -> Check:
-    return Check(name, lambda session: iter(findings), **more)
+def named(name: str, *findings: Remark, **more) -> Probe:
+    return Probe(name, lambda session: iter(findings), **more)
 
 
 def test_a_check_that_fails_stops_only_those_that_depend_on_it(session):
     def fail(session):
-        yield Finding("b", State.OK, "so far")
+        yield Remark("b", Health.OK, "so far")
         raise UsageError("no", hint="do")
 
     def break_(session):
         raise RuntimeError("hunter2")
 
     checks = [
-        Check("b", fail, also=("b2",)), named("c", Finding("c", State.OK, ""), needs=("b",)),
-        named("d", Finding("d", State.OK, ""), needs=("c",)), Check("e", break_),
-        named("f", Finding("f", State.OK, "")),
+        Probe("b", fail, also=("b2",)), named("c", Remark("c", Health.OK, ""), needs=("b",)),
+        named("d", Remark("d", Health.OK, ""), needs=("c",)), Probe("e", break_),
+        named("f", Remark("f", Health.OK, "")),
     ]  # fmt: skip
     found = [*examine(session, offline=False, checks=checks)]
     assert [(one.check, str(one.state)) for one in found] == [
@@ -95,21 +95,21 @@ def test_a_check_that_hangs_is_left(session):
 
     def hang(session):
         waiting.wait(60)
-        yield Finding("slow", State.OK, "")
+        yield Remark("slow", Health.OK, "")
 
-    checks = [Check("slow", hang, seconds=0.1), named("next", Finding("next", State.OK, ""))]
+    checks = [Probe("slow", hang, seconds=0.1), named("next", Remark("next", Health.OK, ""))]
     found = [*examine(session, offline=False, checks=checks)]
     waiting.set()
     assert [(one.check, one.state) for one in found] == [
-        ("slow", State.UNKNOWN), ("next", State.OK)
+        ("slow", Health.UNKNOWN), ("next", Health.OK)
     ]  # fmt: skip
 
 
 def test_no_thread_for_a_check_is_unknown(session, monkeypatch):
     monkeypatch.setattr("dkimctl.cli.commands.doctor.start_daemon", lambda work, name: None)
-    checks = [named("x", Finding("x", State.OK, ""))]
+    checks = [named("x", Remark("x", Health.OK, ""))]
     [found] = examine(session, offline=False, checks=checks)
-    assert found.state is State.UNKNOWN
+    assert found.state is Health.UNKNOWN
 
 
 @contextlib.contextmanager
@@ -134,10 +134,10 @@ def zone(tmp_path):
 def test_a_resolver_that_refuses_and_one_that_is_silent(zone, tmp_path, needs_tool):
     with serving("named", zone, tmp_path, needs_tool) as server:
         [refused] = resolver_findings([Address("127.0.0.1", server.port)], "example.com")
-    assert (refused.state, "REFUSED" in refused.message) == (State.WRONG, True)
+    assert (refused.state, "REFUSED" in refused.message) == (Health.WRONG, True)
     with silent_server() as address:
         [silent] = resolver_findings([address], "example.com")
-    assert silent.state is State.WRONG
+    assert silent.state is Health.WRONG
     assert silent.hint
 
 
@@ -151,5 +151,5 @@ def test_a_resolver_that_answers_beside_one_that_does_not(zone, tmp_path, needs_
     ):
         yes = Address("127.0.0.1", server.port)
         found = [*resolver_findings([no, yes], "mail.example.com")]
-    assert [one.state for one in found] == [State.WARNING, State.OK, State.NOTE, State.OK]
+    assert [one.state for one in found] == [Health.WARNING, Health.OK, Health.NOTE, Health.OK]
     assert found[-1].message == "mail.example.com is in the zone example.com"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from ledgers import histories_of
 
 from dkimctl.dns.verdicts import (
     Check,
@@ -16,6 +15,7 @@ from dkimctl.dns.verdicts import (
 )
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import key_of
+from ledgers import histories_of
 
 KEY = key_of("example.com", "s1")
 ANSWERS = [one for one in Verdict if one is not Verdict.NO_ANSWER]

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from dkimctl.handoff.providers import providers
-from dkimctl.handoff.sheet import Place, Sheet, SheetOptions, Trouble, make_sheet
+from dkimctl.handoff.sheet import DnsPlace, Sheet, SheetOptions, Trouble, make_sheet
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 STARTS = ("2027-03-01T00:00+09:00", "2026-01-01T00:00+00:00", "soon")
@@ -23,7 +23,7 @@ def sheet_of(make_registration) -> Callable[..., Sheet]:
             registration = make_registration(zone, start_date=start, enable=number != 3)
             record = registration.record._replace(value=value or registration.record.value)
             pairs.append((registration, record))
-            places[record.fqdn] = place or Place(zone, ("ns1.example.net",))
+            places[record.fqdn] = place or DnsPlace(zone, ("ns1.example.net",))
         return make_sheet(pairs, places, SheetOptions(**options), NOW)
 
     return sheet_of
@@ -36,9 +36,9 @@ def every_sheet(sheet_of) -> list[Sheet]:
     return [
         *(sheet_of(*zones, provider=each, contact="Mail team <mail@example.net>")
           for each in (None, *providers())),
-        *(sheet_of(place=Place(trouble=each, reason="why")) for each in Trouble),
-        sheet_of(place=Place("example.com", trouble=Trouble.NO_ANSWER, reason="why")),
-        sheet_of("sub.example.com", place=Place("example.com")),
+        *(sheet_of(place=DnsPlace(trouble=each, reason="why")) for each in Trouble),
+        sheet_of(place=DnsPlace("example.com", trouble=Trouble.NO_ANSWER, reason="why")),
+        sheet_of("sub.example.com", place=DnsPlace("example.com")),
         sheet_of("example.com", is_removal=True),
         sheet_of("example.com", "example.net", is_removal=True),
     ]  # fmt: skip

@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 from dkimctl.formats.renderer import txt_data
 from dkimctl.handoff.page import render_sheet
 from dkimctl.handoff.providers import provider_with, read_yaml
-from dkimctl.handoff.sheet import Place, Sheet, Trouble
+from dkimctl.handoff.sheet import DnsPlace, Sheet, Trouble
 from dkimctl.handoff.words import Language, SheetFormat
 from rendering import HOSTILE, VALUES, txt_value
 from terminals import is_harmless
@@ -125,7 +125,7 @@ def test_a_contact_is_only_text(sheet_of, language, fmt):
 
 @pytest.mark.parametrize("fmt", [SheetFormat.HTML, SheetFormat.MARKDOWN, SheetFormat.TEXT])
 def test_names_from_dns_are_only_text(sheet_of, fmt):
-    place = Place("example.com", (f"<script>`|{HOSTILE}",), Trouble.NO_ANSWER, HOSTILE)
+    place = DnsPlace("example.com", (f"<script>`|{HOSTILE}",), Trouble.NO_ANSWER, HOSTILE)
     text = render(sheet_of(place=place), fmt)
     assert all(map(is_harmless, text.split("\n")))
     if fmt is SheetFormat.HTML:

@@ -10,7 +10,7 @@ import dns.rrset
 
 from dkimctl.dns.messages import NS, SOA, decode, encode
 from dkimctl.dns.nameserver import NoAnswer
-from dkimctl.handoff.sheet import Place, Trouble, look_up_places
+from dkimctl.handoff.sheet import DnsPlace, Trouble, look_up_places
 
 NAME = "s1._domainkey.mail.example.com"
 
@@ -44,7 +44,7 @@ class Resolver:
         return decode(response.to_wire(), asked)
 
 
-def look_up(*names: str, resolver: Resolver | None = None) -> dict[str, Place]:
+def look_up(*names: str, resolver: Resolver | None = None) -> dict[str, DnsPlace]:
     return asyncio.run(look_up_places(names, resolver or Resolver()))
 
 

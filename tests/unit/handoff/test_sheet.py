@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dkimctl.handoff.providers import ValueForm, provider_with
-from dkimctl.handoff.sheet import Place, SheetOptions, Timing, make_sheet
+from dkimctl.handoff.sheet import DnsPlace, SheetOptions, Timing, make_sheet
 from dkimctl.models import DnsRecord
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
-PLACE = Place("example.com", ("ada.ns.cloudflare.com",))
+PLACE = DnsPlace("example.com", ("ada.ns.cloudflare.com",))
 
 
 @pytest.fixture

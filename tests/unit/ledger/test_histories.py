@@ -7,11 +7,11 @@ import sqlite3
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from ledgers import histories_of
 
 from dkimctl.errors import LedgerError
 from dkimctl.models import DomainSpec, KeyHistory, Registration, key_of
 from fakes import Clock
+from ledgers import histories_of
 
 NOON = 1795262400.0  # 2026-11-21T12:00:00Z
 AT_NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

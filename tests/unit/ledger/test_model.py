@@ -11,11 +11,11 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from ledgers import histories_of
 
 from dkimctl.ledger.intents import Intent
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import Alarm, ClosedKey, DnsRecord, DomainSpec, KeyHistory, Registration, key_of
+from ledgers import histories_of
 
 ACCOUNT = {"base_url": "https://api.example", "client_id": "me"}
 DOMAINS = st.sampled_from(

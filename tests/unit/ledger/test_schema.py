@@ -8,11 +8,11 @@ import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from ledgers import histories_of
 
 from dkimctl.errors import LedgerError
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import Alarm, ClosedKey, DnsRecord, DomainSpec, KeyHistory, Registration, key_of
+from ledgers import histories_of
 
 # As version 1 wrote it.
 VERSION_1 = """

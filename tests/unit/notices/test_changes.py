@@ -5,18 +5,18 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from dkimctl.models import Alarm
-from dkimctl.notices import Look, Problem, after_second_look, find_changes, first_seen_now
+from dkimctl.notices import KeyProblem, Look, after_second_look, find_changes, first_seen_now
 
 DAY = timedelta(days=1)
 NOON = datetime(2027, 1, 5, 12, tzinfo=UTC)
-MISSING = Problem("example.com s1", "missing")
-OTHER = Problem("example.org s1", "missing")
-NO_ANSWER = Problem("example.com s1", "no answer", is_unknown=True)
+MISSING = KeyProblem("example.com s1", "missing")
+OTHER = KeyProblem("example.org s1", "missing")
+NO_ANSWER = KeyProblem("example.com s1", "no answer", is_unknown=True)
 TOLD = Alarm(*MISSING[:2], first_seen=NOON - DAY, looked_at=NOON - DAY, told_at=NOON - DAY)
 UNTOLD = TOLD._replace(told_at=None)
 
 
-def look(*problems: Problem, covers: bool = True) -> Look:
+def look(*problems: KeyProblem, covers: bool = True) -> Look:
     return Look(problems, lambda subject: covers)
 
 

@@ -9,20 +9,20 @@ import pytest
 
 from dkimctl.dns.verdicts import Urgency
 from dkimctl.models import Alarm, key_of
-from dkimctl.notices import MAX_ITEMS, MAX_SUBJECTS, Notice, Problem, notice_document
+from dkimctl.notices import MAX_ITEMS, MAX_SUBJECTS, KeyProblem, Notice, notice_document
 
 NOON = datetime(2027, 1, 5, 12, tzinfo=UTC)
 SINCE = "2027-01-05T12:00:00+00:00"
-SOON = Problem("b.example s1", "signing starts soon: missing", Urgency.SOON, "why", "publish it")
-SIGNING = Problem("c.example s1", "signing now without DNS: missing", Urgency.SIGNING)
-CALM = Problem("a.example s1", "differs")
+SOON = KeyProblem("b.example s1", "signing starts soon: missing", Urgency.SOON, "why", "publish it")
+SIGNING = KeyProblem("c.example s1", "signing now without DNS: missing", Urgency.SIGNING)
+CALM = KeyProblem("a.example s1", "differs")
 
 
-def alarm(problem: Problem) -> Alarm:
+def alarm(problem: KeyProblem) -> Alarm:
     return Alarm(*problem[:2], NOON, NOON, NOON)
 
 
-def pairs(*problems: Problem) -> list[tuple[Problem, Alarm]]:
+def pairs(*problems: KeyProblem) -> list[tuple[KeyProblem, Alarm]]:
     return [(problem, alarm(problem)) for problem in problems]
 
 
@@ -88,11 +88,11 @@ def test_a_long_list_is_cut_and_counted():
     assert len(json.dumps(document)) < 200_000
 
 
-def unanswered(number: int, server: str = "192.0.2.1") -> Problem:
+def unanswered(number: int, server: str = "192.0.2.1") -> KeyProblem:
     domain = f"d{number}.example"
     detail = f"{domain}: s1._domainkey.{domain} TXT: {server}: timed out"
     action = f"look at the record: `dkimctl check-dns {domain}`"
-    return Problem(f"{domain} s1", "no answer", Urgency.NONE, detail, action, True,
+    return KeyProblem(f"{domain} s1", "no answer", Urgency.NONE, detail, action, True,
                    key_of(domain, "s1"))  # fmt: skip
 
 
@@ -123,7 +123,7 @@ def test_what_began_at_another_time_is_another_item():
 
 @pytest.mark.parametrize("hostile", ["\x1b[31mred", "two\nlines", "\x7f", "\u202eevil", "\ud800"])
 def test_text_of_others_is_printable_even_when_it_is_decoded(hostile):
-    problem = Problem(hostile, hostile, Urgency.NONE, hostile, hostile)
+    problem = KeyProblem(hostile, hostile, Urgency.NONE, hostile, hostile)
     data = notice_document(Notice(new=pairs(problem)), profile="default", now=NOON)
     assert data.decode("ascii").removesuffix("\n").isprintable()
     item = json.loads(data)["new"][0]
@@ -132,5 +132,5 @@ def test_text_of_others_is_printable_even_when_it_is_decoded(hostile):
 
 
 def test_a_long_text_is_cut():
-    huge = Problem("a.example s1", "x" * 10**6, Urgency.NONE, "y" * 10**6)
+    huge = KeyProblem("a.example s1", "x" * 10**6, Urgency.NONE, "y" * 10**6)
     assert len(notice_document(Notice(new=pairs(huge)), profile="default", now=NOON)) < 10_000

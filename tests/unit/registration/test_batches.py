@@ -9,15 +9,15 @@ import pytest
 from dkimctl.client.wire import Reply
 from dkimctl.errors import RequestRefused
 from dkimctl.models import DomainSpec, Outcome, Registration, Result
-from dkimctl.registration.batches import Batch, BatchBuilder, Entry
+from dkimctl.registration.batches import Batch, BatchBuilder, BatchEntry
 
 KNOWN = Result(Registration("known.example"), Outcome.EXISTS)
 
 
-def slots(pattern: str) -> list[Entry]:
+def slots(pattern: str) -> list[BatchEntry]:
     """One entry a letter: s has a selector, c has none, k has a result."""
     return [
-        Entry(DomainSpec(f"d{number}.example", "s1" if letter == "s" else None),
+        BatchEntry(DomainSpec(f"d{number}.example", "s1" if letter == "s" else None),
              KNOWN if letter == "k" else None)
         for number, letter in enumerate(pattern)
     ]  # fmt: skip
@@ -76,7 +76,7 @@ def test_later_batches_can_be_smaller(size):
     assert max(sizes) == size
 
 
-def sent(*all_entries: Entry) -> Batch:
+def sent(*all_entries: BatchEntry) -> Batch:
     """A batch whose entries are in its first request, with their intents in the ledger."""
     batch = Batch(all_entries)
     batch.in_flight = batch.to_send
@@ -97,7 +97,7 @@ def test_an_answer_to_some_entries_is_an_answer(make_registration):
 
 
 def test_the_intent_of_an_earlier_run_is_dropped_once_it_is_answered(make_registration):
-    entry = Entry(DomainSpec("d0.example", "s1"), is_in_doubt=True)
+    entry = BatchEntry(DomainSpec("d0.example", "s1"), is_in_doubt=True)
     batch = Batch([entry])
     batch.in_flight = batch.to_send
     assert batch.take_intent_changes() == ([], []), "the ledger has it"

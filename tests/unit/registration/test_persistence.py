@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dkimctl.models import DomainSpec, Outcome, Result
-from dkimctl.registration.batches import Entry
+from dkimctl.registration.batches import BatchEntry
 from dkimctl.registration.engine import persist
 
 
@@ -15,7 +15,7 @@ def known_after(ledger, make_registration):
 
     def known_after(registration, outcome):
         ledger.record([make_registration()])
-        entry = Entry(DomainSpec(registration.sign_domain, registration.selector))
+        entry = BatchEntry(DomainSpec(registration.sign_domain, registration.selector))
         persist(ledger, [(entry, Result(registration, outcome))], [])
         return [one.selector for one in ledger.of_domain("example.com")]
 

@@ -9,7 +9,6 @@ from functools import partial
 from types import SimpleNamespace
 
 import pytest
-from ledgers import histories_of
 
 from dkimctl.errors import LedgerError, MaybeProcessed, NotProcessed, ServiceError
 from dkimctl.ledger.ledger import Ledger
@@ -17,6 +16,7 @@ from dkimctl.models import DomainSpec, Outcome, key_of
 from dkimctl.registration.engine import RegistrationEngine
 from dkimctl.registration.limits import Limits
 from dkimctl.registration.preflight import Planner
+from ledgers import histories_of
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 FUTURE = "2026-12-01T00:00+00:00"

@@ -11,9 +11,9 @@ from dkimctl.dns.verdicts import Check, Finding, Urgency, Verdict
 from dkimctl.formats.monitoring import (
     MAX_NAMED,
     NagiosRenderer,
+    NagiosState,
     PrometheusRenderer,
     Run,
-    State,
     unknown_line,
 )
 from dkimctl.formats.renderer import render_all
@@ -55,7 +55,7 @@ def test_names_of_any_kind_are_labels_that_a_parser_reads_back(name, selector, p
 @given(st.text(), st.text())
 def test_a_plugin_line_is_one_line_with_one_bar(name, selector):
     text, state = line([check(name, Verdict.MISSING, selector=selector)])
-    assert (text.count("\n"), text.count("|"), state) == (1, 1, State.WARNING)
+    assert (text.count("\n"), text.count("|"), state) == (1, 1, NagiosState.WARNING)
     said = unknown_line(f"{name}\n|{selector}")
     assert (said.count("\n"), said.count("|"), len(said) < 2000) == (1, 0, True)
 
@@ -67,7 +67,7 @@ def test_the_number_of_names_is_bounded_and_the_urgent_come_first():
     assert len(found) == MAX_NAMED
     assert found[0].labels["sign_domain"] == "urgent.example"
     text, state = line([*many, urgent])
-    assert (len(text) < 500, state) == (True, State.CRITICAL)
+    assert (len(text) < 500, state) == (True, NagiosState.CRITICAL)
     assert "and 9996 more" in text
 
 
@@ -89,14 +89,14 @@ def test_the_oldest_key_is_one_that_may_sign():
 @pytest.mark.parametrize(
     ("checks", "state"),
     [
-        ([], State.OK),
-        ([check(), check(verdict=Verdict.RETIRED)], State.OK),
-        ([check(), check(verdict=Verdict.DIFFERS)], State.WARNING),
-        ([check(verdict=Verdict.NO_ANSWER)], State.UNKNOWN),
-        ([check(verdict=Verdict.NO_ANSWER), check(verdict=Verdict.BOGUS)], State.WARNING),
-        ([check(verdict=Verdict.MISSING, urgency=Urgency.SOON)], State.WARNING),
-        ([check(verdict=Verdict.INCONSISTENT, urgency=Urgency.PARTLY)], State.WARNING),
-        ([check(verdict=Verdict.MISSING, urgency=Urgency.SIGNING)], State.CRITICAL),
+        ([], NagiosState.OK),
+        ([check(), check(verdict=Verdict.RETIRED)], NagiosState.OK),
+        ([check(), check(verdict=Verdict.DIFFERS)], NagiosState.WARNING),
+        ([check(verdict=Verdict.NO_ANSWER)], NagiosState.UNKNOWN),
+        ([check(verdict=Verdict.NO_ANSWER), check(verdict=Verdict.BOGUS)], NagiosState.WARNING),
+        ([check(verdict=Verdict.MISSING, urgency=Urgency.SOON)], NagiosState.WARNING),
+        ([check(verdict=Verdict.INCONSISTENT, urgency=Urgency.PARTLY)], NagiosState.WARNING),
+        ([check(verdict=Verdict.MISSING, urgency=Urgency.SIGNING)], NagiosState.CRITICAL),
     ],
 )
 def test_states(checks, state):
@@ -105,8 +105,11 @@ def test_states(checks, state):
 
 def test_records_that_should_be_gone():
     text, state = line([check(verdict=Verdict.MISSING)], Verdict.MISSING)
-    assert (text.startswith("DKIM OK - 1 of 1 gone | published=1;"), state) == (True, State.OK)
+    assert (text.startswith("DKIM OK - 1 of 1 gone | published=1;"), state) == (
+        True,
+        NagiosState.OK,
+    )
     text, state = line([check(verdict=Verdict.PUBLISHED)], Verdict.MISSING)
-    assert (text.startswith("DKIM WARNING - 0 of 1 gone, "), state) == (True, State.WARNING)
+    assert (text.startswith("DKIM WARNING - 0 of 1 gone, "), state) == (True, NagiosState.WARNING)
     text, state = line([check()], run=Run("work", 0.0, lambda: True))
-    assert ("some were not checked" in text, state) == (True, State.WARNING)
+    assert ("some were not checked" in text, state) == (True, NagiosState.WARNING)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from ledgers import histories_of
 
 from dkimctl.dns.messages import Answer
 from dkimctl.dns.nameserver import NameServer, NoAnswer
@@ -22,6 +21,7 @@ from dkimctl.rotation.retirement import (
     read_known_keys,
     review_with_look,
 )
+from ledgers import histories_of
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAY = timedelta(days=1)

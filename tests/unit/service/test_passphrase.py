@@ -18,7 +18,7 @@ from dkimctl.service import registrations
 from dkimctl.service.clients import authenticate, cancel_delivery, create_client, list_clients
 from dkimctl.service.database import open_key_store, open_store
 from dkimctl.service.key_pairs import PLAIN_HEADER, Passphrase, make_key
-from dkimctl.service.registrations import Registration, RegistrationName
+from dkimctl.service.registrations import RegistrationName, StoredRegistration
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def _changed(path):
 
 def _register(store, domain):
     pair = make_key(1024)
-    registration = Registration(
+    registration = StoredRegistration(
         "me", domain, "s1", 1024, "2026-11-21T12:00+00:00", 0, True, pair.value,
         "2026-11-21T12:00:00+00:00",
     )  # fmt: skip

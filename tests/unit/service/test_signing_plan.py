@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from dkimctl.errors import NegativeAnswer, UsageError
 from dkimctl.service.clients import create_client, delete_client, disable_client
-from dkimctl.service.registrations import Registration, add_all
+from dkimctl.service.registrations import StoredRegistration, add_all
 from dkimctl.service.signers import read_plan
 
 NOW = datetime(2021, 7, 1, tzinfo=UTC)
@@ -37,7 +37,7 @@ def register(store):
         enable=True,
         regist_date="2021-01-01T00:00:00+00:00",
     ):
-        registration = Registration(
+        registration = StoredRegistration(
             client_id, sign_domain, selector, 2048, start_date, default, enable, "v", regist_date
         )
         assert add_all(store, {registration: f"{KEY}{sign_domain} {selector}".encode()})

@@ -7,8 +7,8 @@ import shutil
 import signal
 
 import pytest
-from ledgers import histories_of
 
+from ledgers import histories_of
 from rotation_world import World, run_until
 
 DOMAINS = ("a.example", "b.example")
