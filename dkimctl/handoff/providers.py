@@ -1,19 +1,27 @@
-"""DNS providers: how each is recognized, and what its panel expects.
+"""Where records belong: the zone of each, its name servers, and what its provider's panel expects.
 
-To add one, add an entry to providers.yaml.
+To add a provider, add an entry to providers.yaml.
 """
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from dkimctl.errors import UsageError
+from dkimctl.addresses import Address
+from dkimctl.dns.messages import NS, make_question, to_text
+from dkimctl.dns.nameserver import NoAnswer, RecursiveResolver
+from dkimctl.dns.zones import answer_data, find_zone, look_up, once
+from dkimctl.errors import ServiceError, UsageError
+from dkimctl.names import zone_finder
 from dkimctl.text import quoted
+
+_MAX_IN_FLIGHT = 32  # questions to a resolver that others use as well
 
 
 class ValueForm(StrEnum):
@@ -45,6 +53,23 @@ class DnsProvider(NamedTuple):
     form: ValueForm = ValueForm.WHOLE
     limit: int | None = None  # of a value, in characters; None: none is documented
     traits: tuple[Trait, ...] = ()
+
+
+class Trouble(StrEnum):
+    """Why something about a place is not known."""
+
+    NONE = ""
+    NO_ZONE = "no_zone"  # DNS has none with this name
+    NO_ANSWER = "no_answer"
+
+
+class DnsPlace(NamedTuple):
+    """A zone ("": not known), its name servers; `reason`: what DNS answered, if in trouble."""
+
+    zone: str = ""
+    name_servers: tuple[str, ...] = ()
+    trouble: Trouble = Trouble.NONE
+    reason: str = ""
 
 
 @functools.cache
@@ -90,3 +115,46 @@ def read_yaml(name: str) -> dict[str, Any]:
 
     content: dict[str, Any] = yaml.safe_load((files(__package__) / name).read_text("utf-8"))
     return content
+
+
+def given_places(names: Iterable[str], zones: Sequence[str]) -> dict[str, DnsPlace]:
+    """The place of each name in the longest of `zones`; nothing is asked."""
+    find = zone_finder(zones)
+    return {name: DnsPlace(find(name) or "") for name in names}
+
+
+def find_places(
+    names: Iterable[str], system_nameservers: Callable[[], Sequence[Address]]
+) -> dict[str, DnsPlace]:
+    """The place of each name, as DNS has it; without an answer, what is known."""
+    unique = list(dict.fromkeys(names))
+    try:
+        resolver = RecursiveResolver(system_nameservers(), _MAX_IN_FLIGHT)
+    except ServiceError as error:
+        return dict.fromkeys(unique, DnsPlace(trouble=Trouble.NO_ANSWER, reason=error.message))
+    return asyncio.run(look_up_places(unique, resolver))
+
+
+async def look_up_places(names: Sequence[str], resolver: RecursiveResolver) -> dict[str, DnsPlace]:
+    """The place of each of these names, which differ."""
+    tasks: dict[str, asyncio.Task[DnsPlace]] = {}
+
+    async def find_place(name: str) -> DnsPlace:
+        try:
+            zone = await find_zone(name, resolver)
+        except NoAnswer as error:
+            return DnsPlace(trouble=Trouble.NO_ANSWER, reason=str(error))
+        if zone is None:
+            return DnsPlace(trouble=Trouble.NO_ZONE, reason="DNS has no zone for it")
+        return await once(tasks, zone, find_name_servers)
+
+    async def find_name_servers(zone: str) -> DnsPlace:
+        try:
+            answer = await look_up(resolver, make_question(zone, NS))
+        except NoAnswer as error:
+            return DnsPlace(zone, trouble=Trouble.NO_ANSWER, reason=str(error))
+        hosts = {to_text(data.target) for data in answer_data(answer, NS)}
+        return DnsPlace(zone, tuple(sorted(hosts)))
+
+    places = await asyncio.gather(*map(find_place, names))
+    return dict(zip(names, places, strict=True))

@@ -1,43 +1,67 @@
-"""What a sheet says of each record and zone, and where in DNS they belong."""
+"""A sheet for the owner of the DNS: as text, Markdown (CommonMark), HTML or JSON.
+
+The sentences stand in `texts`, the layout in `templates`.
+"""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
-from dkimctl.addresses import Address
-from dkimctl.dns.messages import NS, make_question, to_text
-from dkimctl.dns.nameserver import NoAnswer, RecursiveResolver
-from dkimctl.dns.zones import answer_data, find_zone, look_up, once
-from dkimctl.errors import ServiceError
-from dkimctl.handoff.providers import DnsProvider, Trait, ValueForm, provider_of
+from dkimctl.formats.data import json_line
+from dkimctl.formats.keys import written_time
+from dkimctl.formats.pages import environment
+from dkimctl.formats.renderer import txt_data
+from dkimctl.formats.table import code, fenced
+from dkimctl.handoff.providers import (
+    DnsPlace,
+    DnsProvider,
+    Trait,
+    Trouble,
+    ValueForm,
+    provider_of,
+    read_yaml,
+)
 from dkimctl.models import DnsRecord, Registration, utc_time
-from dkimctl.names import zone_finder
-from dkimctl.text import MAX_STRING
+from dkimctl.names import readable
+from dkimctl.text import MAX_STRING, character_strings, printable
 
-_MAX_IN_FLIGHT = 32  # questions to a resolver that others use as well
 # Before the start: for servers and caches to get the record, and for us to check it.
 AHEAD = timedelta(days=2)
+_TROUBLES = {Trouble.NO_ANSWER: "zone_no_answer", Trouble.NO_ZONE: "zone_no_zone"}
+_WIDTH = 72
+_INDENT = "  "
+# What a line may not begin with in Japanese (JIS X 4051), and what it may not end with.
+_NOT_FIRST = "、。」)・ーっゃゅょぁぃぅぇぉッャュョァィゥェォ"
+_NOT_LAST = "「("
+# Around a word of data, which is never broken; `printable` leaves neither in data.
+_START, _END = "\ue000", "\ue001"
+_WIDE = r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uff60\uffe0-\uffe6]"
+# What a line may break after: a word, a single character of Japanese, or a word of data.
+_PIECE = (
+    rf"[{_NOT_LAST}]*(?:{_START}[^{_END}]*{_END}|{_WIDE}|(?:(?!{_WIDE})[^\s{_START}])+)"
+    rf"[{_NOT_FIRST}]*\s*"
+)
 
 
-class Trouble(StrEnum):
-    """Why something about a place is not known."""
+class SheetFormat(StrEnum):
+    """What `--format` of `handoff` takes."""
 
-    NONE = ""
-    NO_ZONE = "no_zone"  # DNS has none with this name
-    NO_ANSWER = "no_answer"
+    TEXT = "text"
+    HTML = "html"
+    MARKDOWN = "markdown"
+    JSON = "json"
 
 
-class DnsPlace(NamedTuple):
-    """A zone ("": not known), its name servers; `reason`: what DNS answered, if in trouble."""
+class Language(StrEnum):
+    """What `--language` of `handoff` takes."""
 
-    zone: str = ""
-    name_servers: tuple[str, ...] = ()
-    trouble: Trouble = Trouble.NONE
-    reason: str = ""
+    ENGLISH = "en"
+    JAPANESE = "ja"
 
 
 class Timing(StrEnum):
@@ -166,44 +190,337 @@ def _form(value: str, provider: DnsProvider | None) -> tuple[ValueForm, bool]:
     return (ValueForm.STRINGS, False) if takes_strings else (provider.form, True)
 
 
-def given_places(names: Iterable[str], zones: Sequence[str]) -> dict[str, DnsPlace]:
-    """The place of each name in the longest of `zones`; nothing is asked."""
-    find = zone_finder(zones)
-    return {name: DnsPlace(find(name) or "") for name in names}
+def render_sheet(sheet: Sheet, fmt: SheetFormat, language: Language) -> str:
+    """The text of a sheet; JSON has no language."""
+    if fmt is SheetFormat.JSON:
+        return "".join(_json(sheet))
+    if fmt is SheetFormat.HTML:
+        from markupsafe import Markup
+
+        name = "sheet.html"
+        words = Words(
+            language, lambda data: Markup("<code>{}</code>").format(printable(data)), Markup
+        )
+    elif fmt is SheetFormat.MARKDOWN:
+        # All data stands in code, so that nothing in it acts as Markdown or HTML.
+        name, words = "sheet.md", Words(language, code)
+    else:
+        # For an email: 72 columns, but for values, which are never broken.
+        name, words = "sheet.txt", Words(language, unbroken)
+    templates = environment(__package__)
+    templates.filters |= {"code": code, "fenced": lambda text: fenced([printable(text)])}
+    templates.filters |= {"heading": heading, "wrap": wrapped, "item": item, "columns": columns}
+    return templates.get_template(name).render(page=make_page(sheet, words), language=language)
 
 
-def find_places(
-    names: Iterable[str], system_nameservers: Callable[[], Sequence[Address]]
-) -> dict[str, DnsPlace]:
-    """The place of each name, as DNS has it; without an answer, what is known."""
-    unique = list(dict.fromkeys(names))
-    try:
-        resolver = RecursiveResolver(system_nameservers(), _MAX_IN_FLIGHT)
-    except ServiceError as error:
-        return dict.fromkeys(unique, DnsPlace(trouble=Trouble.NO_ANSWER, reason=error.message))
-    return asyncio.run(look_up_places(unique, resolver))
+def make_page(sheet: Sheet, words: Words) -> dict[str, object]:
+    """What the templates show, from top to bottom."""
+    # The texts that differ between records to add and to delete.
+    if sheet.is_removal:
+        kind, check, nevers = "delete_", ["delete_check"], ["delete_other", "delete_changed"]
+    else:
+        kind, check = "", ["check_us"]
+        nevers = ["never_break", "never_others", "never_second", "never_cname"]
+    count, first = len(sheet.records), sheet.records[0].fqdn
+    if count > 1:
+        check.append("check_first")
+    domains = list(dict.fromkeys(readable(record.sign_domain) for record in sheet.records))
+    if len(domains) > 4:  # to be named in the first sentence
+        named = words.fill("many_domains", count=len(domains))
+    else:
+        named = words.names(domains)
+    about = f"{kind}about_one" if count == 1 else f"{kind}about_many"
+    if sheet.contact:
+        contact = words.say("contact", contact=sheet.contact)
+    else:
+        contact = words.fill("contact_none")
+    numbers = itertools.count(1)
+    return {
+        "title": words.fill(f"{kind}title"),
+        "lead": [
+            words.fill(about, count=count, domains=named),
+            words.fill(f"{kind}harmless"),
+            contact,
+        ],
+        "zones": [_zone_part(zone, words, sheet, numbers) for zone in sheet.zones],
+        "never": words.fill("never"),
+        "nevers": [words.fill(key) for key in nevers],
+        "check": words.fill("check"),
+        "check_lead": words.paragraph(*check),
+        "commands": [
+            SheetField(words.fill("unix"), f"dig +short TXT {first}"),
+            SheetField(words.fill("windows"), f"nslookup -type=TXT {first}"),
+            SheetField("PowerShell", f"Resolve-DnsName -Type TXT {first}"),
+        ],
+        "made": words.fill("made", date=words.date(sheet.made_at)),
+    }
 
 
-async def look_up_places(names: Sequence[str], resolver: RecursiveResolver) -> dict[str, DnsPlace]:
-    """The place of each of these names, which differ."""
-    tasks: dict[str, asyncio.Task[DnsPlace]] = {}
+def _zone_part(
+    zone: SheetZone, words: Words, sheet: Sheet, numbers: Iterator[int]
+) -> dict[str, object]:
+    """The records of a zone, or of a domain whose zone is not known (`label` says which)."""
+    provider, place, name = zone.provider, zone.place, readable(zone.name)
+    facts = []
+    if provider:
+        facts.append(SheetField(words.fill("provider"), provider.name))
+    if place.name_servers:
+        facts.append(SheetField(words.fill("servers"), words.listed(place.name_servers)))
+    if provider:
+        facts.append(SheetField(words.fill("instructions"), provider.source, is_link=True))
+    notices = []
+    if not place.zone and place.trouble:
+        notices.append(words.fill(_TROUBLES[place.trouble]))
+    elif place.trouble and not provider:
+        notices.append(words.fill("servers_no_answer"))
+    names = [zone.name, *(record.sign_domain for record in zone.records)]
+    if other := next((name for name in names if readable(name) != name), ""):
+        notices.append(words.say("idn", ascii=other, readable=readable(other)))
+    return {
+        "label": words.fill("zone" if place.zone else "domain"),
+        "name": zone.name,
+        "readable": name if name != zone.name else "",
+        "facts": facts,
+        "notices": notices,
+        "panel": words.fill("panel_of", provider=provider.name)
+        if provider
+        else words.fill("panel"),
+        "steps": [] if sheet.is_removal else list(_panel_steps(zone, words)),
+        "records": [
+            _record_part(record, zone, words, sheet, next(numbers)) for record in zone.records
+        ],
+    }
 
-    async def find_place(name: str) -> DnsPlace:
-        try:
-            zone = await find_zone(name, resolver)
-        except NoAnswer as error:
-            return DnsPlace(trouble=Trouble.NO_ANSWER, reason=str(error))
-        if zone is None:
-            return DnsPlace(trouble=Trouble.NO_ZONE, reason="DNS has no zone for it")
-        return await once(tasks, zone, find_name_servers)
 
-    async def find_name_servers(zone: str) -> DnsPlace:
-        try:
-            answer = await look_up(resolver, make_question(zone, NS))
-        except NoAnswer as error:
-            return DnsPlace(zone, trouble=Trouble.NO_ANSWER, reason=str(error))
-        hosts = {to_text(data.target) for data in answer_data(answer, NS)}
-        return DnsPlace(zone, tuple(sorted(hosts)))
+def _record_part(
+    record: SheetRecord, zone: SheetZone, words: Words, sheet: Sheet, number: int
+) -> dict[str, object]:
+    """A record; of its two `texts`, the first is to be entered. `fields` has the rest."""
+    fields = [SheetField(words.fill("type"), "TXT"), SheetField(words.fill("host"), record.host)]
+    if record.host != record.fqdn:
+        fields.append(SheetField(words.fill("fqdn"), record.fqdn))
+    if (name := readable(record.fqdn)) != record.fqdn:
+        fields.append(SheetField(words.fill("readable"), name))
+    deadline = warning = timing = ""
+    is_urgent = False
+    if sheet.is_removal:
+        texts = [SheetField(words.fill("delete_value"), record.value)]
+    else:
+        fields.append(SheetField(words.fill("ttl"), words.duration(sheet.ttl)))
+        whole, strings = record.value, txt_data(record.value)
+        if record.form is ValueForm.WHOLE:
+            shown = ("value_enter", whole), ("strings_other", strings)
+        else:
+            shown = ("strings_enter", strings), ("value_other", whole)
+        texts = [SheetField(words.fill(label), text) for label, text in shown]
+        if record.due is not None:
+            deadline = words.fill("by", due=words.date(record.due))
+        elif record.timing is not Timing.DISABLED:
+            deadline = words.fill("at_once")
+        is_later = record.timing is Timing.LATER
+        is_urgent = record.timing is Timing.NOW or (is_later and record.due is None)
+        if record.is_too_long:
+            limit = zone.provider.limit if zone.provider else None
+            warning = words.fill("too_long", length=len(whole), limit=limit)
+        if is_later and record.starts_at is not None:
+            timing = words.paragraph("later", "late", start=words.time(record.starts_at))
+        else:
+            timing = words.fill(record.timing)
+    return {
+        "title": words.fill("record", number=number),
+        "fqdn": record.fqdn,
+        "deadline": deadline,
+        "is_urgent": is_urgent,
+        "fields": fields,
+        "texts": texts,
+        "warning": warning,
+        "timing": timing,
+    }
 
-    places = await asyncio.gather(*map(find_place, names))
-    return dict(zip(names, places, strict=True))
+
+def _panel_steps(zone: SheetZone, words: Words) -> Iterator[str]:
+    """The texts, in the order in which one needs them."""
+    provider = zone.provider
+    if provider:
+        if provider.value_field:
+            yield words.fill(
+                "fields", name_field=provider.name_field, value_field=provider.value_field
+            )
+        elif provider.name_field:
+            yield words.fill("field", name_field=provider.name_field)
+    if zone.place.zone:
+        doubled = f"{zone.records[0].fqdn}.{zone.name}"
+        adds_zone = provider and Trait.ADDS_ZONE in provider.traits
+        key = "host_adds" if adds_zone else "host_mostly"
+        yield words.say(key, zone=f".{zone.name}", doubled=doubled)
+    if provider is None:
+        yield words.fill("no_quotes")
+        yield words.fill("maybe_strings")
+    elif provider.form is ValueForm.STRINGS:
+        yield words.fill("with_quotes")
+    else:
+        adds_quotes = Trait.ADDS_QUOTES in provider.traits
+        yield words.fill("adds_quotes" if adds_quotes else "no_quotes")
+        if Trait.SPLITS in provider.traits:
+            yield words.fill("splits")
+        elif provider.limit is None:
+            yield words.fill("maybe_strings")
+        if Trait.TEXT_MODE in provider.traits:
+            yield words.fill("text_mode", limit=provider.limit)
+    if provider and Trait.PROXIES in provider.traits:
+        yield words.fill("proxies")
+
+
+def _json(sheet: Sheet) -> Iterator[str]:
+    """One object; times are UTC. null: not known, or none."""
+    yield f'{{"made_at": {json_line(_utc(sheet.made_at))}'
+    yield f', "action": {json_line("delete" if sheet.is_removal else "add")}'
+    yield f', "contact": {json_line(sheet.contact or None)}, "zones": ['
+    for number, zone in enumerate(sheet.zones):
+        yield f"{',' if number else ''}\n{json_line(_json_zone(zone, sheet.ttl))}"
+    yield "\n]}\n"
+
+
+def _json_zone(zone: SheetZone, ttl: int) -> dict[str, object]:
+    return {
+        "zone": zone.place.zone or None,
+        "name": readable(zone.name),
+        "provider": zone.provider.key if zone.provider else None,
+        "name_servers": list(zone.place.name_servers),
+        "trouble": zone.place.trouble or None,
+        "reason": zone.place.reason or None,
+        "records": [
+            {
+                "sign_domain": record.sign_domain,
+                "selector": record.selector,
+                "host": record.host,
+                "fqdn": record.fqdn,
+                "type": "TXT",
+                "ttl": ttl,
+                "value": record.value,
+                "strings": [string.decode() for string in character_strings(record.value)],
+                "enter": record.form,
+                "is_too_long": record.is_too_long,
+                "timing": record.timing,
+                "starts_at": _utc(record.starts_at),
+                "due": _utc(record.due),
+            }
+            for record in zone.records
+        ],
+    }
+
+
+def _utc(time: datetime | None) -> str | None:
+    return written_time(time.astimezone(UTC)) if time else None
+
+
+class SheetField(NamedTuple):
+    """A label, and raw text to copy or read; `is_link`: it is an address of ours."""
+
+    label: str
+    data: str
+    is_link: bool = False
+
+
+class Words:
+    """Says things in a language; `mark` makes markup of names and values, `text` of the rest."""
+
+    def __init__(
+        self,
+        language: Language,
+        mark: Callable[[str], str] = printable,
+        text: Callable[[str], str] = str,
+    ) -> None:
+        self._texts = read_yaml(f"texts/{language}.yaml")
+        self._mark = mark
+        self._text = text
+
+    def say(self, key: str, **data: str | int) -> str:
+        """The text, with names and values as they are marked, and numbers as they are."""
+        marked = {
+            name: self._mark(value) if isinstance(value, str) else value
+            for name, value in data.items()
+        }
+        return self.fill(key, **marked)
+
+    def fill(self, key: str, **data: object) -> str:
+        """The text with data that need no mark, such as a date."""
+        return self._text(self._texts[key]).format(**data)
+
+    def paragraph(self, *keys: str, **data: object) -> str:
+        """Several texts, one after the other."""
+        return self._text(self._texts["space"]).join(self.fill(key, **data) for key in keys)
+
+    def names(self, names: Sequence[str]) -> str:
+        """Names one after the other, with their marks."""
+        return self._text(self._texts["comma"]).join(map(self._mark, names))
+
+    def listed(self, names: Sequence[str]) -> str:
+        """The same as raw text."""
+        return str(self._texts["comma"].join(names))
+
+    def time(self, time: datetime) -> str:
+        """Such as `1 March 2027, 00:00 (UTC+09:00)`."""
+        offset = time.isoformat()[-6:] if time.utcoffset() else ""
+        zone = self._texts["zones"].get(offset, f"UTC{offset}")
+        return str(self._texts["time"].format(date=self.date(time), time=time, zone=zone))
+
+    def date(self, time: datetime) -> str:
+        """Such as `1 March 2027`."""
+        month, weekday = self._texts["months"][time.month - 1], self._texts["weekdays"]
+        weekday = weekday[time.weekday()]
+        return str(self._texts["date"].format(time=time, month=month, weekday=weekday))
+
+    def duration(self, seconds: int) -> str:
+        """Seconds, and what they are in a larger unit if that has no rest."""
+        for length, unit in (86400, "days"), (3600, "hours"), (60, "minutes"):
+            if seconds and seconds % length == 0:
+                singular, plural = self._texts[unit]
+                count = seconds // length
+                larger = singular if count == 1 else plural.format(count)
+                return self.fill("seconds_or", count=seconds, larger=larger)
+        return self.fill("seconds", count=seconds)
+
+
+def heading(text: str, line: str) -> str:
+    return f"{text}\n{line * min(_width(text), _WIDTH)}"
+
+
+def columns(fields: Sequence[SheetField]) -> str:
+    """Labels and data in two columns."""
+    longest = max(_width(field.label) for field in fields)
+    return "\n".join(
+        f"{_INDENT}{field.label}{' ' * (longest - _width(field.label))}  {printable(field.data)}"
+        for field in fields
+    )
+
+
+def item(text: str) -> str:
+    return "- " + f"\n{_INDENT}".join(_lines(text, _WIDTH - len("- ")))
+
+
+def wrapped(text: str) -> str:
+    return "\n".join(_lines(text, _WIDTH))
+
+
+def unbroken(data: str) -> str:
+    return " ".join(f"{_START}{word}{_END}" for word in printable(data).split())
+
+
+def _lines(text: str, width: int) -> list[str]:
+    lines = [""]
+    used = 0
+    for marked in re.findall(_PIECE, text):
+        piece = marked.replace(_START, "").replace(_END, "")
+        if lines[-1] and used + _width(piece.rstrip()) > width:
+            lines.append("")
+            used = 0
+        lines[-1] += piece
+        used += _width(piece)
+    return [line.rstrip() for line in lines]
+
+
+def _width(text: str) -> int:
+    from rich.cells import cell_len
+
+    return cell_len(text)

@@ -28,10 +28,15 @@ from dkimctl.cli.session import Session, open_session
 from dkimctl.dns.nameserver import system_nameservers
 from dkimctl.errors import ExitCode, UsageError
 from dkimctl.formats.renderer import outside_zones, publishable, sound_record
-from dkimctl.handoff.page import render_sheet
-from dkimctl.handoff.providers import provider_with
-from dkimctl.handoff.sheet import SheetOptions, Trouble, find_places, given_places, make_sheet
-from dkimctl.handoff.words import Language, SheetFormat
+from dkimctl.handoff.providers import Trouble, find_places, given_places, provider_with
+from dkimctl.handoff.sheet import (
+    Language,
+    Sheet,
+    SheetFormat,
+    SheetOptions,
+    make_sheet,
+    render_sheet,
+)
 from dkimctl.models import DnsRecord, Registration, named
 from dkimctl.names import Selection
 from dkimctl.rotation.life import KeyStage, NextAction, read_keys
@@ -39,7 +44,7 @@ from dkimctl.rotation.retirement import read_known_keys
 from dkimctl.text import counted, few, quoted
 
 if TYPE_CHECKING:
-    from dkimctl.handoff.sheet import DnsPlace, Sheet
+    from dkimctl.handoff.providers import DnsPlace
 
 app = App()
 SheetRecords = list[tuple[Registration, DnsRecord]]

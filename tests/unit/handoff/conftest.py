@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from dkimctl.handoff.providers import providers
-from dkimctl.handoff.sheet import DnsPlace, Sheet, SheetOptions, Trouble, make_sheet
+from dkimctl.handoff.providers import DnsPlace, Trouble, providers
+from dkimctl.handoff.sheet import Sheet, SheetOptions, make_sheet
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 STARTS = ("2027-03-01T00:00+09:00", "2026-01-01T00:00+00:00", "soon")

@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from dkimctl.formats.renderer import txt_data
-from dkimctl.handoff.page import render_sheet
-from dkimctl.handoff.providers import provider_with, read_yaml
-from dkimctl.handoff.sheet import DnsPlace, Sheet, Trouble
-from dkimctl.handoff.words import Language, SheetFormat
+from dkimctl.handoff.providers import DnsPlace, Trouble, provider_with, read_yaml
+from dkimctl.handoff.sheet import Language, Sheet, SheetFormat, render_sheet
 from rendering import HOSTILE, VALUES, txt_value
 from terminals import is_harmless
 

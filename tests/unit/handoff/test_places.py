@@ -10,7 +10,7 @@ import dns.rrset
 
 from dkimctl.dns.messages import NS, SOA, decode, encode
 from dkimctl.dns.nameserver import NoAnswer
-from dkimctl.handoff.sheet import DnsPlace, Trouble, look_up_places
+from dkimctl.handoff.providers import DnsPlace, Trouble, look_up_places
 
 NAME = "s1._domainkey.mail.example.com"
 

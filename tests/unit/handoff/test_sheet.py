@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dkimctl.handoff.providers import ValueForm, provider_with
-from dkimctl.handoff.sheet import DnsPlace, SheetOptions, Timing, make_sheet
+from dkimctl.handoff.providers import DnsPlace, ValueForm, provider_with
+from dkimctl.handoff.sheet import SheetOptions, Timing, make_sheet
 from dkimctl.models import DnsRecord
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from dkimctl.handoff.providers import read_yaml
-from dkimctl.handoff.words import Language, Words
+from dkimctl.handoff.sheet import Language, Words
 
 EN, JA = (
     {key: text for key, text in words.items() if isinstance(text, str)}
@@ -27,13 +27,14 @@ def fields(text: str) -> set[str]:
 
 def test_both_languages_have_the_same_texts_with_the_same_data():
     assert EN.keys() == JA.keys()
-    for key, text in EN.items():
+    for key in EN.keys() - {"date", "time"}:  # which are tested below
+        text = EN[key]
         assert fields(text) - {"count"} == fields(JA[key]) - {"count"}, key
 
 
 @pytest.mark.parametrize("key", JA)
 def test_japanese_has_no_english_left_in_it(key):
-    text = re.sub(r"\{\w+\}", "", JA[key])
+    text = re.sub(r"\{[^}]+\}", "", JA[key])
     for word in sorted(SAME, key=len, reverse=True):
         text = text.replace(word, "")
     assert not re.findall(r"[A-Za-z]+", text)
