@@ -73,9 +73,9 @@ def _missing(path: str, hint: str) -> UsageError:
 
     # What comes after the last dot counts only among several similar names.
     names, name = _names(Path(path).parent), Path(path).name.lower()[:_MAX_NAME]
-    stems = {Path(one.lower()).stem for one in names}
+    stems = {Path(name.lower()).stem for name in names}
     near = difflib.get_close_matches(Path(name).stem, stems, n=1, cutoff=0.75)
-    same_stem = [one for one in names if Path(one.lower()).stem in near]
+    same_stem = [name for name in names if Path(name.lower()).stem in near]
     if best := difflib.get_close_matches(name, same_stem, n=1, cutoff=0):
         hint = f"did you mean {Path(path).with_name(best[0])}?"
     elif path.startswith("~"):

@@ -342,10 +342,10 @@ class Selection:
         word = domain if selector is None else f"{domain} (selector {selector})"
         self._names[domain if selector is None else key_of(domain, selector)] = word
 
-    def _has(self, one: _Selectable) -> bool:
-        domain = one.sign_domain
+    def _has(self, selectable: _Selectable) -> bool:
+        domain = selectable.sign_domain
         words = [word for word, glob in self._globs.items() if glob.match(domain)]
-        for name in (domain, one.key):
+        for name in (domain, selectable.key):
             word = self._names.get(name)
             if word is not None:
                 words.append(word)

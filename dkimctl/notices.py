@@ -219,8 +219,8 @@ def _problem_items(
         problems = [problem for problem, _ in alike]
         yield item | {
             "urgency": problems[0].urgency,
-            "detail": _shown(_common(problems, [one.detail for one in problems])),
-            "action": _shown(complete(_common(problems, [one.action for one in problems]))),
+            "detail": _shown(_common(problems, [problem.detail for problem in problems])),
+            "action": _shown(complete(_common(problems, [problem.action for problem in problems]))),
         }
 
 

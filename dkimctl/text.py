@@ -157,7 +157,7 @@ def with_unit(text: str) -> str:
 
 def written_duration(seconds: float) -> str:
     """A duration as `parse_duration` reads it, with the largest unit but weeks: `180d`."""
-    unit = next((one for one in "dhm" if seconds % _SECONDS[one] == 0), "s")
+    unit = next((letter for letter in "dhm" if seconds % _SECONDS[letter] == 0), "s")
     return f"{seconds / _SECONDS[unit]:.9f}".rstrip("0").rstrip(".") + unit
 
 

@@ -97,12 +97,14 @@ def check_libraries(_session: Session) -> Iterator[Remark]:
     except PackageNotFoundError:
         yield Remark("libraries", Health.UNKNOWN, "dkimctl is not installed as a package")
         return
-    requirements = [one for line in lines if (one := parse_requirement(line))]
-    installed = {one.name: _installed_version(one.name) for one in requirements}
+    requirements = [*filter(None, map(parse_requirement, lines))]
+    installed = {
+        requirement.name: _installed_version(requirement.name) for requirement in requirements
+    }
     problems = [*library_problems(requirements, installed)]
     yield from problems
     if not problems:
-        count = sum(one is not None for one in installed.values())
+        count = sum(version is not None for version in installed.values())
         yield Remark("libraries", Health.OK, f"{count} installed, in versions that fit")
 
 

@@ -80,7 +80,9 @@ def check_resolver(session: Session) -> Iterator[Remark]:
     domain = None
     with suppress(UsageError):  # what is wrong with the account or the ledger is said elsewhere
         if not session.profile.is_sandbox:  # where domains may be made up
-            domain = next((one.key.sign_domain for one in _registered(session, 1)), None)
+            domain = next(
+                (registration.key.sign_domain for registration in _registered(session, 1)), None
+            )
     yield from resolver_findings(system_nameservers(), domain)
 
 
@@ -121,7 +123,7 @@ def check_targets(session: Session) -> Iterator[Remark]:
     report = check_access(registrations, targets, tries_named=True)
     yield from map(_of_zone, report.zones)
     if report.uncovered:
-        names = few([one.sign_domain for one in report.uncovered])
+        names = few([registration.sign_domain for registration in report.uncovered])
         hint = "add their zones to `dns` in the config file"
         yield Remark("DNS targets", Health.WARNING, f"no target has the zone of {names}", hint)
 
@@ -143,6 +145,10 @@ def _registered(session: Session, most: int) -> list[Registration]:
     from dkimctl.registration.outcomes import verified
 
     with open_ledger(session) as ledger:
-        signing = (one for one in ledger.ours() if one.signs)
-        sound = (one for one in signing if publishable(verified(one, Outcome.EXISTS)))
+        signing = (registration for registration in ledger.ours() if registration.signs)
+        sound = (
+            registration
+            for registration in signing
+            if publishable(verified(registration, Outcome.EXISTS))
+        )
         return list(itertools.islice(sound, most))

@@ -193,7 +193,11 @@ def guide_of(statuses: Sequence[Key], now: datetime, *, by_target: bool) -> Guid
         return Guide([*lines, summary], steps)
 
     well = "All is well."
-    planned = [(one.due, one) for one in statuses if one.due and one.action is not NextAction.NONE]
+    planned = [
+        (status.due, status)
+        for status in statuses
+        if status.due and status.action is not NextAction.NONE
+    ]
     if planned:
         at, first = min(planned, key=lambda pair: pair[0])
         # A key that waits does so for its start.
@@ -213,8 +217,8 @@ def _to_publish(keys: Sequence[Key], *, by_target: bool) -> list[NextStep]:
     return [publish, NextStep(next_steps.wait_for(selection), "wait until all servers have them")]
 
 
-def _keys(keys: Sequence[Key], one: str, several: str) -> str:
-    return f"{counted(len(keys), 'key')} {one if len(keys) == 1 else several}"
+def _keys(keys: Sequence[Key], singular: str, several: str) -> str:
+    return f"{counted(len(keys), 'key')} {singular if len(keys) == 1 else several}"
 
 
 def _few(keys: Sequence[Key]) -> str:

@@ -197,7 +197,7 @@ def run(args: Sequence[str]) -> int:
             stream.reconfigure(errors="backslashreplace")
     # What must be known of the command line even if it cannot be parsed.
     fmt = last_value(args, "--format", SHORT_FORMAT)
-    color = next((one for one in Color if one == last_value(args, "--color")), Color.AUTO)
+    color = next((color for color in Color if color == last_value(args, "--color")), Color.AUTO)
     reporter = Reporter(as_json=fmt == "json", color=color)
     try:
         try:
@@ -327,12 +327,12 @@ def _hint(error: Any, context: Any) -> str:
         return replacement(path, value[1]) or _for_value(value[1], error.param)
     if kind == "MissingParameter":  # the first example of the command's help
         example = re.search(_EXAMPLE, command.epilog or "")
-        takes_file = any(one.metavar == "FILE" for one in command.params if one.required)
+        takes_file = any(param.metavar == "FILE" for param in command.params if param.required)
         pipe = "; - is standard input" if takes_file else ""
         return f"for example, `{example[1]}`{pipe}" if example else ""
     if message.startswith("Got unexpected extra argument"):
-        arguments = [one for one in command.params if one.param_type_name == "argument"]
-        names = " ".join(str(one.metavar or one.name).upper() for one in arguments)
+        arguments = [param for param in command.params if param.param_type_name == "argument"]
+        names = " ".join(str(argument.metavar or argument.name).upper() for argument in arguments)
         return f"`{path}` takes only {names or 'options'}: see its --help"
     if unknown := re.match(_UNKNOWN_COMMAND, message):
         return replacement(path, unknown[1]) or _for_command(unknown[1], command, path)
@@ -342,14 +342,14 @@ def _hint(error: Any, context: Any) -> str:
 def _for_option(typed: str, command: Any) -> str:
     """For an option that the command does not have; "" if none of ours resembles it."""
     name = typed.lower().replace("_", "-").partition("=")[0][:_LONGEST]
-    known = {one: option for option in command.params for one in option.opts}
+    known = {opt: option for option in command.params for opt in option.opts}
     if name in known:
         return f"did you mean {name}?"
     if (word := name.removeprefix("--")) in _choices(known.get("--format")):
         return f"write --format {word}"
     if name in _SECRETS:
         return "no option takes a secret: `dkimctl login` asks for it, or reads --secret-stdin"
-    near = _near(name, (one for one in known if one.startswith("--")), cutoff=0.7)
+    near = _near(name, (name for name in known if name.startswith("--")), cutoff=0.7)
     return f"did you mean {near}?" if near else ""
 
 

@@ -223,6 +223,6 @@ def warn_of_urgent_keys(
 ) -> None:
     """Do the same for keys, each with its urgency, in commands that select their domains."""
     urgent = [(urgency, key) for urgency, key in urgencies if urgency]
-    names = {one: [named(key) for urgency, key in urgent if urgency is one] for one in Urgency}
+    names = {item: [named(key) for urgency, key in urgent if urgency is item] for item in Urgency}
     domains = select_domains(key.sign_domain for _, key in urgent)
     warn_of_urgent(reporter, names, domains, by_target=by_target)

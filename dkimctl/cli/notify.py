@@ -259,7 +259,7 @@ class RunNotices:
 
     def _look_again(self, subjects: Collection[str]) -> Look:
         self.report = self._run_again().after(self.report)
-        found = [one for one in _problems(self.report) if one.subject in subjects]
+        found = [problem for problem in _problems(self.report) if problem.subject in subjects]
         return Look(found, lambda subject: not self._is_unknown(subject))
 
     def _covers(self) -> Callable[[str], bool]:
@@ -316,7 +316,7 @@ def _problems(report: Report) -> Iterator[KeyProblem]:
 
 
 def _subjects(registrations: Iterable[Registration]) -> set[str]:
-    keys = [one.key for one in registrations]
+    keys = [registration.key for registration in registrations]
     return {subject_of(key) for key in keys} | {_subject(key.sign_domain) for key in keys}
 
 

@@ -119,9 +119,9 @@ def read_output_options(
     }  # fmt: skip
     for option, fitting in _FITTING.items():
         _require_fit(option, given[option], output_options.fmt, fitting)
-    for one, other in _EXCLUSIVE:
-        if given[one] and given[other]:
-            raise UsageError(f"{one} cannot be combined with {other}", hint="remove one of them")
+    for item, other in _EXCLUSIVE:
+        if given[item] and given[other]:
+            raise UsageError(f"{item} cannot be combined with {other}", hint="remove one of them")
     if not output_options.has_zones and (output_dir is not None or output_options.fmt in PER_ZONE):
         option = f"--format {output_options.fmt}" if output_dir is None else "--output-dir"
         raise UsageError(

@@ -121,13 +121,17 @@ def without_left_out(session: Session, registrations: Iterable[Registration]) ->
     """The registrations, but for disabled keys and those past their grace period, with a note."""
     retired = retired_keys(session)
     registrations = list(registrations)
-    old = [one for one in registrations if one.key in retired]
-    disabled = [one for one in registrations if not one.signs]
+    old = [registration for registration in registrations if registration.key in retired]
+    disabled = [registration for registration in registrations if not registration.signs]
     for which, left_out in (("past their grace period", old), ("disabled", disabled)):
         if left_out:
-            names = few([named(one) for one in left_out])
+            names = few([named(registration) for registration in left_out])
             session.reporter.note(f"dkimctl: left out, {which}: {len(left_out)} ({names})")
-    return [one for one in registrations if one.signs and one.key not in retired]
+    return [
+        registration
+        for registration in registrations
+        if registration.signs and registration.key not in retired
+    ]
 
 
 def publish_records(
@@ -174,7 +178,7 @@ def publish_records(
                 f"interrupted: {made} of {counted(total, 'change')} made",
                 hint=f"to go on: `{next_steps.same_command()}`",
             )
-        done = [one.registration for one in items if one.is_applied or one.step is Action.KEEP]
+        done = [item.registration for item in items if item.is_applied or item.step is Action.KEEP]
         if options.wait is not None and done:
             proof = check_records(
                 session, done, options.wait,
@@ -219,8 +223,8 @@ def _make_changes(
         nonlocal is_stopped
         is_stopped = True
 
-    def emit(one: Applied) -> None:
-        applied[one.change.registration.key] = one
+    def emit(item: Applied) -> None:
+        applied[item.change.registration.key] = item
         progress.show(len(applied))
 
     def wait() -> None:
@@ -235,7 +239,7 @@ def _make_changes(
         with stopping(stop), progress:
             apply_plan(plan, emit, is_stopped=lambda: is_stopped, wait=wait)
     except KeyboardInterrupt:
-        made = sum(one.error is None for one in applied.values())
+        made = sum(change.error is None for change in applied.values())
         raise Interrupted(
             f"interrupted: {made} of {counted(total, 'change')} made, perhaps more",
             hint=f"to go on: `{next_steps.same_command()}`",
@@ -328,9 +332,11 @@ class PublicationView:
             warnings.close()
         states = [item.change.before for item in items if item.change]
         advice = []
-        if any(one.alias for one in states):
+        if any(state.alias for state in states):
             advice.append("remove the CNAME or DNAME")
-        if delegated := dict.fromkeys(printable(one.delegated) for one in states if one.delegated):
+        if delegated := dict.fromkeys(
+            printable(state.delegated) for state in states if state.delegated
+        ):
             advice.append(f"for {few([*delegated])}, add a DNS target that has that zone")
         if any("--replace" in item.reason for item in items):
             replace = next_steps.publish(self.words, *self._flags(), "--replace", by_target=True)

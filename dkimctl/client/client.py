@@ -138,7 +138,7 @@ class Client:
         response = self._http.send(request._replace(authorization=bearer))
         if wrong_scheme := requires_tls(request.url, response.status, response.body):
             raise wrong_scheme
-        # Text of the request itself, such as a domain that is part of a secret, is no leak.
+        # Text of the request itself, such as a domain that is part of a secret, does not leak.
         body = self._redactor.redact(response.body, exempt=request.body or b"")
         response = response._replace(body=body)
         if response.status in (401, 403):

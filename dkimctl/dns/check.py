@@ -183,7 +183,11 @@ class Checker:
         coroutines = [self._plan(registration) for registration in registrations]
         # Given servers need no lookups, so tasks would only cost time.
         given = self.source.is_given
-        plans = [await one for one in coroutines] if given else await queries.gather(coroutines)
+        plans = (
+            [await coroutine for coroutine in coroutines]
+            if given
+            else await queries.gather(coroutines)
+        )
         questions: dict[Server | RecursiveResolver, list[Question]] = {}
         for question, zone in plans:
             for server in () if isinstance(zone, NoAnswer) else zone.servers:
@@ -231,7 +235,7 @@ class Checker:
         if findings:
             wanted = Verdict.MISSING if self.expect_absent else Verdict.PUBLISHED
             finding = queries.located(verdicts.combine_findings(findings, wanted), zone, question)
-        aliases = (one.answer.alias for one in responses if one.answer is not None)
+        aliases = (response.answer.alias for response in responses if response.answer is not None)
         check = check._replace(
             finding=finding, servers=tuple(findings), alias=next(filter(None, aliases), "")
         )

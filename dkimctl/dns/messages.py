@@ -321,7 +321,9 @@ def _content(answer: Answer, question: Question) -> str:
     texts = [value.decode("utf-8", "surrogateescape") for value in answer.values]
     if question.rdtype != TXT:
         rrsets = answer.message.answer if answer.message else ()
-        texts = [str(one) for rrset in rrsets if rrset.rdtype == question.rdtype for one in rrset]
+        texts = [
+            str(rdata) for rrset in rrsets if rrset.rdtype == question.rdtype for rdata in rrset
+        ]
     data = [quoted(text) for text in texts]
     parts = [f"alias of {answer.alias}"] if answer.alias else []
     if data:

@@ -37,7 +37,7 @@ class Timeouts(NamedTuple):
 
 
 class NoAnswer(Exception):
-    """There is no useful answer, so nothing is known. The text says why."""
+    """No useful answer came, so nothing is known. The text says why."""
 
 
 class NoRoute(NoAnswer):
@@ -100,7 +100,7 @@ class Server:
         """Ask many questions at once; `ask` then gives each answer that came, once.
 
         They are asked in a burst over UDP, and over TCP if the server limits its answers over UDP.
-        A server that is no longer tried gets the burst as well, and is tried again if it answers.
+        A server that is left out by now gets the burst as well, and is tried again if it answers.
         """
         self._prefetched = {}
         refusals = self._refusals

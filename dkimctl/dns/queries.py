@@ -39,7 +39,7 @@ class Source:
     ) -> None:
         self.is_given = zones is None
         self._servers = given
-        named = [NameServer(label, frozenset((label,)), one) for label, one in given.items()]
+        named = [NameServer(label, frozenset((label,)), item) for label, item in given.items()]
         self._given = Zone("", named)
         self._zones = zones
         self._resolver = resolver
@@ -93,7 +93,10 @@ def authoritative(nameservers: Sequence[Address], max_in_flight: int) -> Source:
 def given(addresses: Sequence[Address], max_in_flight: int) -> Source:
     """These servers, for every name."""
     return Source(
-        {str(one): Server(*one, max_in_flight=max_in_flight, recursion=True) for one in addresses}
+        {
+            str(address): Server(*address, max_in_flight=max_in_flight, recursion=True)
+            for address in addresses
+        }
     )
 
 
@@ -127,7 +130,9 @@ async def ask_zone(
     """The zone, or one below that it refers to, and what its servers respond. Raises NoAnswer."""
     responses = await gather(_ask(server, question) for server in zone.servers)
     for _ in range(_MAX_DELEGATIONS):
-        delegated = (one.answer.delegated for one in responses if one.answer is not None)
+        delegated = (
+            response.answer.delegated for response in responses if response.answer is not None
+        )
         below = (name for name in delegated if zone.name and name.endswith(f".{zone.name}"))
         name = next(below, "")
         if not name:
@@ -155,9 +160,9 @@ def _checked(source: Source, responses: Iterable[ServerResponse]) -> list[Server
                 failure = NotServed("it is not authoritative for the zone (lame)")
         trusted.append(ServerResponse(server, None if failure else answer, failure))
     return [
-        one
-        for one in trusted
-        if not isinstance(one.failure, NoRoute) or answering.isdisjoint(one.server.hosts)
+        finding
+        for finding in trusted
+        if not isinstance(finding.failure, NoRoute) or answering.isdisjoint(finding.server.hosts)
     ]
 
 
@@ -289,7 +294,7 @@ async def _follow(
         findings = [direct_finding(response, record) for response in responses]
         answers = [response.answer for response in responses if response.answer is not None]
         # The targets that servers have, "" for a server without an alias.
-        targets = {one.alias if is_followed(source, one) else "" for one in answers}
+        targets = {answer.alias if is_followed(source, answer) else "" for answer in answers}
         if not any(targets):
             finding = no_zone(printable(target))
             if failed or findings:
@@ -300,9 +305,9 @@ async def _follow(
             return AliasTarget(Finding(Verdict.INCONSISTENT, reason), zones)
         (target,) = targets
         failed += [
-            one._replace(finding=located(one.finding, zone, question))
-            for one in findings
-            if one.finding.verdict is Verdict.NO_ANSWER
+            finding._replace(finding=located(finding.finding, zone, question))
+            for finding in findings
+            if finding.finding.verdict is Verdict.NO_ANSWER
         ]
     # A chain that resolvers do not follow to its end.
     last = printable(names[-1])

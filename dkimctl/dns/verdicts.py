@@ -93,13 +93,13 @@ def combine_findings(
     findings: Sequence[ServerFinding], wanted: Verdict = Verdict.PUBLISHED
 ) -> Finding:
     """What all servers of a zone have together; `wanted` only if every server has answered."""
-    answered = [one for one in findings if one.finding.verdict is not Verdict.NO_ANSWER]
+    answered = [finding for finding in findings if finding.finding.verdict is not Verdict.NO_ANSWER]
     if len(answered) == len(findings) == 1:
         return answered[0].finding
-    failed = [one for one in findings if one.finding.verdict is Verdict.NO_ANSWER]
+    failed = [finding for finding in findings if finding.finding.verdict is Verdict.NO_ANSWER]
     if not answered:
         return Finding(Verdict.NO_ANSWER, _reasons(failed))
-    counts = Counter(one.finding.verdict for one in answered)
+    counts = Counter(finding.finding.verdict for finding in answered)
     if len(counts) > 1:
         # The most frequent verdict with its count, and each server that has another.
         usual = max(sorted(counts), key=lambda verdict: (counts[verdict], verdict == "published"))
@@ -111,7 +111,7 @@ def combine_findings(
         reason = f"{usual} at {counts[usual]} of {len(findings)} servers; {others}"
         return Finding(Verdict.INCONSISTENT, reason, _seen(findings))
     finding = answered[0].finding
-    if len({one.finding for one in answered}) > 1:
+    if len({finding.finding for finding in answered}) > 1:
         finding = Finding(finding.verdict, _reasons(answered), _seen(answered))
     if not failed:
         return finding
@@ -124,7 +124,7 @@ def combine_findings(
 def urgency_of(check: Check, now: datetime, warn_within: timedelta) -> Urgency:
     """How soon mail is signed that cannot be verified; `now` has an offset.
 
-    Without a date, signing starts at registration (interface 2.3). A start that is no later has
+    Without a date, signing starts at registration (interface 2.3). A start that is not later has
     begun, whatever the clock here says.
     """
     verdicts = check.finding.seen or {check.finding.verdict}
@@ -138,7 +138,7 @@ def urgency_of(check: Check, now: datetime, warn_within: timedelta) -> Urgency:
 
 def _seen(findings: Iterable[ServerFinding]) -> frozenset[Verdict]:
     return frozenset[Verdict]().union(
-        *(one.finding.seen or {one.finding.verdict} for one in findings)
+        *(finding.finding.seen or {finding.finding.verdict} for finding in findings)
     )
 
 
@@ -184,7 +184,8 @@ def _certain_verdict(check: Check) -> Verdict | None:
     """What is certain after a check, although some servers may not have answered or be known."""
     verdict = check.finding.verdict
     has_failed = any(
-        Verdict.NO_ANSWER in (one.finding.verdict, *one.finding.seen) for one in check.servers
+        Verdict.NO_ANSWER in (server.finding.verdict, *server.finding.seen)
+        for server in check.servers
     )
     if check.is_delegation_known and not has_failed:
         return None if verdict is Verdict.NO_ANSWER else verdict
@@ -218,11 +219,15 @@ def recording_looks(
 
 def same_records(ledger: Ledger, registrations: Iterable[Registration]) -> set[RegistrationKey]:
     """The keys of those `registrations` that the ledger has with the same record."""
-    records = {one.key: _as_in_dns(one.record) for one in ledger.ours() if one.record}
+    records = {
+        registration.key: _as_in_dns(registration.record)
+        for registration in ledger.ours()
+        if registration.record
+    }
     return {
-        one.key
-        for one in registrations
-        if one.record and records.get(one.key) == _as_in_dns(one.record)
+        registration.key
+        for registration in registrations
+        if registration.record and records.get(registration.key) == _as_in_dns(registration.record)
     }
 
 

@@ -150,12 +150,14 @@ def render_mails(
         yield from render_all(JsonRenderer(_mail_fields, "count"), reports)
         return
     for number, report in enumerate(reports):
-        senders = ", ".join(readable(one, layout.encoding) for one in report.from_domains)
+        senders = ", ".join(readable(domain, layout.encoding) for domain in report.from_domains)
         if number:
             yield "\n"
         yield from wrapped(f"{report.file}: from {senders or 'no domain'}", layout, Style.BOLD)
         columns = ["DOMAIN", "SELECTOR", "VERDICT", "KEY", "LEDGER", "IN DNS"]
-        yield from table(columns, (_mail_row(one, layout) for one in report.signatures), layout)
+        yield from table(
+            columns, (_mail_row(signature, layout) for signature in report.signatures), layout
+        )
         for text, style in _conclusions(report, layout):
             yield from wrapped(text, layout, style)
 
@@ -163,37 +165,47 @@ def render_mails(
 def _mail_fields(report: MailReport) -> dict[str, object]:
     names = ("file", "from_domains", "verdict", "missing", "unverified")
     fields = {name: getattr(report, name) for name in names}
-    return fields | {"signatures": [_signature_fields(one) for one in report.signatures]}
-
-
-def _signature_fields(one: CheckedSignature) -> dict[str, object]:
-    registration = one.known.registration if one.known else None
-    names = (
-        "sign_domain", "selector", "algorithm", "verdict", "reason", "notes", "alignment", "key_len"
-    )  # fmt: skip
-    return {name: getattr(one, name) for name in names} | {
-        "registered": registration is not None,
-        "registered_key_len": registration.key_len if registration else None,
-        "stage": one.known.stage if one.known else None,
-        "in_dns": one.in_dns.verdict if one.in_dns else None,
-        "in_dns_reason": one.in_dns.reason if one.in_dns else "",
+    return fields | {
+        "signatures": [_signature_fields(signature) for signature in report.signatures]
     }
 
 
-def _mail_row(one: CheckedSignature, layout: TableLayout) -> Row:
-    style, of_dns = _MAIL_STYLES[one.verdict], ""
-    if one.in_dns:
-        of_dns = Style.GREEN if one.in_dns.verdict in ACCEPTED else Style.RED
-    lines = [*below(one.reason, layout, style)]
-    for note in one.notes:
+def _signature_fields(checked_signature: CheckedSignature) -> dict[str, object]:
+    registration = checked_signature.known.registration if checked_signature.known else None
+    names = (
+        "sign_domain", "selector", "algorithm", "verdict", "reason", "notes", "alignment", "key_len"
+    )  # fmt: skip
+    return {name: getattr(checked_signature, name) for name in names} | {
+        "registered": registration is not None,
+        "registered_key_len": registration.key_len if registration else None,
+        "stage": checked_signature.known.stage if checked_signature.known else None,
+        "in_dns": checked_signature.in_dns.verdict if checked_signature.in_dns else None,
+        "in_dns_reason": checked_signature.in_dns.reason if checked_signature.in_dns else "",
+    }
+
+
+def _mail_row(checked_signature: CheckedSignature, layout: TableLayout) -> Row:
+    style, of_dns = _MAIL_STYLES[checked_signature.verdict], ""
+    if checked_signature.in_dns:
+        of_dns = Style.GREEN if checked_signature.in_dns.verdict in ACCEPTED else Style.RED
+    lines = [*below(checked_signature.reason, layout, style)]
+    for note in checked_signature.notes:
         lines += below(note, layout, Style.DIM)
     cells = (
-        readable(one.sign_domain, layout.encoding)[:_MAX_NAME],
-        one.selector[:_MAX_NAME],
-        one.verdict,
-        " ".join(filter(None, (one.algorithm.partition("-")[0][:10], str(one.key_len or "")))),
-        one.known.stage if one.known else "not registered",
-        one.in_dns.verdict if one.in_dns else "",
+        readable(checked_signature.sign_domain, layout.encoding)[:_MAX_NAME],
+        checked_signature.selector[:_MAX_NAME],
+        checked_signature.verdict,
+        " ".join(
+            filter(
+                None,
+                (
+                    checked_signature.algorithm.partition("-")[0][:10],
+                    str(checked_signature.key_len or ""),
+                ),
+            )
+        ),
+        checked_signature.known.stage if checked_signature.known else "not registered",
+        checked_signature.in_dns.verdict if checked_signature.in_dns else "",
     )
     return Row(cells, ["", "", style, "", "", of_dns], lines)
 
@@ -208,10 +220,10 @@ def _conclusions(report: MailReport, layout: TableLayout) -> Iterator[tuple[str,
     if report.unverified:
         unverified = counted(report.unverified, "signature")
         yield f"{unverified} more not verified: there are too many.", Style.YELLOW
-    valid = [one for one in report.signatures if one.verdict is MailVerdict.PASS]
-    aligned = [one for one in valid if one.alignment in ALIGNED]
+    valid = [signature for signature in report.signatures if signature.verdict is MailVerdict.PASS]
+    aligned = [signature for signature in valid if signature.alignment in ALIGNED]
     if aligned:
-        best = min(aligned, key=lambda one: ALIGNED.index(one.alignment))
+        best = min(aligned, key=lambda signature: ALIGNED.index(signature.alignment))
         name = readable(best.sign_domain, layout.encoding)
         yield f"Aligned with From, as DMARC asks: {name} ({best.alignment}).", Style.GREEN
     elif valid:

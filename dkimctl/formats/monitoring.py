@@ -154,7 +154,11 @@ class NagiosRenderer(CheckCounter):
         wrong = total - self._good
         word = "gone" if self._wanted is Verdict.MISSING else "published"
         parts = [f"{self._good} of {total} {word}"]
-        parts += [f"{urgencies[one]} {_URGENT_WORDS[one]}" for one in Urgency if urgencies[one]]
+        parts += [
+            f"{urgencies[urgency]} {_URGENT_WORDS[urgency]}"
+            for urgency in Urgency
+            if urgencies[urgency]
+        ]
         if shown := self._first_wrong(_MAX_IN_LINE):
             more = f" and {wrong - len(shown)} more" if wrong > len(shown) else ""
             names = "; ".join(f"{named(check)} {check.finding.verdict}" for check in shown)

@@ -263,12 +263,12 @@ def _title(title: str, more: str, layout: TableLayout) -> str:
 
 
 def _counts(counts: Mapping[str, int]) -> str:
-    ordered = sorted(counts.items(), key=lambda one: -one[1])
+    ordered = sorted(counts.items(), key=lambda count: -count[1])
     return ", ".join(f"{name} {count:,}" for name, count in ordered)
 
 
-def _counted(count: int, one: str) -> str:
-    return f"{count:,} {one}" if count == 1 else f"{count:,} {one}s"
+def _counted(count: int, singular: str) -> str:
+    return f"{count:,} {singular}" if count == 1 else f"{count:,} {singular}s"
 
 
 # The phases of a key's life: the date of KeyDates that begins each, and those that may end it.
@@ -366,8 +366,11 @@ def timeline(statuses: Sequence[Key], now: datetime, layout: TableLayout) -> Ite
 
     width = max(layout.width, _MIN_WIDTH)
     rows = [
-        (printable(readable(one.sign_domain, layout.encoding)), printable(one.selector or "-"))
-        for one in statuses
+        (
+            printable(readable(status.sign_domain, layout.encoding)),
+            printable(status.selector or "-"),
+        )
+        for status in statuses
     ]
     widths = [
         min(max(map(columns_of, cells)), width // 3) for cells in zip(_HEADER, *rows, strict=True)

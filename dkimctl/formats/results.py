@@ -133,9 +133,9 @@ def result_row(result: Result) -> tuple[object, ...]:
 
 def _cells(result: Result) -> list[str | None]:
     """The cells of _PEOPLES_COLUMNS."""
-    one = result.registration
-    bits = None if one.key_len is None else str(one.key_len)
-    return [one.sign_domain, one.selector, result.outcome, bits, one.start_date]
+    domain, selector, key_len, start_date, *_ = result.registration
+    bits = None if key_len is None else str(key_len)
+    return [domain, selector, result.outcome, bits, start_date]
 
 
 class ResultTable(Renderer[Result]):
@@ -224,8 +224,10 @@ class PlanTable(ResultTable):
             find_zone = zone_finder(self._zones)
             # Without a selector, the zone of the name above the record.
             fqdns = (
-                ".".join(filter(None, (one.selector, "_domainkey", one.sign_domain)))
-                for one, _ in self._planned
+                ".".join(
+                    filter(None, (registration.selector, "_domainkey", registration.sign_domain))
+                )
+                for registration, _ in self._planned
             )
             names = [find_zone(fqdn) or "-" for fqdn in fqdns]
         else:

@@ -149,35 +149,35 @@ def read_signature(field: Field, now: float) -> Signature:
     except KeyRecordError as error:
         return Signature(field, "", "", "", {}, f"malformed: {error}")
     written, selector = tags.get("d", ""), tags.get("s", "")
-    domain = ""  # if d= is no domain name
+    domain = ""  # if d= is not a domain name
     with contextlib.suppress(UsageError):
         # A-labels (RFC 8616 section 5).
         domain = written.lower() if is_name(written) else parse_domain(written)
-    one = Signature(field, domain or written, selector, tags.get("a", ""), tags, "")
-    return one._replace(fault=next(_faults(one, domain, now), ""))
+    signature = Signature(field, domain or written, selector, tags.get("a", ""), tags, "")
+    return signature._replace(fault=next(_faults(signature, domain, now), ""))
 
 
-def _faults(one: Signature, domain: str, now: float) -> Iterator[str]:
+def _faults(signature: Signature, domain: str, now: float) -> Iterator[str]:
     """What makes the signature invalid, whatever the key is (RFC 6376 section 6.1.1)."""
-    tags = one.tags
+    tags = signature.tags
     if missing := [f"{name}=" for name in _REQUIRED if not tags.get(name)]:
         yield f"malformed: it has no {' and no '.join(missing)}"
     if tags["v"] != "1":
         yield f"unsupported version v={quoted(tags['v'])}"
-    if one.algorithm == SHA1:
+    if signature.algorithm == SHA1:
         yield "rsa-sha1 is not secure: receivers must not accept it (RFC 8301)"
-    if one.algorithm not in (RSA, ED25519):
-        yield f"unsupported algorithm a={quoted(one.algorithm)}"
+    if signature.algorithm not in (RSA, ED25519):
+        yield f"unsupported algorithm a={quoted(signature.algorithm)}"
     if not domain:
         yield f"malformed: d={quoted(tags['d'])} is not a domain name"
-    if not is_name(one.record_name):
+    if not is_name(signature.record_name):
         yield f"malformed: s={quoted(tags['s'])} is not a selector"
-    yield from _faults_of_content(one)
+    yield from _faults_of_content(signature)
     yield from _faults_of_times(tags, now)
 
 
-def _faults_of_content(one: Signature) -> Iterator[str]:
-    tags, names = one.tags, one.signed_names
+def _faults_of_content(signature: Signature) -> Iterator[str]:
+    tags, names = signature.tags, signature.signed_names
     if "from" not in names:
         yield "the From field is not signed: h= does not name it"
     if len(names) > _MAX_SIGNED:
@@ -288,8 +288,8 @@ class MailReport(NamedTuple):
     @property
     def verdict(self) -> MailVerdict:
         """PASS if all signatures of registered domains pass, and at least one of all."""
-        verdicts = {one.verdict for one in self.signatures}
-        registered = {one.verdict for one in self.signatures if one.is_ours}
+        verdicts = {signature.verdict for signature in self.signatures}
+        registered = {signature.verdict for signature in self.signatures if signature.is_ours}
         if MailVerdict.FAIL in registered or self.of_ours:
             return MailVerdict.FAIL
         if MailVerdict.UNKNOWN in registered:
@@ -310,4 +310,4 @@ def alignment(sign_domain: str, from_domains: Sequence[str]) -> Alignment:
             found.add(Alignment.RELAXED)
         elif common > 1:
             found.add(Alignment.POSSIBLE)
-    return next((one for one in Alignment if one in found), Alignment.NONE)
+    return next((alignment for alignment in Alignment if alignment in found), Alignment.NONE)

@@ -71,44 +71,52 @@ def verify_mail(
     """
     fields, senders = message.all(b"dkim-signature"), from_domains(message)
     signatures = [read_signature(field, now) for field in fields[:_MAX_READ]]
-    known = read_known({*senders, *(one.sign_domain for one in signatures)})
-    ours = [one.registration for one in known.values() if one.registration]
-    domains = {one.key.sign_domain for one in ours if not one.is_taken}  # that this account has
-    signatures.sort(key=lambda one: one.sign_domain not in domains)
+    known = read_known({*senders, *(signature.sign_domain for signature in signatures)})
+    ours = [name.registration for name in known.values() if name.registration]
+    domains = {
+        registration.key.sign_domain for registration in ours if not registration.is_taken
+    }  # that this account has
+    signatures.sort(key=lambda signature: signature.sign_domain not in domains)
     chosen, rest = signatures[:MAX_SIGNATURES], signatures[MAX_SIGNATURES:]
-    names = [one.record_name for one in chosen if not one.fault]
+    names = [signature.record_name for signature in chosen if not signature.fault]
     lookups = asyncio.run(_look_up_keys(names, receiver))
     # What check-dns finds for the registered keys.
-    keys = [key_of(one.sign_domain, one.selector) for one in chosen]
+    keys = [key_of(signature.sign_domain, signature.selector) for signature in chosen]
     registered = [known[key].registration for key in dict.fromkeys(keys) if key in known]
-    sound = [one for one in registered if one is not None and not record_fault(one)]
+    sound = [
+        registration
+        for registration in registered
+        if registration is not None and not record_fault(registration)
+    ]
     with Checker(checked_at) as checker:
         in_dns = {check.key: check.finding for check in checker.check(sound)}
     checked = []
-    for one, key in zip(chosen, keys, strict=True):
-        judged = _judge(message, one, lookups.get(one.record_name, Lookup()))
-        notes = [*_notes(one, judged)]
+    for result, key in zip(chosen, keys, strict=True):
+        judged = _judge(message, result, lookups.get(result.record_name, Lookup()))
+        notes = [*_notes(result, judged)]
         registration = known[key].registration if key in in_dns else None
         if registration is not None:
-            notes += _notes_on_registered(message, one, judged, registration, in_dns[key])
+            notes += _notes_on_registered(message, result, judged, registration, in_dns[key])
         checked.append(
             CheckedSignature(
-                one.sign_domain, one.selector, one.algorithm, judged.verdict, judged.reason,
+                result.sign_domain, result.selector, result.algorithm, judged.verdict,
+                judged.reason,
                 judged.key.key_len if judged.key else None, notes,
-                alignment(one.sign_domain, senders), one.sign_domain in domains,
+                alignment(result.sign_domain, senders), result.sign_domain in domains,
                 known.get(key), in_dns.get(key),
             )
         )  # fmt: skip
     # The registered domains of the From field that no signature is aligned with.
-    signed = {one.sign_domain for one in signatures}
+    signed = {signature.sign_domain for signature in signatures}
     missing = [
         sender
         for sender in senders
-        if sender in domains and not any(alignment(one, [sender]) in ALIGNED for one in signed)
+        if sender in domains
+        and not any(alignment(domain, [sender]) in ALIGNED for domain in signed)
     ]
     return MailReport(
         file, senders, checked, missing, unverified=len(fields) - len(chosen),
-        of_ours=any(one.sign_domain in domains for one in rest),
+        of_ours=any(signature.sign_domain in domains for signature in rest),
     )  # fmt: skip
 
 
@@ -129,7 +137,7 @@ async def _look_up_keys(names: Iterable[str], source: Source) -> dict[str, Looku
             found = await gather(_look_up(source, server, question) for server in zone.servers)
         except NoAnswer as error:
             return Lookup(failure=str(error))
-        known = {one for one in found if not one.failure}
+        known = {item for item in found if not item.failure}
         if len(known) > 1:
             return Lookup(failure="the servers have different records")
         return known.pop() if known else Lookup(failure=found[0].failure)
@@ -179,7 +187,7 @@ def _judge(message: Message, signature: Signature, lookup: Lookup) -> Judgement:
     if not values:
         return Judgement(MailVerdict.FAIL, f"there is no key record at {name}")
     judged = [_judge_by(message, signature, value) for value in values[:_MAX_RECORDS]]
-    bad = [one for one in judged if one.verdict is not MailVerdict.PASS]
+    bad = [check for check in judged if check.verdict is not MailVerdict.PASS]
     if not bad or len(values) == 1:
         return judged[0]
     reason = f"receivers may take any of {len(values)} TXT records at {name}: {bad[0].reason}"
@@ -197,12 +205,12 @@ def _judge_by(message: Message, signature: Signature, value: str) -> Judgement:
     verifier = dkim.DKIM()
     # Not through its own parser, which takes time with the square of a header's length.
     names = {name.encode("utf-8", "surrogateescape") for name in signature.signed_names}
-    fields = [one for one in message.fields if one is signature.field or one.key in names]
+    fields = [field for field in message.fields if field is signature.field or field.key in names]
     verifier.headers = [[field.name, field.value] for field in fields]
     is_relaxed = signature.tags.get("c", "").endswith("/relaxed")
     verifier.body = message.squeezed_body if is_relaxed else message.body
-    signatures = [one for one in fields if one.key == signature.field.key]
-    at = next(number for number, one in enumerate(signatures) if one is signature.field)
+    signatures = [field for field in fields if field.key == signature.field.key]
+    at = next(number for number, field in enumerate(signatures) if field is signature.field)
     try:
         if verifier.verify(at, dnsfunc=lambda name, timeout: key.value):
             return Judgement(MailVerdict.PASS, key=key)

@@ -93,7 +93,11 @@ class OctodnsTarget:
             with self._provider(zone) as provider:
                 existing = self._read_zone(provider, zone, names)
                 states = _states(existing, zone, names)
-                wanted = [one for one in changes if is_same(states[one.record.fqdn], one.before)]
+                wanted = [
+                    change
+                    for change in changes
+                    if is_same(states[change.record.fqdn], change.before)
+                ]
                 failure = None
                 try:
                     if wanted:
@@ -206,7 +210,7 @@ class OctodnsTarget:
             """Secrets are revealed here, and in no local variable."""
             with _making:
                 return self._class(
-                    _ID, **{key: _revealed(one) for key, one in self._settings.items()}
+                    _ID, **{key: _revealed(setting) for key, setting in self._settings.items()}
                 )
 
         with self._lock:
@@ -224,7 +228,7 @@ def _may_stay(change: Change) -> bool:
     Some, such as octodns-bind and octodns-route53, remove only a record whose strings are split
     where octoDNS splits them, and that is not where others do: it counts backslashes.
     """
-    return change.value is None and any(len(one) > _ONE_STRING for one in change.before.values)
+    return change.value is None and any(len(value) > _ONE_STRING for value in change.before.values)
 
 
 def load_class(class_name: str) -> Any:
@@ -328,8 +332,8 @@ def make_plan(provider: Any, existing: Any, changes: Sequence[Change]) -> Any:
     names = [existing.hostname_from_fqdn(f"{name}.") for name in wanted]
     filters = [NameAllowlistFilter("names", names), TypeAllowlistFilter("types", ["TXT"])]
     ours = desired.copy()
-    for one in filters:
-        ours = one.process_source_zone(ours, [])
+    for item in filters:
+        ours = item.process_source_zone(ours, [])
     plan = provider.plan(ours, processors=filters)
     planned = list(plan.changes) if plan else []
     _require_ours(planned, wanted)
@@ -342,24 +346,26 @@ def make_rewriting_plan(_provider: Any, existing: Any, changes: Sequence[Change]
     from octodns.record import Update
 
     names = {change.record.fqdn.lower() for change in changes}
-    records = [one for one in existing.records if one._type == "TXT" and _name(one) in names]
-    return Plan(existing, existing, [Update(one, one) for one in records], exists=True)
+    records = [
+        record for record in existing.records if record._type == "TXT" and _name(record) in names
+    ]
+    return Plan(existing, existing, [Update(record, record) for record in records], exists=True)
 
 
 def _require_ours(planned: Sequence[Any], wanted: Mapping[str, Change]) -> None:
     """Raise unless each change is planned once as it is wanted, and nothing else is."""
     by_hand = "nothing was changed; publish by hand: see `dkimctl show-dns`"
     seen = set()
-    for one in planned:
-        name = _name(one.record)
+    for item in planned:
+        name = _name(item.record)
         change = wanted.get(name)
-        if change is None or one.record._type != "TXT" or name in seen:
-            would = f"also change {one.record._type} at {printable(name)}"
+        if change is None or item.record._type != "TXT" or name in seen:
+            would = f"also change {item.record._type} at {printable(name)}"
             raise ServiceError(f"the provider would {would}", hint=by_hand)
         seen.add(name)
-        if sorted(_values(one.existing)) != sorted(change.before.values):
+        if sorted(_values(item.existing)) != sorted(change.before.values):
             raise changed_error(change)
-        if _values(one.new) != (() if change.value is None else (change.value,)):
+        if _values(item.new) != (() if change.value is None else (change.value,)):
             would = f"publish another value at {printable(name)}"
             raise ServiceError(f"the provider would {would}", hint=by_hand)
     if missing := sorted(wanted.keys() - seen):

@@ -99,11 +99,11 @@ def make_plan(
             except DkimctlError as failure:
                 error = failure
         if error is not None:
-            return [ZonePlan(target, zone, [], error, [one for _, one in named])]
+            return [ZonePlan(target, zone, [], error, [registration for _, registration in named])]
         counts = Counter(name for name, _ in named)
         changes = []
-        for name, one in named:
-            record, state = one.record or DnsRecord("", "", ""), states[name]
+        for name, item in named:
+            record, state = item.record or DnsRecord("", "", ""), states[name]
             action, reason = decide(
                 record.value, state, remove=remove, replace_foreign=replace_foreign
             )
@@ -111,7 +111,7 @@ def make_plan(
                 action = Action.BLOCKED
                 reason = "another registration has a record of the same name"
             value = None if remove else record.value
-            changes.append(Change(one, record, action, state, value, target.ttl, reason))
+            changes.append(Change(item, record, action, state, value, target.ttl, reason))
         return [ZonePlan(target, zone, changes)]
 
     def add(plan: ZonePlan) -> None:
@@ -121,7 +121,9 @@ def make_plan(
         progress(planned)
 
     work_in_parallel(jobs, plan_zone, add, wait=lambda: progress(planned))
-    return PublicationPlan(sorted(plans, key=lambda one: (one.zone, one.target.label)), uncovered)
+    return PublicationPlan(
+        sorted(plans, key=lambda plan: (plan.zone, plan.target.label)), uncovered
+    )
 
 
 def apply_plan(
@@ -144,7 +146,7 @@ def apply_plan(
                 return
             yield from zone.target.apply(zone.zone, changes[at : at + _AT_ONCE])
 
-    work_in_parallel((one for one in plan.zones if one.to_apply), changes_of, emit, wait=wait)
+    work_in_parallel((zone for zone in plan.zones if zone.to_apply), changes_of, emit, wait=wait)
 
 
 class PlanItem(NamedTuple):
@@ -220,7 +222,7 @@ def decide(
     if remove:
         if not state.values:
             return Action.KEEP, ""
-        if {compare_values(value, [one]).verdict for one in state.values} <= _OF_KEY:
+        if {compare_values(value, [item]).verdict for item in state.values} <= _OF_KEY:
             return Action.REMOVE, ""
         return Action.BLOCKED, "a TXT record there is not that of the retired key"
     if not state.values:
@@ -247,7 +249,11 @@ def by_target_zone(
     registrations: Iterable[Registration], targets: Sequence[ConfiguredTarget]
 ) -> tuple[list[tuple[TargetZone, NamedRegistrations]], list[Registration]]:
     """The registrations in each zone, with their names, and those in no zone of a target."""
-    named = [(one.record.fqdn.lower(), one) for one in registrations if one.record is not None]
+    named = [
+        (registration.record.fqdn.lower(), registration)
+        for registration in registrations
+        if registration.record is not None
+    ]
     target_zones = find_target_zones([name for name, _ in named], targets)
     grouped: dict[tuple[int, str, str], tuple[TargetZone, NamedRegistrations]] = {}
     uncovered = []
@@ -271,11 +277,12 @@ def find_target_zones(
     glob for its zone, or without `zones`. If a target gives no answer, no other is tried: it might
     be the one.
     """
-    by_zone = {zone.lower(): one.target for one in reversed(targets) for zone in one.zones}
+    by_zone = {zone.lower(): target.target for target in reversed(targets) for zone in target.zones}
     others = [
-        _Rule(one.target, globs=globs)
-        for one in targets
-        if (globs := tuple(zone.lower() for zone in one.zones if is_glob(zone))) or not one.zones
+        _Rule(target.target, globs=globs)
+        for target in targets
+        if (globs := tuple(zone.lower() for zone in target.zones if is_glob(zone)))
+        or not target.zones
     ]
 
     def candidates(name: str) -> Iterator[_Rule]:
@@ -297,7 +304,9 @@ def find_target_zones(
             if rule := next(rules[name], None):
                 asked.setdefault(id(rule.target), []).append((name, rule))
         answered = [
-            answer for key, one in asked.items() for answer in _ask(one, found.setdefault(key, {}))
+            answer
+            for key, item in asked.items()
+            for answer in _ask(item, found.setdefault(key, {}))
         ]
         target_zones.update(answered)
         left = [name for name, target_zone in answered if target_zone is None]
@@ -456,9 +465,9 @@ def is_done(state: NameState, change: Change) -> bool:
     return state.values == wanted and not (state.alias or state.delegated)
 
 
-def is_same(one: NameState, other: NameState) -> bool:
+def is_same(name_state: NameState, other: NameState) -> bool:
     """Whether both have the same records, with any TTL and in any order."""
-    return (sorted(one.values), one.alias, one.delegated) == (
+    return (sorted(name_state.values), name_state.alias, name_state.delegated) == (
         sorted(other.values), other.alias, other.delegated,
     )  # fmt: skip
 

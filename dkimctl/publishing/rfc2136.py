@@ -313,7 +313,7 @@ class _Updater:
             applied = [outcome_of(change, state, error) for change, state in states]
         except DkimctlError:
             applied = list(_all(changes, error))
-        if any(one.error is error for one in applied):
+        if any(change.error is error for change in applied):
             self._end = error
         yield from applied
 
@@ -324,8 +324,8 @@ class _Updater:
         try:
             while True:
                 states = self._target.read_again(self._zone, left)
-                yield from (Applied(one) for one, state in states if is_done(state, one))
-                states = [(one, state) for one, state in states if not is_done(state, one)]
+                yield from (Applied(change) for change, state in states if is_done(state, change))
+                states = [(change, state) for change, state in states if not is_done(state, change)]
                 left = [change for change, _ in states]
                 if not left:
                     return
@@ -378,7 +378,7 @@ def _record(name: bytes, rdtype: int, rdclass: int, data: bytes = b"", ttl: int 
 
 
 def _txt_wire(value: str) -> bytes:
-    return b"".join(bytes((len(one),)) + one for one in character_strings(value))
+    return b"".join(bytes((len(string),)) + string for string in character_strings(value))
 
 
 def _content(state: NameState) -> tuple[str, ...]:
@@ -437,7 +437,11 @@ class UpdateServer:
             self._connect, self._log, timeout=self.timeouts.answer, signer=self.signer
         )
         unasked = list(dict.fromkeys(questions))
-        known = {one: self._prefetched.pop(one) for one in unasked if one in self._prefetched}
+        known = {
+            question: self._prefetched.pop(question)
+            for question in unasked
+            if question in self._prefetched
+        }
         unasked = [question for question in unasked if question not in known]
         try:
             if unasked:
@@ -445,7 +449,7 @@ class UpdateServer:
         except (SignatureRefused, NotTrusted) as wrong:
             raise self._distrusted(wrong) from None
         except ConnectionLost as lost:
-            question = next(one for one in unasked if one not in pipeline.responses)
+            question = next(question for question in unasked if question not in pipeline.responses)
             raise self.no_answer(str(lost), str(question)) from None
         except UnreadableAnswer as unreadable:
             raise self.no_answer(str(unreadable), str(unreadable.question)) from None
@@ -483,7 +487,7 @@ class UpdateServer:
                 f"cannot find the address of the DNS server {self._address}: {_reason(error)}",
                 hint="check `server` in the config file, or write its IP address",
             ) from None
-        addresses = [(str(one[4][0]), int(one[4][1])) for one in found]
+        addresses = [(str(info[4][0]), int(info[4][1])) for info in found]
         failure: OSError | None = None
         for address in sorted(addresses, key=lambda address: address != self._latest):
             try:

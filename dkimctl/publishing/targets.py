@@ -125,8 +125,8 @@ def check_access(
     # Each zone, the names to try in it, and how many names of it are registered.
     jobs = [(zone, [name for name, _ in named], len(named)) for zone, named in grouped]
     if tries_named:
-        known = {(id(one.target), one.zone) for one, _ in grouped}
-        zones = [zone for one in targets for zone in one.zones if not is_glob(zone)]
+        known = {(id(item.target), item.zone) for item, _ in grouped}
+        zones = [zone for target in targets for zone in target.zones if not is_glob(zone)]
         names = [f"{_MADE_UP}.{zone}" for zone in zones]
         for name, found in find_target_zones(names, targets).items():
             if found is not None and (id(found.target), found.zone) not in known:
@@ -134,18 +134,18 @@ def check_access(
     tried: list[ZoneAccess] = []
 
     def report_progress() -> None:
-        progress(sum(one.names for one in tried))
+        progress(sum(zone.names for zone in tried))
 
-    def add(one: ZoneAccess) -> None:
-        tried.append(one)
+    def add(zone_access: ZoneAccess) -> None:
+        tried.append(zone_access)
         report_progress()
 
     work_in_parallel(jobs, lambda job: [_try_zone(*job)], add, wait=report_progress)
     used = {id(target_zone.target) for target_zone, _, _ in jobs}
-    idle = [one.target.label for one in targets if id(one.target) not in used]
+    idle = [target.target.label for target in targets if id(target.target) not in used]
     untried = Access(None, None, "nothing that is selected is in it")
     tried += [ZoneAccess(label, "", 0, untried) for label in dict.fromkeys(idle)]
-    return AccessReport(sorted(tried, key=lambda one: (one.target, one.zone)), uncovered)
+    return AccessReport(sorted(tried, key=lambda zone: (zone.target, zone.zone)), uncovered)
 
 
 def _try_zone(target_zone: TargetZone, names: Sequence[str], registered: int) -> ZoneAccess:

@@ -165,18 +165,22 @@ def publication_tasks(
     """A task for each record that was changed, or is not published."""
 
     lead = policy.rotation.lead
-    for one in registrations:
-        key, check, change = one.key, checks.get(one.key), changes.get(one.key)
+    for registration in registrations:
+        key, check, change = (
+            registration.key,
+            checks.get(registration.key),
+            changes.get(registration.key),
+        )
         if change is not None and change.state is State.DUE:
-            task = Task(Step.PUBLISH, State.WAITING, one, f"written; {_described(check)}")
+            task = Task(Step.PUBLISH, State.WAITING, registration, f"written; {_described(check)}")
             if policy.is_dry:
-                task = Task(Step.PUBLISH, State.DUE, one)
+                task = Task(Step.PUBLISH, State.DUE, registration)
             elif key in published:
-                task = Task(Step.PUBLISH, State.DONE, one)
+                task = Task(Step.PUBLISH, State.DONE, registration)
         elif key in published and (change is None or change.state is not State.FAILED):
             # Where the change failed, the next would fail, too.
             continue
-        elif task_left := _task_left(Step.PUBLISH, one, change, check):
+        elif task_left := _task_left(Step.PUBLISH, registration, change, check):
             task = task_left
         else:
             continue
@@ -186,15 +190,15 @@ def publication_tasks(
         elif key not in published:
             # What DNS has is not known: the last look that told it counts, if there was any.
             history = histories.get(key, KeyHistory())
-            urgency = urgency_of_start(one, history, now, lead)
+            urgency = urgency_of_start(registration, history, now, lead)
         yield task._replace(urgency=urgency, check=check)
 
 
 def unusable(step: Step, registrations: Iterable[Registration]) -> Iterator[Task]:
     """The tasks of keys that have no sound record: none of them is published or removed."""
-    for one in registrations:
-        if fault := record_fault(one):
-            yield Task(step, State.BLOCKED, one, f"its record is not usable: {fault}")
+    for registration in registrations:
+        if fault := record_fault(registration):
+            yield Task(step, State.BLOCKED, registration, f"its record is not usable: {fault}")
 
 
 def removal_tasks(
@@ -207,13 +211,16 @@ def removal_tasks(
 ) -> Iterator[Task]:
     """A task for each retired record that is not gone yet; those `left` are sound."""
     grace, lead = policy.rotation.grace, policy.rotation.lead
-    due = {one.registration.key: one.took_over + grace for one in removals}
-    for one in left:
-        change = changes.get(one.key)
+    due = {removal.registration.key: removal.took_over + grace for removal in removals}
+    for registration in left:
+        change = changes.get(registration.key)
         if policy.is_dry and change is not None and change.state is State.DUE:
-            yield Task(Step.REMOVE, State.DUE, one)
+            yield Task(Step.REMOVE, State.DUE, registration)
             continue
-        task, since = _task_left(Step.REMOVE, one, change, checks.get(one.key)), due[one.key]
+        task, since = (
+            _task_left(Step.REMOVE, registration, change, checks.get(registration.key)),
+            due[registration.key],
+        )
         if task is None:
             continue
         # Where DNS gave no answer, nobody knows whether it is there.
@@ -224,18 +231,20 @@ def removal_tasks(
 
 
 def _task_left(
-    step: Step, one: Registration, change: DnsChange | None, check: Check | None
+    step: Step, registration: Registration, change: DnsChange | None, check: Check | None
 ) -> Task | None:
     """The task of a record that could not be changed, or that servers do not have yet."""
     state = State.WAITING if change is None else change.state
     if change is not None and state in (State.FAILED, State.BLOCKED):
-        return Task(step, state, one, change.reason, error=change.error)
+        return Task(step, state, registration, change.reason, error=change.error)
     if check is None:
         return None
     seen = _described(check) if step is Step.PUBLISH else f"DNS now: {check.finding.verdict}"
     if check.finding.verdict is Verdict.NO_ANSWER:
-        return Task(step, State.WAITING, one, seen, error=ServiceError(seen))
-    return Task(step, State.BY_HAND if state is State.BY_HAND else State.WAITING, one, seen)
+        return Task(step, State.WAITING, registration, seen, error=ServiceError(seen))
+    return Task(
+        step, State.BY_HAND if state is State.BY_HAND else State.WAITING, registration, seen
+    )
 
 
 def _described(check: Check | None) -> str:
@@ -256,7 +265,11 @@ def find_removals(
     for status in statuses:
         if status.stage is not Stage.RETIRED or status.takeover is None:
             continue
-        sure = (one for one in status.successors if one.key in confirmed and one.key in published)
+        sure = (
+            successor
+            for successor in status.successors
+            if successor.key in confirmed and successor.key in published
+        )
         if (successor := next(sure, None)) is not None:
             found.append(Removal(status.registration, successor, status.takeover.took_over))
     return found
@@ -268,7 +281,7 @@ def refused_removals(before: Iterable[RetirementStatus], refreshed: Refreshed) -
     `before` are the statuses before the service was asked.
     """
     for status in before:
-        keys = [one.key for one in status.successors]
+        keys = [successor.key for successor in status.successors]
         if not status.is_over or not keys or not refreshed.confirmed.isdisjoint(keys):
             continue
         reason = refreshed.refused.get(keys[0])

@@ -185,12 +185,15 @@ def keys_of(
         newest = newest_of(line)
         at = None if newest is None else _after(newest.created_at, settings.max_age)
         if at is not None:
-            at = max(at, *(one.starts_at or at for one in line))
+            at = max(at, *(registration.starts_at or at for registration in line))
         due.update(dict.fromkeys(line, at))
         may_be_held |= len(line) > 1 or at is None or at <= now
     held = {}
     if may_be_held:  # few are, and to find out takes as long as all else
-        held = {one.registration: one.reason for one in due_of(domain, settings, policy, now).held}
+        held = {
+            held_key.registration: held_key.reason
+            for held_key in due_of(domain, settings, policy, now).held
+        }
     grace = RetirementPolicy(now, now - _MAX_AGE_OF_LOOK, grace=settings.grace)
     for status in statuses_of(domain.histories, grace):
         registration = status.registration
@@ -201,7 +204,7 @@ def keys_of(
             key = key._replace(action=NextAction.DECIDE, note=held[registration])
         yield key
     if domain.intents:
-        registered = {one.key for one in domain.histories}
+        registered = {registration.key for registration in domain.histories}
         for intent in domain.intents:
             if intent.key not in registered:
                 yield _unanswered_key(intent, domain.begun.get(intent.key))

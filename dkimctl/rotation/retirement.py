@@ -104,7 +104,11 @@ class KnownKeys(NamedTuple):
             status
             for of_domain in by_signing_domain(self.registrations).values()
             for status in statuses_of(
-                {one: self.histories.get(one.key, KeyHistory()) for one in of_domain}, policy
+                {
+                    registration: self.histories.get(registration.key, KeyHistory())
+                    for registration in of_domain
+                },
+                policy,
             )
             if status.registration in self.selected
         ]
@@ -147,7 +151,9 @@ def read_known_keys(ledger: Ledger, selection: Selection) -> KnownKeys:
         if picked := set(selection.pick(domain.histories)):
             selected |= picked
             registrations += domain.histories
-            histories |= {one.key: history for one, history in domain.histories.items()}
+            histories |= {
+                registration.key: history for registration, history in domain.histories.items()
+            }
     return KnownKeys(registrations, frozenset(selected), histories)
 
 
@@ -172,10 +178,14 @@ def review_with_look(
     `looks` gets what is found. `open_source` is called if there is something to check.
     """
     successors = {
-        one.key: one for status in known.statuses(policy) for one in status.successors
+        successor.key: successor
+        for status in known.statuses(policy)
+        for successor in status.successors
     }.values()
     checks: dict[RegistrationKey, Check] = {}
-    if sound := [one for one in successors if not record_fault(with_key_len(one))]:
+    if sound := [
+        successor for successor in successors if not record_fault(with_key_len(successor))
+    ]:
         from dkimctl.dns.check import CheckPolicy, check_publication
 
         check_publication(
@@ -187,15 +197,17 @@ def review_with_look(
             looks=looks,
         )
     now = clock()
-    published = {key for key, one in looks.latest.items() if one is Verdict.PUBLISHED}
+    published = {key for key, verdict in looks.latest.items() if verdict is Verdict.PUBLISHED}
     fresh = policy._replace(now=now, published_now=published)
     statuses, unanswered = [], set()
     for status in known.after(looks, now).statuses(fresh):
-        found = [checks[one.key] for one in status.successors if one.key in checks]
+        found = [
+            checks[successor.key] for successor in status.successors if successor.key in checks
+        ]
         if status.stage is not Stage.DUE or not found:
             statuses.append(status)
             continue
-        if all(one.finding.verdict is Verdict.NO_ANSWER for one in found):
+        if all(check.finding.verdict is Verdict.NO_ANSWER for check in found):
             unanswered.add(status.registration)
         reason = status.reason
         if found[0].key == status.successors[0].key:
@@ -218,7 +230,7 @@ def statuses_of(
     for registration, history in histories.items():
         if history.replaces is not None:
             replacing.setdefault(history.replaces.lower(), []).append(registration)
-    oldest_first = sorted(histories, key=lambda one: one.starts_at or NEVER)
+    oldest_first = sorted(histories, key=lambda registration: registration.starts_at or NEVER)
     for registration in oldest_first:
         start, reason = registration.starts_at, ""
         if registration.is_taken:
@@ -239,7 +251,9 @@ def keys_past_grace(ledger: Ledger, now: datetime, grace: timedelta) -> dict[Reg
     """The keys whose grace period is over, each with a reason that names its successor."""
     policy = RetirementPolicy(now, now, grace=grace)
     rotated = ledger.rotated_domains()
-    domains = (one for one in ledger.domains() if one.sign_domain in rotated) if rotated else ()
+    domains = (
+        (domain for domain in ledger.domains() if domain.sign_domain in rotated) if rotated else ()
+    )
     return {
         status.registration.key: f"{status.successors[0].selector} has replaced it; to remove it "
         f"from the ledger: `dkimctl ledger forget {status.registration.sign_domain}`"
@@ -269,11 +283,11 @@ def _status(
 
     What replaces it are the keys that were made to, or to replace one of those, and so on.
     """
-    newer = [one for one in keys if one is not old and _is_newer(one, old)]
+    newer = [key for key in keys if key is not old and _is_newer(key, old)]
     recorded = _successors(old, [old], keys, replacing) if newer else []
     # The newer keys of which it is not recorded what they replace, and keys that replace them: the
     # latter may be all that is left, since the former may be disabled, or retired themselves.
-    first = [one for one in newer if keys[one].replaces is None]
+    first = [registration for registration in newer if keys[registration].replaces is None]
     assumed = _successors(old, first, keys, replacing)
     successors = [*recorded, *assumed] if policy.assume_successors else recorded
     if not successors and assumed:
@@ -282,12 +296,18 @@ def _status(
     if not successors:
         reason = "no newer selector of the domain replaces it: run `dkimctl rotate`"
         return RetirementStatus(old, Stage.CURRENT, reason)
-    takeovers = [_takeover(one, keys[one], policy) for one in successors]
+    takeovers = [_takeover(successor, keys[successor], policy) for successor in successors]
     takeovers.sort(
-        key=lambda one: (_STAGES.index(one.stage), one.took_over, one.successor.starts_at or NEVER)
+        key=lambda takeover: (
+            _STAGES.index(takeover.stage),
+            takeover.took_over,
+            takeover.successor.starts_at or NEVER,
+        )
     )
     best = takeovers[0]
-    deciding = [one.successor for one in takeovers if one.stage in (Stage.RETIRED, Stage.DUE)]
+    deciding = [
+        takeover.successor for takeover in takeovers if takeover.stage in (Stage.RETIRED, Stage.DUE)
+    ]
     is_over = best.took_over <= policy.now - policy.grace
     return RetirementStatus(old, best.stage, best.reason, deciding, is_over, best)
 
@@ -300,16 +320,16 @@ def _successors(
 ) -> list[Registration]:
     """Those of the `first` and of the keys that replace them that can replace `old`."""
     found = list(first)
-    for one in found:  # also those added meanwhile
-        following = replacing.get(one.key.selector, ())
+    for registration in found:  # also those added meanwhile
+        following = replacing.get(registration.key.selector, ())
         found += [other for other in following if other not in found]
     return [
-        one
-        for one in found
-        if keys[one].enabled_at is not None
-        and keys[one].disabled_at is None
-        and one.signs
-        and _is_newer(one, old)
+        registration
+        for registration in found
+        if keys[registration].enabled_at is not None
+        and keys[registration].disabled_at is None
+        and registration.signs
+        and _is_newer(registration, old)
     ]
 
 
@@ -347,15 +367,15 @@ def _takeover(successor: Registration, history: KeyHistory, policy: RetirementPo
     return Takeover(successor, begins, history.published_at, took_over, stage, text)
 
 
-def _is_newer(one: Registration, old: Registration) -> bool:
+def _is_newer(registration: Registration, old: Registration) -> bool:
     """Whether a key signs the same mail (default, interface 2.3), and begins later than another.
 
     Its start_date as it is written must be later, too: the interface does not say which of several
     keys signs, so the service may go by either.
     """
-    return one.third_party == old.third_party and all(
+    return registration.third_party == old.third_party and all(
         ours is not None and theirs is not None and ours > theirs
-        for ours, theirs in zip(_beginnings(one), _beginnings(old), strict=True)
+        for ours, theirs in zip(_beginnings(registration), _beginnings(old), strict=True)
     )
 
 

@@ -115,7 +115,9 @@ class RotationRun:
         tools, now = self._tools, self._tools.clock()
         ledger = tools.open_ledger(for_writing=False)
         due = find_due(ledger, self._selection, self._policy.rotation, now)
-        over = (one for status in statuses if status.is_over for one in status.successors)
+        over = (
+            successor for status in statuses if status.is_over for successor in status.successors
+        )
         successors = list(dict.fromkeys(over))
         if self._policy.is_dry or not (due.specs or successors):
             self._tasks += [
@@ -123,7 +125,7 @@ class RotationRun:
                 for spec in due.specs
             ]
             self._note_held(due.held, due.postponed)
-            return Refreshed(frozenset(one.key for one in successors))
+            return Refreshed(frozenset(successor.key for successor in successors))
         with tools.lock_account(), tools.open_ledger(for_writing=True) as ledger:
             now = tools.clock()  # it may have waited for long
             error = self._register_due(ledger, now)
@@ -142,28 +144,39 @@ class RotationRun:
         specs, error = due.specs, None
         for rounds_left in reversed(range(_MAX_ROUNDS)):
             sent = _send(specs, ledger, self._tools, now, refresh=False)
-            new = (one.registration for one in sent.results if one.outcome is Outcome.CREATED)
-            late = max((now - (one.created_at or now) for one in new), default=timedelta())
+            new = (
+                result.registration for result in sent.results if result.outcome is Outcome.CREATED
+            )
+            late = max(
+                (now - (registration.created_at or now) for registration in new),
+                default=timedelta(),
+            )
             if late > _MAX_SKEW:
                 self._tools.warn(
                     f"the clock of this machine is {late.days} days ahead of the service's: new "
                     "keys start that much too late; correct the clock, and register others in "
                     "their place"
                 )
-            taken = {one.registration.key for one in sent.results if one.outcome is Outcome.TAKEN}
+            taken = {
+                result.registration.key
+                for result in sent.results
+                if result.outcome is Outcome.TAKEN
+            }
             error = sent.error
             may_retry = taken and rounds_left and error is None
             again = find_due(ledger, self._selection, settings, now).specs if may_retry else ()
             tasks = [*_registration_tasks(specs, sent)]
             lines = {(spec.sign_domain, spec.default) for spec in specs if spec.key in taken}
             specs = [spec for spec in again if (spec.sign_domain, spec.default) in lines]
-            self._tasks += [one for one in tasks if not (specs and one.registration.key in taken)]
+            self._tasks += [
+                task for task in tasks if not (specs and task.registration.key in taken)
+            ]
             if not specs:
                 break
         return error
 
     def _note_held(self, held: Iterable[HeldKey], postponed: int) -> None:
-        self._tasks += [Task(Step.REGISTER, State.BLOCKED, *one) for one in held]
+        self._tasks += [Task(Step.REGISTER, State.BLOCKED, *held_key) for held_key in held]
         self._postponed = postponed
 
     def _refresh(
@@ -178,12 +191,12 @@ class RotationRun:
         The service answers with what it has (409, interface 7.3). A key that it no longer has is
         registered anew, and starts as late as any successor.
         """
-        known = {one.key: one for one in successors}
+        known = {successor.key: successor for successor in successors}
         specs = [
-            spec_of(one, one.selector, self._policy.rotation, now)._replace(
-                replaces=histories.get(one.key, KeyHistory()).replaces
+            spec_of(name, name.selector, self._policy.rotation, now)._replace(
+                replaces=histories.get(name.key, KeyHistory()).replaces
             )
-            for one in known.values()
+            for name in known.values()
         ]
         sent = _send(specs, ledger, self._tools, now, refresh=True)
         refused = {}  # by key, why the older one has to stay
@@ -207,7 +220,7 @@ class RotationRun:
         needed = (status for status in self._statuses(known) if status.needs_record)
         keys = [with_key_len(status.registration) for status in needed]
         self._tasks += unusable(Step.PUBLISH, keys)
-        sound = [one for one in keys if not record_fault(one)]
+        sound = [key for key in keys if not record_fault(key)]
         changes = _change_dns(sound, targets, remove=False, is_dry=self._policy.is_dry)
         checks: dict[RegistrationKey, Check] = {}
         looks = None
@@ -232,8 +245,8 @@ class RotationRun:
         """Remove these records, as far as targets cover them, and prove that they are gone."""
         if not removals:
             return
-        tools, keys = self._tools, [with_key_len(one.registration) for one in removals]
-        sound = [one for one in keys if not record_fault(one)]
+        tools, keys = self._tools, [with_key_len(removal.registration) for removal in removals]
+        sound = [key for key in keys if not record_fault(key)]
         try:
             with self._recording() as looks:
                 changes = _change_dns(sound, targets, remove=True, is_dry=self._policy.is_dry)
@@ -244,9 +257,9 @@ class RotationRun:
             return
         absent = _with_verdict(looks, Verdict.MISSING)
         self._tasks += unusable(Step.REMOVE, keys)
-        left = [one for one in sound if one.key not in absent]
+        left = [registration for registration in sound if registration.key not in absent]
         self._tasks += removal_tasks(removals, left, changes, checks, self._policy, tools.clock())
-        gone = [one for one in removals if one.registration.key in absent]
+        gone = [removal for removal in removals if removal.registration.key in absent]
         if not gone:
             return
         state = State.DUE
@@ -255,13 +268,15 @@ class RotationRun:
             try:
                 with tools.lock_account(), tools.open_ledger(for_writing=True) as ledger:
                     ledger.check()
-                    ledger.retire({one.registration: one.successor.selector for one in gone})
+                    ledger.retire(
+                        {result.registration: result.successor.selector for result in gone}
+                    )
                 state = State.DONE
             except LedgerError as error:
                 self._errors.append(error)
-        for one in gone:
-            reason = f"replaced by {one.successor.selector}"
-            self._tasks.append(Task(Step.REMOVE, state, one.registration, reason))
+        for result in gone:
+            reason = f"replaced by {result.successor.selector}"
+            self._tasks.append(Task(Step.REMOVE, state, result.registration, reason))
 
     def _look(
         self,
@@ -278,8 +293,8 @@ class RotationRun:
         """
         checks: dict[RegistrationKey, Check] = {}
         changed = {key for key, change in changes.items() if change.state is State.DUE}
-        waited_for = [one for one in registrations if one.key in changed]
-        others = [one for one in registrations if one.key not in changed]
+        waited_for = [registration for registration in registrations if registration.key in changed]
+        others = [registration for registration in registrations if registration.key not in changed]
         longest = 0.0 if self._policy.is_dry else self._policy.wait
         for some, wait in ((others, 0.0), (waited_for, longest)):
             if not some:
@@ -318,7 +333,7 @@ class RotationRun:
 
 
 def _with_verdict(looks: Looks, verdict: Verdict) -> frozenset[RegistrationKey]:
-    return frozenset(key for key, one in looks.latest.items() if one is verdict)
+    return frozenset(key for key, latest in looks.latest.items() if latest is verdict)
 
 
 class _Sent(NamedTuple):
@@ -361,7 +376,7 @@ def _send(
         raise error
     known = {result.registration.key for result in results}
     left = [outcomes.pending(spec, "it was not sent") for spec in specs if spec.key not in known]
-    if error is None and any(one.outcome is Outcome.PENDING for one in results):
+    if error is None and any(result.outcome is Outcome.PENDING for result in results):
         error = ServiceError("the service kept throttling (429)")
     return _Sent([*results, *left], error, run.begun_early)
 
@@ -394,17 +409,17 @@ def _change_dns(
         return {}
     if isinstance(targets, DkimctlError):
         failed = DnsChange(State.FAILED, targets.message, targets)
-        return {one.key: failed for one in registrations}
+        return {registration.key: failed for registration in registrations}
     plan = make_plan(registrations, targets, remove=remove)
-    changes = {one.key: DnsChange(State.BY_HAND) for one in plan.uncovered}
-    for one in plan.changes:
-        if one.action is Action.BLOCKED:
-            changes[one.registration.key] = DnsChange(State.BLOCKED, one.reason)
+    changes = {registration.key: DnsChange(State.BY_HAND) for registration in plan.uncovered}
+    for change in plan.changes:
+        if change.action is Action.BLOCKED:
+            changes[change.registration.key] = DnsChange(State.BLOCKED, change.reason)
     for zone in plan.zones:
         if (error := zone.error) is not None:
             failed = DnsChange(State.FAILED, error.message, error)
-            changes |= {one.key: failed for one in zone.unread}
-        changes |= {one.registration.key: DnsChange(State.DUE) for one in zone.to_apply}
+            changes |= {registration.key: failed for registration in zone.unread}
+        changes |= {result.registration.key: DnsChange(State.DUE) for result in zone.to_apply}
 
     def note(applied: Applied) -> None:
         if (error := applied.error) is not None:

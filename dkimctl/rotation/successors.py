@@ -101,10 +101,10 @@ def find_due(
     policy, registered_today = run_policy(settings, now), 0
     for domain in ledger.domains():
         registered_today += sum(
-            one.created_at is not None
-            and one.created_at.date() == now.astimezone(UTC).date()
+            registration.created_at is not None
+            and registration.created_at.date() == now.astimezone(UTC).date()
             and history.replaces is not None
-            for one, history in domain.histories.items()
+            for registration, history in domain.histories.items()
         )
         if _is_selected(domain, selection):
             due = due_of(domain, settings, policy, now)
@@ -170,7 +170,11 @@ def due_of(
     # Requests that replace no key, so that it is not known what was asked.
     foreign = next((key for key in unanswered if key not in domain.begun), None)
     for spec in specs:
-        line = (one for one in histories if one.signs and one.third_party == spec.default)
+        line = (
+            registration
+            for registration in histories
+            if registration.signs and registration.third_party == spec.default
+        )
         newest = newest_of(line)
         if newest is None or begun.get(newest.key) in unanswered:
             continue
@@ -198,13 +202,13 @@ def _selected_domains(ledger: Ledger, selection: Selection) -> Iterator[DomainKe
 
 def _is_selected(domain: DomainKeys, selection: Selection) -> bool:
     """Whether a key of ours is selected; the selection notes all of them."""
-    ours = (one for one in domain.histories if not one.is_taken)
+    ours = (registration for registration in domain.histories if not registration.is_taken)
     return bool(list(selection.pick(ours)))
 
 
 def _unanswered(domain: DomainKeys) -> set[str]:
     """The selectors of requests without an answer; registered keys have some after a refresh."""
-    registered = {one.key.selector for one in domain.histories}
+    registered = {registration.key.selector for registration in domain.histories}
     return {intent.key.selector for intent in domain.intents} - registered
 
 
@@ -226,7 +230,7 @@ def _successors_of(
             is_undated = True
         elif _is_older(newest, policy.older_than, now):
             if not specs:
-                used |= {one.key.selector for one in registrations}
+                used |= {registration.key.selector for registration in registrations}
             selector = preferred = policy.selector_for(newest.key.sign_domain)
             number = itertools.count(2)
             while selector.lower() in used:
@@ -276,7 +280,7 @@ def lines_of(registrations: Iterable[Registration]) -> list[list[Registration]]:
 def newest_of(line: Iterable[Registration]) -> Registration | None:
     """The key that was registered last; None if no key has a date."""
     dated = [registration for registration in line if registration.created_at is not None]
-    return max(dated, key=lambda one: one.created_at or NEVER, default=None)
+    return max(dated, key=lambda registration: registration.created_at or NEVER, default=None)
 
 
 def _with_late_successors(
@@ -285,8 +289,10 @@ def _with_late_successors(
     """The keys that are due, and whose successor starts long after a new one would."""
     for line in lines_of(of_domain):
         starts = {registration: registration.starts_at for registration in line}
-        later = {one: at for one, at in starts.items() if at is not None and at > now}
-        newest = newest_of(one for one in line if one not in later)
+        later = {
+            registration: at for registration, at in starts.items() if at is not None and at > now
+        }
+        newest = newest_of(registration for registration in line if registration not in later)
         if not later or newest is None or min(later.values()) <= now + 2 * settings.lead:
             continue
         if _is_older(newest, settings.max_age, now):

@@ -173,8 +173,8 @@ def rotate_secret(
 ) -> SecretRotation:
     """Give the client another secret; the present one stays valid for `overlap` seconds.
 
-    One before it is no longer valid. Tokens stay valid. For `secret` see `create_client`. Raises
-    NegativeAnswer for an unknown or deleted client.
+    A secret before it is not valid any more. Tokens stay valid. For `secret` see `create_client`.
+    Raises NegativeAnswer for an unknown or deleted client.
     """
     credentials = ClientCredentials(client_id, new_secret() if secret is None else secret)
     _check_sendable(client_id, credentials.secret)

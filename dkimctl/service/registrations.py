@@ -152,7 +152,9 @@ class Registrar:
                     regist_date=now.isoformat(timespec="seconds"),
                 )
                 candidates.setdefault(registration.name, (position, registration))
-            keys = {one: waiting[position][1].private_key for position, one in candidates.values()}
+            keys = {
+                item: waiting[position][1].private_key for position, item in candidates.values()
+            }
             created |= dict(candidates[name] for name in add_all(self._store, keys))
             waiting = {
                 position: (entry, pair)

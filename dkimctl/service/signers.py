@@ -43,7 +43,7 @@ from dkimctl.service.key_pairs import WrongPassphrase
 from dkimctl.service.registrations import Entry, validate_entry
 from dkimctl.service.schema import clients, registrations
 
-KEPT = timedelta(hours=1)  # how long a file stays that is no longer in use
+KEPT = timedelta(hours=1)  # how long a file stays that is not in use any more
 
 _STATE = ".dkimctl-export.json"
 # What our files are called: see `SigningKey.fqdn` and `opendkim_files`. Others are not ours.

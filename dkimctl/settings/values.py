@@ -157,8 +157,8 @@ def parse_reference(text: str) -> SecretReference | None:
 
 def variables_in(value: object) -> Iterator[str]:
     """The environment variables that a text, or any text in a list or mapping, refers to."""
-    for one in values_in(value):
-        reference = parse_reference(one) if isinstance(one, str) else None
+    for item in values_in(value):
+        reference = parse_reference(item) if isinstance(item, str) else None
         if reference is not None and reference.store == "env":
             yield reference.name
 

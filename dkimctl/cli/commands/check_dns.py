@@ -198,9 +198,11 @@ def _select(
         return Checkable(registered, session.reporter, retired=retired, counted=every)
     from_file, status = saved_results(session, saved, selection)
     results = list(from_file)
-    sound = [one.registration for one in results if sound_record(one)]
+    sound = [result.registration for result in results if sound_record(result)]
     retired = {
-        one.registration.key: one.reason for one in results if one.outcome is Outcome.RETIRED
+        result.registration.key: result.reason
+        for result in results
+        if result.outcome is Outcome.RETIRED
     }
     counted: set[RegistrationKey] = set()
     if recorded:  # of those keys that the ledger has with the same record

@@ -127,12 +127,16 @@ def doctor(
 
     with terminal.interruptible("nothing was changed"):
         if fmt is TableOrJson.JSON:
-            items = [one._asdict() for one in findings()]
+            items = [finding._asdict() for finding in findings()]
             write([json.dumps({"items": items, "count": len(items)}, indent=2) + "\n"])
         else:  # each as soon as it is there
             layout = table_layout(reporter, None)
-            shown = (one for one in findings() if not (reporter.quiet and one.state in _NO_NEWS))
-            write(line for one in shown for line in _lines(one, layout))
+            shown = (
+                finding
+                for finding in findings()
+                if not (reporter.quiet and finding.state in _NO_NEWS)
+            )
+            write(line for finding in shown for line in _lines(finding, layout))
     text = ", ".join(f"{state} {counts[state]}" for state in Health if counts[state])
     reporter.summarize(text, counts)
     return ExitCode.NO if counts[Health.WRONG] else ExitCode.OK

@@ -162,9 +162,13 @@ def forget(
         write_results(map(as_result, forgotten), options, session.reporter, must_arrive=True)
         # The selector of a retired key is never used again.
         ledger.retire(
-            {one.registration: one.successors[0].selector for one in forgotten if one.is_over}
+            {
+                result.registration: result.successors[0].selector
+                for result in forgotten
+                if result.is_over
+            }
         )
-        ledger.forget(one.registration for one in forgotten if not one.is_over)
+        ledger.forget(result.registration for result in forgotten if not result.is_over)
     kept = len(statuses) - len(forgotten)
     rest = f", kept {kept} (not retired)" if kept else ""
     done = f"forgot {len(forgotten)}{rest}" if statuses else "nothing to do"

@@ -27,7 +27,7 @@ from dkimctl.text import quoted
 app = App()
 
 _UNLIMITED = 10_000  # columns: more than a row has
-_STATES = (*(one for one in Verdict if one is not Verdict.RETIRED), NOT_CHECKED)
+_STATES = (*(verdict for verdict in Verdict if verdict is not Verdict.RETIRED), NOT_CHECKED)
 
 
 class SortKey(StrEnum):

@@ -200,7 +200,7 @@ def _complain(session: Session, label: str, error: DkimctlError) -> None:
 def _require_base_url(session: Session, token: Token) -> None:
     """Raise ServiceError if the base URL does not answer; warn if it may be another's.
 
-    A refused token is no error: that of a disabled client is (interface 3.2).
+    A refused token is not an error: that of a disabled client is (interface 3.2).
     """
     warn, url = session.reporter.warn, session.account.base_url
     try:

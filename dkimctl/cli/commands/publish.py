@@ -124,7 +124,7 @@ def _show_access(
     except NegativeAnswer as error:  # nothing is registered yet
         if words:
             raise
-        if all(is_glob(zone) for one in targets for zone in one.zones):
+        if all(is_glob(zone) for target in targets for zone in target.zones):
             hint = "register something, or name a zone in `zones` of `dns` in the config file"
             raise NegativeAnswer(error.message, hint=hint) from None
         registrations, status = [], ExitCode.OK
@@ -173,7 +173,7 @@ def report_access(reporter: Reporter, report: AccessReport) -> None:
         places = few([printable(zone.zone or zone.target) for zone in zones])
         reporter.warn(f"no access to {places}: {zones[0].access.reason}", hint=hint, code="access")
     if report.uncovered:
-        names = few([named(one) for one in report.uncovered])
+        names = few([named(registration) for registration in report.uncovered])
         reporter.warn(
             f"in no zone of a DNS target: {len(report.uncovered)} ({names})",
             hint="add the zone to `dns` in the config file",

@@ -301,7 +301,9 @@ def _list_retired(
     if fmt is Format.NSUPDATE:
         renderer = NsupdateRenderer(output_options.zones, ttl=None)
         write_chunks(render_all(renderer, results), output_options.output)
-        unusable = [named(one.registration) for one in results if one.outcome is Outcome.UNUSABLE]
+        unusable = [
+            named(result.registration) for result in results if result.outcome is Outcome.UNUSABLE
+        ]
         if unusable:
             reporter.warn(
                 f"left out because their records are unusable: {few(unusable)}",

@@ -135,7 +135,7 @@ def run(
                 told, report = notices.send(), notices.report
     except (KeyboardInterrupt, DkimctlError) as error:
         # What was done until then; the second run is that of the look before a notice.
-        begun = [one.report for one in runs if one.report.tasks]
+        begun = [run.report for run in runs if run.report.tasks]
         if begun:
             show(begun[-1] if len(begun) == 1 else begun[-1].after(begun[0]))
         if isinstance(error, DkimctlError):
@@ -191,13 +191,13 @@ def _kind(task: Task) -> str:
 
 def _fields(task: Task) -> dict[str, str | None]:
     """What JSON has of a task."""
-    one, record = task.registration, task.registration.record
+    registration, record = task.registration, task.registration.record
     return {
-        "sign_domain": one.sign_domain,
-        "selector": one.selector,
+        "sign_domain": registration.sign_domain,
+        "selector": registration.selector,
         "fqdn": record.fqdn if record else None,
         "value": record.value if record and task.state is State.BY_HAND else None,
-        "start_date": one.start_date,
+        "start_date": registration.start_date,
         "step": task.step,
         "state": task.state,
         "urgency": task.urgency or None,
@@ -237,8 +237,8 @@ def _row(reporter: Reporter, alike: Sequence[Task], layout: TableLayout) -> Row:
     cells = (registration.sign_domain, registration.selector, task.step, state)
     if len(alike) > 1:
         cells = (f"{len(alike):,} keys", None, task.step, state)
-        names = listed([named(one.registration) for one in alike], most=_MAX_NAMED)
-        reason = reason if all(one.reason == reason for one in alike) else _nameless(task)
+        names = listed([named(task.registration) for task in alike], most=_MAX_NAMED)
+        reason = reason if all(task.reason == reason for task in alike) else _nameless(task)
     hint = reporter.complete(task.error.hint) if task.error is not None else ""
     lines = [line for text in (names, reason, hint) for line in below(text, layout)]
     if task.state is State.BY_HAND and (record := registration.record):
@@ -266,7 +266,9 @@ def _say_what_is_left(reporter: Reporter, tasks: Sequence[Task], *, has_targets:
             hint="add the zone to `dns` in the config file, or change it by hand",
             code="uncovered",
         )
-    if blocked := [one for one in tasks if (one.step, one.state) == (Step.PUBLISH, State.BLOCKED)]:
+    if blocked := [
+        task for task in tasks if (task.step, task.state) == (Step.PUBLISH, State.BLOCKED)
+    ]:
         plan = next_steps.publish(selection_of(blocked), "--dry-run", by_target=True)
         reporter.note(f"dkimctl: for what stands in the way, and what to do about it: {plan}")
     if to_publish := [task for task in by_hand if task.step is Step.PUBLISH]:

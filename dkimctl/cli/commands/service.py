@@ -446,7 +446,7 @@ def export(
     cannot ask for a passphrase.
 
     Run it from a timer, so that start dates take effect, and send SIGUSR1 to opendkim afterwards;
-    rspamd notices by itself. Files that are no longer used are kept for an hour.
+    rspamd notices by itself. Files that are not used any more are kept for an hour.
 
     The signer must be able to read the files: run the command as the signer's user, or name its
     group. With RequireSafeKeys, opendkim only accepts keys of its own user or root, in a group

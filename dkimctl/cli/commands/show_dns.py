@@ -101,7 +101,9 @@ def _show_saved(
     """Show the records in a file, without ledger, token or network."""
     selected_results, unreadable = saved_results(session, path, selected)
     results = list(selected_results)
-    retired = [named(one.registration) for one in results if one.outcome is Outcome.RETIRED]
+    retired = [
+        named(result.registration) for result in results if result.outcome is Outcome.RETIRED
+    ]
     if retired and output_options.fmt not in _WITHOUT_EFFECT:  # DNS would get them back
         raise NegativeAnswer(
             f"{path} has records of retired keys, which must not be published again: "

@@ -91,7 +91,9 @@ def verify(
     layout = table_layout(session.reporter, output)
     chunks = render_mails(reports, layout, is_json=fmt is TableOrJson.JSON)
     write_chunks(chunks, output, is_paged=fmt is TableOrJson.TABLE)
-    verdicts = Counter(str(one.verdict) for report in reports for one in report.signatures)
+    verdicts = Counter(
+        str(signature.verdict) for report in reports for signature in report.signatures
+    )
     text = ", ".join(f"{name} {verdicts[name]}" for name in MailVerdict if verdicts[name])
     session.reporter.summarize(text or "no signature", verdicts)
     return worst_check([*codes, *(_CODES[report.verdict] for report in reports)])
