@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dkimctl.ledger.tables import damage_error, require_row_id
@@ -29,16 +29,15 @@ class OpenRequest(NamedTuple):
     sent_at: str
     specs: Sequence[DomainSpec]  # with only the signing domain and the selector
 
-
-_SELECT = "SELECT id, sent_at, entries FROM open_request WHERE account_id = ? ORDER BY id"
-_INSERT = "INSERT INTO open_request (account_id, sent_at, entries) VALUES (?, ?, ?)"
-_UPDATE = "UPDATE open_request SET entries = ? WHERE id = ?"
-_DELETE = "DELETE FROM open_request WHERE id = ?"
+    @property
+    def intents(self) -> list[Intent]:
+        return [Intent(spec.sign_domain, spec.selector, self.sent_at) for spec in self.specs]
 
 
 def select_open_requests(connection: sqlite3.Connection, account_id: int) -> Iterator[OpenRequest]:
     """All open requests of an account, oldest first."""
-    for row_id, sent_at, entries in connection.execute(_SELECT, (account_id,)):
+    query = "SELECT id, sent_at, entries FROM open_request WHERE account_id = ? ORDER BY id"
+    for row_id, sent_at, entries in connection.execute(query, (account_id,)):
         yield OpenRequest(require_row_id(row_id), str(sent_at), _decoded(entries))
 
 
@@ -49,9 +48,10 @@ def insert_requests(
     requests: Iterable[Sequence[DomainSpec]],
 ) -> list[OpenRequest]:
     """Insert a row for each request, within the caller's transaction."""
+    insert = "INSERT INTO open_request (account_id, sent_at, entries) VALUES (?, ?, ?)"
     inserted = []
     for specs in requests:
-        cursor = connection.execute(_INSERT, (account_id, sent_at, _encoded(specs)))
+        cursor = connection.execute(insert, (account_id, sent_at, _encoded(specs)))
         inserted.append(OpenRequest(cursor.lastrowid or 0, sent_at, specs))
     return inserted
 
@@ -62,13 +62,10 @@ def update_requests(
     """Store the remaining entries of requests, by ID, within the caller's transaction."""
     for request_id, specs in remaining.items():
         if specs:
-            connection.execute(_UPDATE, (_encoded(specs), request_id))
+            update = "UPDATE open_request SET entries = ? WHERE id = ?"
+            connection.execute(update, (_encoded(specs), request_id))
         else:
-            connection.execute(_DELETE, (request_id,))
-
-
-def intents_of(request: OpenRequest) -> list[Intent]:
-    return [_intent(spec, request.sent_at) for spec in request.specs]
+            connection.execute("DELETE FROM open_request WHERE id = ?", (request_id,))
 
 
 def closed_by(answers: Iterable[Registration]) -> Iterator[RegistrationKey]:
@@ -91,16 +88,11 @@ class OpenRequests:
 
     def of_domain(self, sign_domain: str) -> list[Intent]:
         """The intents of one signing domain, oldest first."""
-        domain = sign_domain.lower()
-        if domain not in self._by_domain:
-            return []
-        return [
-            _intent(
-                self._specs[request_id][RegistrationKey(domain, selector)],
-                self._sent_at[request_id],
-            )
-            for selector, request_id in self._by_domain[domain].items()
-        ]
+        domain, intents = sign_domain.lower(), []
+        for selector, request_id in self._by_domain.get(domain, {}).items():
+            spec = self._specs[request_id][RegistrationKey(domain, selector)]
+            intents.append(Intent(spec.sign_domain, spec.selector, self._sent_at[request_id]))
+        return intents
 
     def remaining_without(self, keys: Iterable[RegistrationKey]) -> dict[int, list[DomainSpec]]:
         """What would remain of the requests that hold any of `keys`, perhaps repeated, by ID."""
@@ -109,10 +101,13 @@ class OpenRequests:
             selectors = self._by_domain.get(key.sign_domain)
             if selectors is not None and key.selector in selectors:
                 closed.setdefault(selectors[key.selector], set()).add(key)
-        return {
-            request_id: self._remaining(request_id, closed_keys)
-            for request_id, closed_keys in closed.items()
-        }
+        remaining = {}
+        for request_id, closed_keys in closed.items():
+            specs = self._specs[request_id]
+            is_answered = len(closed_keys) == len(specs)  # the usual case: the whole request
+            left = () if is_answered else specs.items()
+            remaining[request_id] = [spec for key, spec in left if key not in closed_keys]
+        return remaining
 
     def update(self, remaining: Mapping[int, Iterable[DomainSpec]]) -> None:
         """Drop all but the remaining entries of these requests."""
@@ -137,16 +132,6 @@ class OpenRequests:
             for key in specs:
                 self._by_domain.setdefault(key.sign_domain, {})[key.selector] = request.id
 
-    def _remaining(self, request_id: int, closed: Set[RegistrationKey]) -> list[DomainSpec]:
-        specs = self._specs[request_id]
-        if len(closed) == len(specs):  # the usual case: the whole request was answered
-            return []
-        return [spec for key, spec in specs.items() if key not in closed]
-
-
-def _intent(spec: DomainSpec, sent_at: str) -> Intent:
-    return Intent(spec.sign_domain, spec.selector, sent_at)
-
 
 def _encoded(specs: Iterable[DomainSpec]) -> str:
     import json
@@ -158,14 +143,14 @@ def _decoded(entries: Any) -> list[DomainSpec]:
     """The entries of a row. Raises sqlite3.DatabaseError for any other content."""
     import json
 
+    specs = []
     try:
-        return [_spec(entry) for entry in json.loads(entries)]
+        for entry in json.loads(entries):
+            match entry:
+                case [str() as domain, (str() | None) as selector]:
+                    specs.append(DomainSpec(domain, selector))
+                case _:
+                    raise ValueError("an entry is not a signing domain and a selector")
     except (TypeError, ValueError, RecursionError) as error:
         raise damage_error(f"an open request in it cannot be read: {error}") from error
-
-
-def _spec(entry: object) -> DomainSpec:
-    match entry:
-        case [str() as domain, (str() | None) as selector]:
-            return DomainSpec(domain, selector)
-    raise ValueError("an entry is not a signing domain and a selector")
+    return specs

@@ -20,7 +20,6 @@ from dkimctl.ledger.intents import (
     OpenRequests,
     closed_by,
     insert_requests,
-    intents_of,
     select_open_requests,
     update_requests,
 )
@@ -239,7 +238,7 @@ class Ledger:
         """All open intents of the account, oldest first."""
         with translate_errors(self._path):
             requests = select_open_requests(self._connection, self._account_id)
-            return [intent for request in requests for intent in intents_of(request)]
+            return [intent for request in requests for intent in request.intents]
 
     def domains(self) -> Iterator[DomainKeys]:
         """What is known of the keys of each signing domain, sorted by it, in one pass."""
@@ -258,8 +257,7 @@ class Ledger:
             more = intents.pop(domain, ()), begun.pop(domain, {}), closed.pop(domain, ())
             return DomainKeys(domain, histories, *more)
 
-        rows = self._rows(f"{KEYS} ORDER BY sign_domain, selector")
-        registered = map(_registered, rows)
+        registered = map(_registered, self._rows(f"{KEYS} ORDER BY sign_domain, selector"))
         others = sorted({*intents, *begun, *closed}, reverse=True)
         for domain, keys in itertools.groupby(registered, lambda pair: pair[0].key.sign_domain):
             while others and others[-1] < domain:
@@ -288,18 +286,11 @@ class Ledger:
         """The keys that `retire` has closed, sorted by signing domain and selector."""
         return [
             ClosedKey(
-                text_of(domain) or "",
-                text_of(selector) or "",
-                default,
-                time_of(created),
-                time_of(started),
-                text_of(replaced_by),
-                time_of(closed),
+                text_of(row[0]) or "", text_of(row[1]) or "", row[2],
+                time_of(row[3]), time_of(row[4]), text_of(row[5]), time_of(row[6]),
             )
-            for domain, selector, default, created, started, replaced_by, closed in self._rows(
-                _CLOSED_KEYS
-            )
-        ]
+            for row in self._rows(_CLOSED_KEYS)
+        ]  # fmt: skip
 
     def alarms(self) -> list[Alarm]:
         """The alarms, sorted by subject and problem, without those whose times are invalid."""
@@ -356,7 +347,8 @@ class Ledger:
                 if started_at is not None and history.enabled_at is not None:
                     started_at = max(started_at, history.enabled_at)
                 row = (
-                    *self._name(registration),
+                    self._account_id,
+                    *_name_of(registration),
                     registration.third_party,
                     written(registration.created_at),
                     written(started_at),
@@ -413,14 +405,16 @@ class Ledger:
         with translate_errors(self._path):
             require_in_place(self._path, self._identity)
             with quarantining(self._path, self._clock, self.close):
-                require_sound(self._connection)
-                list(select_open_requests(self._connection, self._account_id))  # decodes all
+                self._require_sound()
 
     def verify(self) -> None:
         """Check that the file is sound, and change nothing."""
         with translate_errors(self._path):
-            require_sound(self._connection)
-            list(select_open_requests(self._connection, self._account_id))  # decodes all
+            self._require_sound()
+
+    def _require_sound(self) -> None:
+        require_sound(self._connection)
+        list(select_open_requests(self._connection, self._account_id))  # decodes all
 
     def require_disk_space(self, entries: int) -> int:
         """Require space for this many answers; returns for how many more there is space."""
@@ -451,17 +445,15 @@ class Ledger:
             known = self._history(answer) if may_be_known else None
             if known is not None or not needs_no_row:
                 times = _times_after(answer, known or KeyHistory(), at)
-                rows.append((*self._name(answer), *map(written, times)))
+                rows.append((self._account_id, *_name_of(answer), *map(written, times)))
         self._connection.executemany(_TIMES, rows)
 
     def _history(self, registration: Registration) -> KeyHistory | None:
         """The history of one registration; None: the account has no such registration."""
         query = f"{KEYS} AND sign_domain = ? AND selector = ?"
-        row = self._connection.execute(query, self._name(registration)).fetchone()
+        name = self._account_id, *_name_of(registration)
+        row = self._connection.execute(query, name).fetchone()
         return None if row is None else history_of(*row[len(COLUMN_TYPES) :])
-
-    def _name(self, registration: Registration) -> tuple[int, str, str]:
-        return (self._account_id, *_name_of(registration))
 
     @contextlib.contextmanager
     def _deleting(self, registrations: Sequence[Registration]) -> Iterator[None]:

@@ -130,7 +130,11 @@ def open_read_only(path: Path, base_url: str, client_id: str) -> tuple[sqlite3.C
     refuse(ledger_fault(path), LedgerError)
     connection = _connect_read_only(path)
     try:
-        connection = migrated_copy(connection, path)
+        if version_of(connection, path) != _VERSION:  # a copy in memory is migrated
+            old, connection = connection, sqlite3.connect(":memory:", isolation_level=None)
+            with contextlib.closing(old):
+                old.backup(connection)
+            migrate(connection, path)
         account_id = _find_account(connection, base_url, client_id)
     except BaseException:
         connection.close()
@@ -327,17 +331,13 @@ def _quarantine(
                     hint="run the same command again",
                 )
             timestamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now))
-            name = side_file(path, _INFIX + timestamp)
-            numbered = (
-                side_file(path, f"{_INFIX}{timestamp}.{number}") for number in itertools.count(2)
-            )
-            while any(os.path.lexists(side_file(name, suffix)) for suffix in _SUFFIXES):
-                name = next(numbered)
-            target = name
+            quarantined = side_file(path, _INFIX + timestamp)
+            numbers = itertools.count(2)
+            while any(os.path.lexists(side_file(quarantined, suffix)) for suffix in _SUFFIXES):
+                quarantined = side_file(path, f"{_INFIX}{timestamp}.{next(numbers)}")
             for suffix in _SUFFIXES:
                 with contextlib.suppress(FileNotFoundError):
-                    side_file(path, suffix).rename(side_file(target, suffix))
-            quarantined = target
+                    side_file(path, suffix).rename(side_file(quarantined, suffix))
     except OSError as failure:
         return LedgerError(
             f"{damage}; it cannot be quarantined: {failure.strerror or failure}; nothing was sent",
@@ -365,14 +365,10 @@ def require_disk_space(path: Path, entries: int) -> int:
     if disk.free < needed:
         raise no_space_error(
             path,
-            f"the answers to {entries} entries may need {_megabytes(needed)}, and only "
-            f"{_megabytes(disk.free)} are free",
+            f"the answers to {entries} entries may need {needed / 1e6:.1f} MB, and only "
+            f"{disk.free / 1e6:.1f} MB are free",
         )
     return (disk.free - needed) // bytes_per_entry
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:.1f} MB"
 
 
 @contextlib.contextmanager
@@ -445,24 +441,6 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute(f"PRAGMA user_version = {_VERSION}")
 
 
-def migrated_copy(connection: sqlite3.Connection, path: Path) -> sqlite3.Connection:
-    """The connection itself; for a file of an older version, one to a migrated copy in memory.
-
-    Raises LedgerError if the file's version is newer than this program.
-    """
-    if version_of(connection, path) == _VERSION:
-        return connection
-    copy = sqlite3.connect(":memory:", isolation_level=None)
-    try:
-        connection.backup(copy)
-        migrate(copy, path)
-    except BaseException:
-        copy.close()
-        raise
-    connection.close()
-    return copy
-
-
 def version_of(connection: sqlite3.Connection, path: Path) -> int:
     """The file's version. Raises LedgerError if it is newer than this program."""
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
@@ -478,7 +456,10 @@ def _merge_equivalent_accounts(connection: sqlite3.Connection) -> None:
     """Make every account's URL canonical, within the caller's transaction."""
     accounts = "SELECT id, base_url, client_id FROM account ORDER BY id"
     for account_id, base_url, client_id in connection.execute(accounts).fetchall():
-        url = _canonical(base_url)
+        try:
+            url = str(parse_url(base_url)) if isinstance(base_url, str) else base_url
+        except UsageError:  # stays as it is
+            continue
         if url == base_url:
             continue
         target = connection.execute(
@@ -490,14 +471,6 @@ def _merge_equivalent_accounts(connection: sqlite3.Connection) -> None:
             _merge(connection, account_id, target[0])
 
 
-def _canonical(base_url: object) -> object:
-    """The canonical URL; anything else as it is."""
-    try:
-        return str(parse_url(base_url)) if isinstance(base_url, str) else base_url
-    except UsageError:
-        return base_url
-
-
 def _merge(connection: sqlite3.Connection, gone: int, kept: int) -> None:
     """Give all that the account `gone` has to the account `kept`."""
     superseded = connection.execute(_SUPERSEDED, (gone, kept)).fetchall()
@@ -507,15 +480,11 @@ def _merge(connection: sqlite3.Connection, gone: int, kept: int) -> None:
     connection.execute("DELETE FROM history WHERE account_id = ?", (gone,))
     connection.execute("UPDATE registration SET account_id = ? WHERE account_id = ?", (kept, gone))
     connection.execute("UPDATE open_request SET account_id = ? WHERE account_id = ?", (kept, gone))
-    _close_repeated_intents(connection, kept)
     connection.execute("DELETE FROM account WHERE id = ?", (gone,))
-
-
-def _close_repeated_intents(connection: sqlite3.Connection, account_id: int) -> None:
-    """Close intents whose key is registered, or in a newer request."""
+    # Close intents whose key is registered, or in a newer request.
     query = "SELECT lower(sign_domain), lower(selector) FROM registration WHERE account_id = ?"
-    closed = {key for key in connection.execute(query, (account_id,)) if key[1]}
-    for request in reversed(list(select_open_requests(connection, account_id))):
+    closed = {key for key in connection.execute(query, (kept,)) if key[1]}
+    for request in reversed(list(select_open_requests(connection, kept))):
         specs = [spec for spec in request.specs if spec.key not in closed]
         closed.update(spec.key for spec in request.specs)
         if len(specs) < len(request.specs):
