@@ -57,24 +57,6 @@ def write_private(path: Path, text: str) -> None:
         file.write(text)
 
 
-def create_private(path: Path, text: str) -> None:
-    """Write a new file that only its owner can read, whatever the umask; or none, on error.
-
-    Raises FileExistsError for a file that exists, or a link, and OSError.
-    """
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with open(descriptor, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123
-            file.write(text)
-            file.flush()
-            os.fsync(descriptor)
-        path.chmod(0o600)  # the umask may have removed more
-        sync_directory(path.parent)
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
-
-
 @contextlib.contextmanager
 def atomic_writer(path: Path, *, mode: int | None = None) -> Iterator[TextIO]:
     """A text file to write, which replaces the one at `path` at the end, or not at all on error.
@@ -299,10 +281,9 @@ def fault_of(*files: Path, private: bool = False, in_own_group: bool = False) ->
     What is missing has no fault. `private` files may not be readable by other users either.
     `in_own_group` is that of `directory_fault`. Raises OSError.
     """
-    faults = (file_fault(file, private=private) for file in files)
-    return directory_fault(files[0].parent, in_own_group=in_own_group) or next(
-        filter(None, faults), None
-    )
+    if fault := directory_fault(files[0].parent, in_own_group=in_own_group):
+        return fault
+    return next(filter(None, (file_fault(file, private=private) for file in files)), None)
 
 
 def directory_fault(directory: Path, *, in_own_group: bool = False) -> Fault | None:
@@ -333,13 +314,11 @@ def path_fault(path: Path) -> Fault | None:
     faults = (_component_fault(place, status) for place, status in _components(absolute))
     if fault := next(filter(None, faults), None):
         return fault
-    try:
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         status = path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    if _is_own(status.st_uid):  # that of what is at the end must be certain
-        return None
-    return Fault(f"unsafe {_kind(status)} {path.absolute()}: it belongs to another user")
+        if not _is_own(status.st_uid):  # that of what is at the end must be certain
+            return Fault(f"unsafe {_kind(status)} {path.absolute()}: it belongs to another user")
+    return None
 
 
 def file_fault(path: Path, *, private: bool = False) -> Fault | None:
@@ -415,7 +394,8 @@ def _components(path: str) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _component_fault(place: str, status: os.stat_result) -> Fault | None:
-    if not _is_trusted(status.st_uid):
+    # In a user namespace root owns the root directory, but its ID is that of all unmapped users.
+    if not _is_own(status.st_uid) and status.st_uid != os.stat("/").st_uid:  # noqa: PTH116
         return Fault(f"unsafe {_kind(status)} {place}: it belongs to another user")
     # In a directory with the sticky bit, others can rename only what is theirs.
     is_sticky = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX
@@ -428,14 +408,7 @@ def _others_can_write(status: os.stat_result) -> bool:
     """Whether other users can, also as members of its group."""
     if status.st_mode & stat.S_IWOTH:
         return True
-    if not status.st_mode & stat.S_IWGRP:
-        return False
-    return not is_own_group(status.st_gid)
-
-
-def _is_trusted(uid: int) -> bool:
-    # In a user namespace root owns the root directory, but its ID is that of all unmapped users.
-    return _is_own(uid) or uid == os.stat("/").st_uid  # noqa: PTH116
+    return bool(status.st_mode & stat.S_IWGRP) and not is_own_group(status.st_gid)
 
 
 def _is_own(uid: int) -> bool:

@@ -358,7 +358,7 @@ def _is_persisted(ledger: Ledger, result: Result) -> bool:
     # There is a registration, but its answer never replaces a record that the ledger has.
     key = result.registration.key
     known = ledger.of_domain(key.sign_domain)
-    return not any(one.record for one in known if not key.selector or one.key == key)
+    return not any(other.record for other in known if not key.selector or other.key == key)
 
 
 def assign_from(

@@ -123,9 +123,9 @@ class BatchScheduler:
         start_thread: StartThread,
     ) -> None:
         self._most = most
-        self._start_thread = start_thread
         self._limiter = limiter
         self._channel = channel
+        self._start_thread = start_thread
         self._pool: DaemonThreadPool[Batch] | None = None
         self._to_resend: list[Batch] = []  # to be recorded, then sent again
         self._ready: list[Batch] = []  # recorded, without a permit

@@ -52,7 +52,7 @@ def verified(registration: Registration, outcome: Outcome) -> Result:
 
 def of_refusal(spec: DomainSpec, status: str, detail: str) -> Result:
     """The outcome of an entry whose batch was refused as a whole (interface 7.3)."""
-    registration = _requested(spec, code=status, message=detail or None)
+    registration = _requested(spec)._replace(code=status, message=detail or None)
     return Result(registration, Outcome.INVALID, detail or f"the service answered {status}")
 
 
@@ -77,10 +77,10 @@ def registration_for(
     """
     if spec.selector is not None:
         key = spec.key
-        return next((one for one in registrations if one.key == key), None)
-    ours = [one for one in registrations if not one.is_taken]
+        return next((known for known in registrations if known.key == key), None)
+    ours = [known for known in registrations if not known.is_taken]
     if len(ours) > 1:  # seldom
-        same = [one for one in ours if not _differences(spec, one, _LASTING)]
+        same = [known for known in ours if not _differences(spec, known, _LASTING)]
 
         # By age; those that are enabled and have begun come last.
         def order(registration: Registration) -> tuple[bool, datetime]:
@@ -116,7 +116,11 @@ def _differences(
         requested, registered = getattr(spec, name), getattr(registration, name)
         if requested is None or registered is None or _is_same(name, requested, registered):
             continue
-        differing.append(f"{name}: asked for {_text(requested)}, registered {_text(registered)}")
+        asked, has = (
+            str(value).lower() if isinstance(value, bool) else str(value)
+            for value in (requested, registered)
+        )
+        differing.append(f"{name}: asked for {asked}, registered {has}")
     return differing
 
 
@@ -135,19 +139,10 @@ def _compared(
     return result
 
 
-def _requested(
-    spec: DomainSpec, *, code: str | None = None, message: str | None = None
-) -> Registration:
+def _requested(spec: DomainSpec) -> Registration:
     """A registration as requested, without a record: for an entry that has no item."""
     return Registration(
-        spec.sign_domain,
-        selector=spec.selector,
-        key_len=spec.key_len,
-        start_date=spec.start_date,
-        default=spec.default,
-        enable=spec.enable,
-        code=code,
-        message=message,
+        spec.sign_domain, spec.selector, spec.key_len, spec.start_date, spec.default, spec.enable
     )
 
 
@@ -158,10 +153,6 @@ def _is_same(name: str, requested: object, registered: object) -> bool:
         return datetime.fromisoformat(str(requested)) == datetime.fromisoformat(str(registered))
     except (ValueError, OverflowError):
         return False
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 _names = attrgetter("sign_domain", "selector")

@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.errors import UsageError
 from dkimctl.input_files import FileKind, guess_kind, read_bytes
-from dkimctl.models import (
-    SOUND,
-    USABLE,
-    DnsRecord,
-    DomainSpec,
-    Outcome,
-    Registration,
-    Result,
-)
+from dkimctl.models import SOUND, USABLE, DnsRecord, DomainSpec, Outcome, Registration, Result
 from dkimctl.names import parse_domain
 from dkimctl.registration import outcomes
 
@@ -130,11 +122,8 @@ def _conflict(record: DnsRecord, other: Registration) -> str:
     """Why `record` is not that of the registration in the ledger; "" if it is."""
     if other.record is None:
         return "in the ledger it belongs to another account"
-    if _normalized(record) != _normalized(other.record):
-        return "the ledger has another record, which is kept"
-    return ""
-
-
-def _normalized(record: DnsRecord) -> DnsRecord:
-    """The record, as DNS compares it."""
-    return DnsRecord(record.fqdn.lower(), record.type.upper(), record.value)
+    # As DNS compares them.
+    new, kept = (
+        (each.fqdn.lower(), each.type.upper(), each.value) for each in (record, other.record)
+    )
+    return "" if new == kept else "the ledger has another record, which is kept"

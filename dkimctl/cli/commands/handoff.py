@@ -204,7 +204,7 @@ def _show_sheet(
     reporter = session.reporter
     write_chunks([render_sheet(sheet, fmt, language)], output, is_paged=fmt is SheetFormat.TEXT)
     records = sheet.records
-    too_long = [named(one) for one in records if one.is_too_long and not sheet.is_removal]
+    too_long = [named(record) for record in records if record.is_too_long and not sheet.is_removal]
     if too_long:
         reporter.warn(
             f"longer than the DNS provider's panel takes: {len(too_long)} ({few(too_long)})",
@@ -238,7 +238,9 @@ def _needed_records(
         for key in read_keys(ledger, selection, session.config.rotation, now)
         if key.stage is KeyStage.RETIRED or key.action is NextAction.REMOVE
     }
-    if replaced := [named(one.registration) for one in results if one.registration.key in past]:
+    if replaced := [
+        named(result.registration) for result in results if result.registration.key in past
+    ]:
         session.reporter.note(
             f"dkimctl: left out, since they have been replaced: {len(replaced)} ({few(replaced)}); "
             "`dkimctl handoff --retired` writes the sheet to delete them"
@@ -273,5 +275,5 @@ def _retired_records(
         require_empty(session, selection)
     review = review_now(session, known, policy)
     status = report_not_retired(session, review)
-    records = ((one.registration, sound_record(one)) for one in retired_results(review))
-    return [(one, record) for one, record in records if record is not None], status
+    results = retired_results(review)
+    return [(each.registration, it) for each in results if (it := sound_record(each))], status

@@ -34,7 +34,7 @@ from dkimctl.cli.options import (
 from dkimctl.cli.report import Reporter, write
 from dkimctl.cli.sandbox import open_service_store
 from dkimctl.errors import ExitCode, OutputError, UsageError
-from dkimctl.files import create_private, directory_fault, refuse
+from dkimctl.files import create_files, directory_fault, refuse
 from dkimctl.text import counted, few, format_duration, printable
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ def _hand_over(
         try:
             fault = directory_fault(output.parent, in_own_group=True)
             refuse(fault, UsageError, hint="name a file in a directory of your own")
-            create_private(output, f"{secret}\n")
+            create_files({output: f"{secret}\n"}, private=[output])
         except FileExistsError:
             raise UsageError(
                 f"{output} exists, and is not overwritten: it may hold another secret",
