@@ -125,15 +125,6 @@ def test_waiting_ends_with_the_process_that_holds_the_lock(directory, holder):
     assert caught.value.hint == "end that process if it hangs, then run the same command again"
 
 
-def test_every_waiting_process_gets_its_turn(start):
-    processes = [start() for _ in range(4)]
-    for process in processes:
-        process.stdin.close()
-    for process in processes:
-        assert process.stdout.read().endswith("holds\n")
-        assert process.wait(10) == 0
-
-
 @posix_only
 def test_ctrl_c_stops_waiting(start, holder):
     waiter = start()
@@ -239,18 +230,6 @@ def test_only_the_owner_can_read_the_files_and_they_do_not_name_the_account(dire
         assert stat.S_IMODE(directory.stat().st_mode) == 0o700
         content = b"".join(os.fsencode(file.name) + file.read_bytes() for file in files)
         assert b"example" not in content
-
-
-def test_an_error_in_the_block_is_not_changed(directory):
-    error = FileNotFoundError("domains.yaml")
-    with (
-        pytest.raises(FileNotFoundError) as caught,
-        account_lock(directory, **ACCOUNT, on_wait=refuse_to_wait),
-    ):
-        raise error
-    assert caught.value is error
-    with account_lock(directory, **ACCOUNT, on_wait=refuse_to_wait):
-        assert True, "the lock was released"
 
 
 def assert_unusable(directory, *paths):

@@ -183,16 +183,6 @@ def test_an_emptied_ledger_with_a_log_is_damaged_and_not_new(write, path, accoun
     assert path.with_name(f"{QUARANTINED}-wal").read_bytes() == log
 
 
-def test_an_emptied_ledger_is_damaged_and_not_new(filled, account):
-    filled.write_bytes(b"")
-    with pytest.raises(LedgerError, match="the file is empty"):
-        Ledger.open_existing(filled, **account)
-    with pytest.raises(LedgerError, match=r"the file is empty.* quarantined"):
-        use(filled, account)
-    with Ledger.open(filled, **account) as ledger:
-        assert ledger.quarantined is not None
-
-
 def test_a_log_without_its_ledger_is_kept(filled, account):
     log = filled.with_name("ledger.db-wal")
     filled.unlink()

@@ -80,15 +80,6 @@ def test_a_request_begun_again_is_the_newest_even_if_the_clock_went_back(write, 
         assert reader.intents() == reader.intents_of("a.example") == [other, again]
 
 
-def test_an_empty_commit_touches_no_file(ledger, path):
-    path.with_name("ledger.db-wal").unlink()
-    path.unlink()
-    ledger.commit()
-    ledger.record([])
-    ledger.commit(answered=[], settled=iter(()), begun=iter(()))
-    assert not path.exists()
-
-
 def test_a_failed_commit_changes_neither_the_file_nor_the_cache(ledger, path, make_registration):
     ledger.commit(begun=[[DomainSpec("example.com", "s1")]])
     cached = ledger.intents_of("example.com")

@@ -1,15 +1,21 @@
-"""Opening the file: a reader waits for no writer, and changes nothing."""
+"""Opening the file, and committing to it, whatever the disk, the user and other processes do."""
 
 from __future__ import annotations
 
+import errno
+import itertools
+import shutil
 import sqlite3
 import sys
 import time
-from pathlib import PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import pytest
 
+from dkimctl.errors import LedgerError
 from dkimctl.files import sqlite_uri
+from dkimctl.ledger.opening import open_for_writing, require_disk_space, translate_errors
+from dkimctl.models import DomainSpec
 
 COUNT = """
 try:
@@ -198,3 +204,186 @@ def test_a_ledger_that_the_user_cannot_read_is_reported(elsewhere, write):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_path_becomes_a_uri_that_sqlite_reads(path, uri):
     assert sqlite_uri(path.as_uri()) == uri
+
+
+TRY_TO_OPEN = """
+try:
+    Ledger.open(path, **ACCOUNT)
+except LedgerError as error:
+    print(error.message, error.hint, sep="\\n")
+"""
+
+
+def fill_up(ledger, make_registration):
+    """Commit until the disk is full; returns what was stored, and the error."""
+    stored = []
+    for number in range(10_000):
+        date = "2026-11-21T12:00:00+00:00"
+        answer = make_registration(f"d{number:04}.example", regist_date=date)
+        try:
+            ledger.commit(answered=[answer], begun=[[DomainSpec(f"e{number:04}.example")]])
+        except LedgerError as error:
+            return stored, error
+        stored.append(answer)
+    raise AssertionError("the disk is never full")
+
+
+def test_a_full_disk_loses_nothing_that_was_committed(
+    small_disk, on_disk, write, read, make_registration
+):
+    small_disk.fill(leaving=300_000)
+    with write(path=on_disk) as ledger:
+        stored, error = fill_up(ledger, make_registration)
+        assert f"not enough space for the ledger {on_disk}" in error.message
+        assert f"free space at {on_disk.parent}" in error.hint
+        assert len(stored) > 10
+        assert list(ledger.all()) == stored
+        assert [intent.sign_domain[1:] for intent in ledger.intents()] == [
+            answer.sign_domain[1:] for answer in stored
+        ]
+        with read(path=on_disk) as reader:
+            assert list(reader.all()) == stored
+        small_disk.relieve()
+        more = make_registration("more.example")
+        ledger.record([more])
+    with read(path=on_disk) as reader:
+        assert list(reader.all()) == [*stored, more]
+
+
+def test_a_closed_ledger_can_be_read_without_any_free_space(
+    small_disk, on_disk, write, read, make_registration
+):
+    with write(path=on_disk) as ledger:
+        ledger.record([make_registration()])
+    small_disk.fill(leaving=0)
+    with read(path=on_disk) as reader:
+        assert list(reader.all()) == [make_registration()]
+    with pytest.raises(LedgerError, match="not enough space for the ledger"):
+        write(path=on_disk)
+    small_disk.relieve()
+    with write(path=on_disk) as ledger:
+        assert list(ledger.all()) == [make_registration()]
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_read_only_directory_is_refused_for_writing(elsewhere, write, there):
+    path = elsewhere.path / "ledger.db"
+    if there:
+        write(path=path).close()
+        elsewhere.give(path)
+    elsewhere.path.chmod(0o555)
+    output = elsewhere.run(TRY_TO_OPEN, path)
+    assert f"cannot use the ledger {path}: " in output
+    assert f"check that you can read and write in the directory {path.parent}" in output
+
+
+def test_a_read_only_file_is_refused_for_writing(elsewhere, write):
+    path = elsewhere.path / "ledger.db"
+    write(path=path).close()
+    path.chmod(0o444)
+    elsewhere.give(elsewhere.path)
+    assert "attempt to write a readonly database" in elsewhere.run(TRY_TO_OPEN, path)
+
+
+def test_a_lock_of_another_program_is_reported(write, path):
+    with write():
+        holder = sqlite3.connect(path)
+        holder.execute("BEGIN IMMEDIATE")
+        other = sqlite3.connect(path, timeout=0)
+        with pytest.raises(LedgerError, match="locked by another program"), translate_errors(path):
+            other.execute("BEGIN IMMEDIATE")
+        other.close()
+        holder.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "not enough space for the ledger"),
+        (PermissionError(errno.EACCES, "Permission denied"), "cannot use .*: Permission denied$"),
+        (OSError(errno.EIO, "Input/output error"), "cannot use .*: Input/output error$"),
+        (sqlite3.ProgrammingError("Cannot operate on a closed database."), "a closed database"),
+        (OverflowError("too large"), "too large"),
+    ],
+)
+def test_every_error_becomes_a_ledger_error_with_a_hint(path, error, message):
+    with pytest.raises(LedgerError, match=message) as caught, translate_errors(path):
+        raise error
+    assert caught.value.hint
+    assert caught.value.__cause__ is error
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 50, 400])
+def test_answers_fit_into_the_space_required_for_them(
+    small_disk, on_disk, write, make_registration, batch_size
+):
+    """In batches of any size, with their intents, in random order."""
+    answers = [make_registration(f"{hash(str(n)):x}.example") for n in range(400)]
+    with write(path=on_disk) as ledger:
+        small_disk.fill(leaving=9_700_000)
+        ledger.require_disk_space(len(answers))
+        with pytest.raises(LedgerError):
+            ledger.require_disk_space(len(answers) + 50)
+        for first in range(0, len(answers), batch_size):
+            batch = answers[first : first + batch_size]
+            ledger.commit(begun=[[DomainSpec(*answer[:2]) for answer in batch]])
+            ledger.commit(answered=batch, settled=[answer.key for answer in batch])
+        assert len(list(ledger.all())) == 400
+
+
+def test_no_disk_has_space_for_everything(write):
+    with write() as ledger, pytest.raises(LedgerError, match="not enough space for the ledger"):
+        ledger.require_disk_space(10**15)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc")
+def test_a_file_system_that_reports_no_size_is_assumed_to_have_space():
+    path = Path("/proc/ledger.db")
+    assert shutil.disk_usage(path.parent).free == 0
+    assert require_disk_space(path, 1) == 1
+
+
+COMMIT_FOR_EVER = """
+start = int(sys.stdin.readline())
+with Ledger.open(path, **ACCOUNT) as ledger:
+    for number in range(start, 10**9):
+        ledger.commit(begun=[[DomainSpec(f"d{number}.example", "s")]])
+        print("begun", number, flush=True)
+        ledger.commit(answered=[answer(number)], settled=[key_of(f"d{number}.example", "s")])
+        print("answered", number, flush=True)
+"""
+
+
+def test_a_kill_loses_no_commit(start, read):
+    reported = {"begun": set(), "answered": set()}
+    for _ in range(5):
+        first = len(reported["begun"])
+        process = start(COMMIT_FOR_EVER)
+        process.stdin.write(f"{first}\n")
+        process.stdin.flush()
+        lines = list(itertools.islice(process.stdout, 25 + first % 7))
+        process.kill()
+        for line in [*lines, *process.stdout]:
+            if line.endswith("\n"):
+                word, number = line.split()
+                reported[word].add(f"d{number}.example")
+        process.wait()
+        with read() as ledger:
+            stored = {registration.sign_domain for registration in ledger.all()}
+            in_flight = {intent.sign_domain for intent in ledger.intents()}
+        assert reported["answered"] <= stored
+        assert reported["begun"] <= stored | in_flight
+        assert len(stored - reported["answered"]) <= 5, "at most one per kill was not reported"
+        assert not stored & in_flight
+    assert len(reported["answered"]) > 50
+
+
+def test_every_commit_reaches_the_disk_before_it_returns(write, path, account):
+    write().close()
+    connection, _ = open_for_writing(path, **account)
+    settings = [
+        connection.execute(f"PRAGMA {name}").fetchone()[0]
+        for name in ("journal_mode", "synchronous", "fullfsync")
+    ]
+    connection.close()
+    assert settings == ["wal", 2, 1]

@@ -33,17 +33,6 @@ def test_a_batch_never_mixes_entries_with_and_without_selector():
     assert batches == [["d0", "d2", "d5"], ["d1", "d3"], ["d6"]]
 
 
-def test_known_results_stop_at_the_first_entry_without_one():
-    all_slots = slots("kksk")
-    intake = BatchBuilder(all_slots, batch_size=9, window=100)
-    batch = intake.next_batch()
-    assert (names(batch), len(list(intake.known_results()))) == (["d2"], 2)
-    assert not intake.is_empty
-    all_slots[2].result = KNOWN
-    assert len(list(intake.known_results())) == 2
-    assert intake.is_empty
-
-
 def test_reads_no_more_entries_than_the_window_holds():
     taken = []
     source = (taken.append(slot) or slot for slot in slots("s" * 50))
@@ -82,35 +71,6 @@ def sent(*all_entries: BatchEntry) -> Batch:
     batch.in_flight = batch.to_send
     batch.take_intent_changes()
     return batch
-
-
-def test_an_answer_to_some_entries_is_an_answer(make_registration):
-    """The service works: the run goes on, with more requests at once."""
-    batch = sent(*slots("ss"))
-    batch.take_reply(Reply((make_registration("d0.example"),)))
-    assert batch.last_was_answered
-    assert batch.last_failure is None
-    batch.in_flight = batch.still_open(batch.to_send)
-    batch.take_reply(Reply(()))
-    assert not batch.last_was_answered
-    assert batch.was_ever_answered
-
-
-def test_the_intent_of_an_earlier_run_is_dropped_once_it_is_answered(make_registration):
-    entry = BatchEntry(DomainSpec("d0.example", "s1"), is_in_doubt=True)
-    batch = Batch([entry])
-    batch.in_flight = batch.to_send
-    assert batch.take_intent_changes() == ([], []), "the ledger has it"
-    batch.take_reply(Reply((make_registration("d0.example"),)))
-    assert batch.take_intent_changes() == ([entry.spec], [])
-
-
-def test_a_refusal_has_reached_the_service():
-    batch = sent(*slots("s"))
-    batch.mark_refused(RequestRefused("400", "bad"))
-    assert batch.may_have_reached_service
-    [(_, result)] = batch.new_results()
-    assert (result.outcome, result.reason) == (Outcome.INVALID, "bad")
 
 
 def test_the_size_that_the_service_accepts_is_not_that_of_a_last_retry(make_registration):

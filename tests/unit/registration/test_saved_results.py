@@ -1,4 +1,4 @@
-"""Saved results, read back."""
+"""Saved results: read back, and imported into a ledger."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ import json
 import pytest
 
 from dkimctl.formats.renderer import Format
-from dkimctl.models import Outcome, Result
-from dkimctl.registration.saved_results import read_saved_results, results_of
+from dkimctl.models import DnsRecord, Outcome, Registration, Result
+from dkimctl.registration.saved_results import (
+    ImportPlan,
+    plan_import,
+    read_saved_results,
+    results_of,
+)
 from rendering import render_text
 
 
@@ -66,3 +71,80 @@ def test_two_records_for_a_name_conflict_in_any_case(make_registration, key_reco
     results = list(results_of([first, second]))
     assert [result.outcome for result in results] == [Outcome.CREATED, Outcome.UNUSABLE]
     assert results[1].reason == f"another item has another record for {fqdn}"
+
+
+def plan(items, known=()):
+    return plan_import(results_of(items), known)
+
+
+def test_our_registrations_are_new_or_known(make_registration):
+    created, exists = make_registration(selector="s1"), make_registration(selector="s2", code="409")
+    unusable = make_registration(selector="s3", key_len=1024)._replace(key_len=2048)
+    unusable = unusable._replace(record=unusable.record._replace(type="CNAME"))
+    items = [created, exists, unusable]
+    assert plan(items) == ImportPlan(items, 0, [], [])
+    assert plan(items, known=items) == ImportPlan([], 3, [], [])
+
+
+def test_other_results_are_skipped_with_a_reason(make_registration):
+    items = [
+        Registration("a.example", "s1"),
+        Registration("b.example", "s1", code="500", message="later"),
+        Registration("c.example", "s1", code="400", message="no"),
+        Registration("d.example", "s1", code="409"),
+        Registration("e.example", "s1", code="201"),
+        make_registration("f..example"),
+        make_registration("b\u00fccher.example"),
+        make_registration("../etc/passwd"),
+        make_registration("x.example\n- y.example"),
+        make_registration("127.0.0.1"),
+        make_registration(""),
+    ]
+    skipped = plan(items).skipped
+    assert plan(items) == ImportPlan([], 0, [], skipped)
+    assert [result.outcome for result in skipped] == [
+        Outcome.UNKNOWN, Outcome.FAILED, Outcome.INVALID, Outcome.TAKEN, Outcome.UNUSABLE,
+        *[Outcome.INVALID] * 6,
+    ]  # fmt: skip
+    assert all(result.reason for result in skipped)
+
+
+@pytest.mark.parametrize(
+    ("change", "is_same"),
+    [
+        ({}, True),
+        ({"sign_domain": "example.com", "selector": "S1"}, True),
+        ({"enable": False, "start_date": "2027-01-01T00:00+00:00", "code": "409"}, True),
+        ({"key_len": 1024, "record": DnsRecord("s1._domainkey.example.com", "TXT", "v=x")}, False),
+        ({"record": DnsRecord("S1._domainkey.example.com", "txt", "KEY")}, True),
+    ],
+)
+def test_another_record_is_a_conflict_but_other_attributes_are_not(
+    make_registration, key_records, change, is_same
+):
+    known = make_registration()
+    if "record" in change and is_same:
+        change["record"] = change["record"]._replace(value=key_records[2048])
+    imported = plan_import([Result(known._replace(**change), Outcome.EXISTS)], [known])
+    assert imported.new == imported.skipped == []
+    assert (imported.known, len(imported.conflicts)) == ((1, 0) if is_same else (0, 1))
+
+
+def test_the_first_of_two_items_counts(make_registration, key_records):
+    first = make_registration()
+    other = first._replace(record=first.record._replace(value=key_records[2048] + ";"))
+    imported = plan([first, other, first])
+    assert (imported.new, imported.known) == ([first], 1)
+    assert [result.registration for result in imported.conflicts] == [other]
+
+
+def test_registrations_of_other_accounts_stay(make_registration):
+    theirs = Registration("example.com", "s1", code="409", message="already registered")
+    imported = plan([make_registration()], [theirs])
+    assert imported.new == []
+    assert "another account" in imported.conflicts[0].reason
+
+
+def test_a_missing_record_is_imported(make_registration):
+    without = make_registration(record=None)
+    assert plan([make_registration()], [without]).new == [make_registration()]

@@ -1,0 +1,419 @@
+"""Files are replaced as a whole, locked, and used only where no other user can change them."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import filelock
+import pytest
+
+from dkimctl.files import (
+    Fault,
+    atomic_writer,
+    config_path,
+    data_dir,
+    directory_fault,
+    fault_of,
+    file_fault,
+    is_private,
+    lock_file_of,
+    locked,
+    peeking,
+    prepare_directory,
+    publish,
+    state_dir,
+    try_lock,
+    wait_for_lock,
+    write_private,
+)
+
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX modes and links")
+
+
+def mode_of(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def write(path, text, **options):
+    with atomic_writer(path, **options) as file:
+        file.write(text)
+
+
+def test_a_file_is_replaced_at_the_end_and_no_temporary_file_remains(tmp_path):
+    path = tmp_path / "dkim.zone"
+    path.write_text("old")
+    with atomic_writer(path) as file:
+        file.write("new\n")
+        file.flush()
+        assert path.read_text() == "old"
+    assert path.read_bytes() == b"new\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_error_leaves_the_file_unchanged(tmp_path):
+    path = tmp_path / "dkim.zone"
+    path.write_text("old")
+    with contextlib.suppress(KeyboardInterrupt), atomic_writer(path) as file:
+        file.write("half")
+        raise KeyboardInterrupt
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@POSIX
+def test_a_private_file_does_not_inherit_permissions(tmp_path):
+    path = tmp_path / "credentials.json"
+    path.write_text("old")
+    path.chmod(0o644)
+    write_private(path, "new")
+    assert (path.read_text(), mode_of(path)) == ("new", 0o600)
+
+
+@POSIX
+def test_permissions_are_kept_and_those_of_a_new_file_follow_the_umask(tmp_path):
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.write_text("")
+    old.chmod(0o640)
+    before = os.umask(0o027)
+    try:
+        write(old, "x")
+        write(new, "x")
+    finally:
+        os.umask(before)
+    assert (mode_of(old), mode_of(new)) == (0o640, 0o640)
+
+
+@POSIX
+def test_a_link_remains_a_link_and_a_device_is_written_directly(tmp_path):
+    target, link = tmp_path / "target", tmp_path / "link"
+    link.symlink_to(target)
+    write(link, "x")
+    assert link.is_symlink()
+    assert target.read_text() == "x"
+    write(Path(os.devnull), "x")
+    assert Path(os.devnull).is_char_device()
+
+
+@POSIX
+@pytest.mark.parametrize("kind", ["file", "dangling link"])
+def test_a_finished_file_takes_no_name_that_something_has(tmp_path, kind):
+    new, path = tmp_path / "new", tmp_path / "path"
+    new.write_text("new")
+    if kind == "file":
+        path.write_text("mine")
+    else:
+        path.symlink_to("nothing")
+    with pytest.raises(FileExistsError):
+        publish(new, path)
+    assert not (tmp_path / "nothing").exists()
+    assert kind != "file" or path.read_text() == "mine"
+    path.unlink()
+    publish(new, path)
+    assert path.read_text() == "new"
+
+
+def test_what_is_locked_is_locked_for_others(tmp_path):
+    path = tmp_path / "logins.json"
+    with locked(path):
+        assert try_lock(lock_file_of(path)) is None
+        with pytest.raises(filelock.Timeout):
+            filelock.FileLock(lock_file_of(path)).acquire(timeout=0)
+    with filelock.FileLock(lock_file_of(path)).acquire(timeout=0):
+        assert try_lock(lock_file_of(path)) is None
+
+
+def test_waiting_ends_with_an_error_that_names_the_lock(tmp_path):
+    path = tmp_path / "logins.lock"
+    unlock = try_lock(path)
+    assert unlock is not None
+    with pytest.raises(TimeoutError, match=f"another process holds the lock {path}") as raised:
+        wait_for_lock(path, seconds=0)
+    assert raised.value.errno == errno.ETIMEDOUT
+    unlock()
+    wait_for_lock(path, seconds=0)()
+
+
+@pytest.fixture
+def database(tmp_path):
+    """A database with a write-ahead log that is in use, and its connection."""
+    path = tmp_path / "in use?.db"
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("CREATE TABLE name (text)")
+    connection.execute("INSERT INTO name VALUES ('one')")
+    yield path, connection
+    connection.close()
+
+
+def names(path):
+    with peeking(path) as connection:
+        return [text for (text,) in connection.execute("SELECT text FROM name")]
+
+
+def test_what_is_only_in_the_log_is_read(database):
+    path, writer = database
+    assert names(path) == ["one"]
+    writer.execute("BEGIN IMMEDIATE")
+    writer.execute("INSERT INTO name VALUES ('two')")
+    assert names(path) == ["one"], "nothing waits for the writer"
+    writer.execute("COMMIT")
+    assert names(path) == ["one", "two"]
+
+
+def test_nothing_is_created_and_nothing_can_be_written(database, tmp_path):
+    path, writer = database
+    writer.execute("PRAGMA wal_checkpoint")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    copy = elsewhere / "copy.db"
+    shutil.copy(path, copy)
+    shutil.copy(f"{path}-wal", f"{copy}-wal")
+    files = sorted(elsewhere.iterdir())
+    assert names(copy) == ["one"]
+    assert sorted(elsewhere.iterdir()) == files
+    with peeking(copy) as connection, pytest.raises(sqlite3.OperationalError):
+        connection.execute("DELETE FROM name")
+    with pytest.raises(FileNotFoundError):
+        names(elsewhere / "missing.db")
+    assert sorted(elsewhere.iterdir()) == files
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_named_pipe_keeps_nobody_waiting(tmp_path):
+    os.mkfifo(tmp_path / "pipe.db")
+    with pytest.raises(FileNotFoundError):
+        names(tmp_path / "pipe.db")
+
+
+@POSIX
+@pytest.mark.parametrize("umask", [0, 0o022, 0o777])
+def test_a_directory_is_created_with_its_parents_for_the_user_alone(tmp_path, umask):
+    directory = tmp_path / "a" / "b" / "state"
+    before = os.umask(umask)
+    try:
+        prepare_directory(directory)
+    finally:
+        os.umask(before)
+    assert [mode_of(path) for path in (directory, *directory.parents[:2])] == [0o700] * 3
+
+
+@POSIX
+def test_nothing_is_created_in_an_unsafe_place(tmp_path):
+    place = tmp_path / "place"
+    place.mkdir()
+    place.chmod(0o777)
+    prepare_directory(place / "state")
+    assert list(place.iterdir()) == []
+
+
+@POSIX
+def test_nothing_is_created_where_a_link_leads_to(tmp_path):
+    (tmp_path / "state").symlink_to(tmp_path / "elsewhere")
+    prepare_directory(tmp_path / "state")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_flag_then_environment_then_platform_directory():
+    environ = {"DKIMCTL_CONFIG": "there.yaml", "DKIMCTL_STATE_DIR": "state"}
+    assert config_path("here.yaml", environ) == Path("here.yaml")
+    assert config_path(None, environ) == Path("there.yaml")
+    assert config_path(None, {}).parts[-2:] == ("dkimctl", "config.yaml")
+    assert state_dir(environ) == Path("state")
+    assert state_dir({}).is_absolute()
+    assert "dkimctl" in state_dir({"DKIMCTL_STATE_DIR": ""}).parts
+    assert "dkimctl" in data_dir().parts
+
+
+class User(NamedTuple):
+    pw_name: str
+    pw_uid: int
+    pw_gid: int
+
+
+class Group(NamedTuple):
+    gr_name: str
+    gr_gid: int
+    gr_mem: list[str]
+
+
+ROOT, ME, YOU = User("root", 0, 0), User("me", 1000, 1000), User("you", 1001, 1001)
+EVERYBODY = [ROOT, ME, YOU]
+
+
+@pytest.mark.parametrize(
+    ("group", "users", "expected"),
+    [
+        (Group("me", 1000, []), EVERYBODY, True),  # as on Debian
+        (Group("me", 1000, ["me"]), EVERYBODY, True),
+        (Group("me", 1000, ["me", "you"]), EVERYBODY, False),
+        (Group("me", 1000, []), [ROOT, ME, YOU._replace(pw_gid=1000)], False),
+        (Group("users", 100, []), [ROOT, ME._replace(pw_gid=100)], False),
+        (Group("you", 1001, []), EVERYBODY, False),
+        (Group("root", 0, []), EVERYBODY, True),
+        (Group("root", 0, ["you"]), EVERYBODY, False),
+        (Group("me", 1000, []), [ROOT, YOU], False),
+        (Group("me", 1000, []), [User("me", 1002, 1000), ME], False),
+    ],
+)
+def test_is_private(group, users, expected):
+    assert is_private(group, users, own_uid=1000) is expected
+
+
+OTHER = 65534  # nobody
+
+
+@pytest.fixture
+def home(tmp_path):
+    """A home with a state directory, which holds a ledger."""
+    if sys.platform == "win32":
+        pytest.skip("needs POSIX owners and modes")
+    home = tmp_path / "home"
+    for directory in (home, home / "state"):
+        directory.mkdir(mode=0o700)
+    (home / "state" / "ledger.db").touch(mode=0o600)
+    return home
+
+
+@pytest.fixture
+def give(needs_root):
+    """Let another user own a path; of a link, the link itself."""
+    return lambda path: os.chown(path, OTHER, OTHER, follow_symlinks=False)
+
+
+def fault_in(home):
+    return fault_of(home / "state" / "ledger.db")
+
+
+def message_of(fault):
+    assert fault is not None
+    return fault.message
+
+
+def test_a_private_place_is_safe(home):
+    assert fault_in(home) is None
+
+
+@pytest.mark.parametrize("path", ["state/none.db", "none/ledger.db", "none/deep/ledger.db"])
+def test_what_is_missing_is_safe(home, path):
+    assert fault_of(home / path) is None
+
+
+@pytest.mark.parametrize("name", ["home", "home/state", "home/state/ledger.db"])
+def test_what_another_user_owns_is_unsafe(home, give, name):
+    path = home.parent / name
+    give(path)
+    kind = "directory" if path.is_dir() else "file"
+    # No hint: only the other user could make it safe again.
+    assert fault_in(home) == Fault(f"unsafe {kind} {path}: it belongs to another user")
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "is_safe"),
+    [("home", 0o755, True), ("home", 0o757, False), ("home", 0o1777, True),
+     ("home/state", 0o755, True), ("home/state", 0o770, False), ("home/state", 0o702, False),
+     ("home/state/ledger.db", 0o644, True), ("home/state/ledger.db", 0o400, True),
+     ("home/state/ledger.db", 0o620, False), ("home/state/ledger.db", 0o602, False)],
+)  # fmt: skip
+def test_what_others_can_write_is_unsafe(home, name, mode, is_safe):
+    path = home.parent / name
+    path.chmod(mode)
+    fault = fault_in(home)
+    if is_safe:
+        assert fault is None
+        return
+    assert message_of(fault).endswith(f"{path}: other users can write to it")
+    subprocess.run(fault.hint.split("`")[1], shell=True, check=True)
+    assert fault_in(home) is None
+
+
+@pytest.mark.parametrize(("mode", "is_safe"), [(0o775, False), (0o1775, True)])
+def test_a_directory_above_that_a_shared_group_can_write_is_unsafe(home, needs_root, mode, is_safe):
+    home.chmod(mode)
+    os.chown(home, -1, 4_000_000)  # a group without an entry
+    assert (fault_in(home) is None) is is_safe
+
+
+@pytest.mark.parametrize(("mode", "is_safe"), [(0o600, True), (0o640, False), (0o604, False)])
+def test_a_private_file_may_not_be_read_either(home, mode, is_safe):
+    path = home / "state" / "ledger.db"
+    path.chmod(mode)
+    assert file_fault(path) is None
+    fault = file_fault(path, private=True)
+    if is_safe:
+        assert fault is None
+    else:
+        message = f"unsafe file {path}: other users can read or change it"
+        assert fault == Fault(message, f"run `chmod 600 {path}`")
+
+
+@pytest.mark.parametrize(
+    ("arrange", "kind"),
+    [
+        (lambda path: path.symlink_to(path.parent.parent / "none"), "a symbolic link"),
+        (lambda path: path.symlink_to("/etc/passwd"), "a symbolic link"),
+        (lambda path: path.mkdir(), "not a regular file"),
+        (os.mkfifo, "not a regular file"),
+    ],
+    ids=["dangling link", "link", "directory", "FIFO"],
+)
+def test_anything_but_a_regular_file_is_unsafe(home, arrange, kind):
+    path = home / "state" / "ledger.db"
+    path.unlink()
+    arrange(path)
+    assert message_of(fault_in(home)) == f"unsafe file {path}: it is {kind}"
+
+
+class TestALinkToTheDirectory:
+    @pytest.fixture
+    def link(self, home):
+        """A link in a directory of its own to the state directory, by way of another link."""
+        for name in ("links", "more"):
+            (home / name).mkdir(mode=0o700)
+        (home / "more" / "home").symlink_to("../../home")
+        (home / "links" / "state").symlink_to(home / "more" / "home" / "state")
+        return home / "links" / "state"
+
+    def test_of_the_user_is_followed(self, link):
+        assert (link / "ledger.db").exists()
+        assert directory_fault(link) is None
+        assert directory_fault(link / ".." / "state") is None
+
+    @pytest.mark.parametrize("name", ["links/state", "more/home"])
+    def test_of_another_user_is_unsafe(self, home, link, give, name):
+        give(home / name)
+        expected = f"unsafe symbolic link {home / name}: it belongs to another user"
+        assert message_of(directory_fault(link)) == expected
+
+    @pytest.mark.parametrize("name", ["links", "more", "state"])
+    def test_is_unsafe_where_others_can_write_at_either_end(self, home, link, name):
+        (home / name).chmod(0o777)
+        assert f"{home / name}: other users" in message_of(directory_fault(link))
+
+
+def test_a_relative_path_is_judged_from_the_working_directory(home, monkeypatch):
+    monkeypatch.chdir(home / "state")
+    assert directory_fault(Path()) is None
+    assert directory_fault(Path("../state")) is None
+    home.chmod(0o777)
+    for directory in (Path(), Path("none"), Path("../state")):
+        assert f"{home}: other users" in message_of(directory_fault(directory))
+
+
+def test_an_ordinary_user_may_use_what_root_owns_and_is_not_told_to_change_it(home, needs_root):
+    program = (
+        "import os; from pathlib import Path; from dkimctl.files import fault_of;"
+        f"os.setuid({OTHER});"
+        "print(fault_of(Path('/etc/passwd')), fault_of(Path('/tmp/none/ledger.db')),"
+        " repr(fault_of(Path('/tmp/ledger.db')).hint))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout == b"None None ''\n"
