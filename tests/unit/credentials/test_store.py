@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import os
+import sys
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from dkimctl.credentials.store import Account
+from dkimctl.credentials.sources import open_store
+from dkimctl.credentials.store import Account, parse_secret, parse_token
+from dkimctl.errors import CredentialsError
 from dkimctl.models import Secret, Token
 
 SECRET = Secret("s3cr:et with spaces, \u00e9 and \\ \" '")
@@ -71,3 +80,171 @@ def test_an_account_gets_only_its_own_credentials(store, account, other):
     assert store.get_token(other) is None
     store.delete(other)
     assert store.get_secret(account) == SECRET
+
+
+posix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX modes")
+
+
+@pytest.fixture
+def file(tmp_path, account):
+    """A credential file with the secret `hunter2`."""
+    state_dir = tmp_path / "deep" / "state"
+    open_store("file", state_dir).set_secret(account, Secret("hunter2"))
+    return state_dir / "credentials.json"
+
+
+def refusal(file: Path, account: Account, state_dir: Path | None = None) -> CredentialsError:
+    with pytest.raises(CredentialsError) as caught:
+        open_store("file", state_dir or file.parent).get_secret(account)
+    assert str(file) in caught.value.message
+    assert caught.value.hint
+    return caught.value
+
+
+def test_it_is_replaced_as_a_whole_without_leftovers(file, account):
+    with file.open("rb") as before:
+        open_store("file", file.parent).set_secret(account, Secret("new"))
+        assert b"hunter2" in before.read()
+    assert b"hunter2" not in file.read_bytes()
+    assert {path.name for path in file.parent.iterdir()} <= {file.name, "credentials.lock"}
+
+
+@posix_only
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620])
+def test_a_file_that_others_can_access_is_refused(file, account, mode):
+    file.chmod(mode)
+    assert "chmod 600" in refusal(file, account).hint
+
+
+@posix_only
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o722])
+def test_a_directory_that_others_can_write_to_is_refused(file, account, mode):
+    file.parent.chmod(mode)
+    assert "chmod go-w" in refusal(file.parent, account, file.parent).hint
+    with pytest.raises(CredentialsError):
+        open_store("file", file.parent).set_secret(account, Secret("new"))
+    assert b"hunter2" in file.read_bytes()
+
+
+def _as_directory(file):
+    file.unlink()
+    file.mkdir(mode=0o700)
+
+
+def _as_link(file):
+    file.symlink_to(file.rename(file.with_name("elsewhere.json")))
+
+
+def _as_fifo(file):
+    file.unlink()
+    os.mkfifo(file, 0o600)
+
+
+@posix_only
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [(_as_link, "symbolic link"), (_as_fifo, "not a regular file"), (_as_directory, ""),
+     (lambda file: os.truncate(file, 1 << 36), "file too large")],
+)  # fmt: skip
+def test_what_is_not_a_small_file_of_ones_own_is_neither_read_nor_replaced(
+    file, account, change, said
+):
+    change(file)
+    assert said in refusal(file, account).message
+    with pytest.raises(CredentialsError):
+        open_store("file", file.parent).set_secret(account, Secret("new"))
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{hunter2", b"\xff\xfe", b"[]", b'{"a": 1}', b"[" * 100_000]
+)
+def test_a_corrupt_file_is_refused_and_not_quoted(file, account, content):
+    file.write_bytes(content)
+    error = refusal(file, account)
+    assert "login" in error.hint
+    assert error.__cause__ is None
+    assert error.__context__ is None
+
+
+def test_a_corrupt_token_is_none(file, account):
+    store = open_store("file", file.parent)
+    now = time.time()
+    store.set_token(account, Token(Secret("eyJ0"), now + 60, now))
+    entries = json.loads(file.read_text(encoding="utf-8"))
+    assert store.get_token(account) is not None
+    damaged = {name: text.replace("eyJ0", "eyJ0\\t") for name, text in entries.items()}
+    file.write_text(json.dumps(damaged), encoding="utf-8")
+    assert store.get_token(account) is None
+
+
+def test_a_token_of_unknown_age_is_none(file, account):
+    """Earlier versions did not store when a token was obtained."""
+    store = open_store("file", file.parent)
+    store.set_token(account, Token(Secret("eyJ0"), time.time() + 60))
+    assert store.get_token(account) is None
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.binary() | st.text().map(lambda text: json.dumps({"a": text}).encode()))
+def test_any_content_is_none_or_a_credentials_error(content):
+    account = Account("https://auth.example", "https://api.example", "client-1")
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory, "credentials.json")
+        file.touch(mode=0o600)
+        file.write_bytes(content)
+        try:
+            secret = open_store("file", Path(directory)).get_secret(account)
+        except CredentialsError:
+            return
+        assert secret is None
+
+
+@pytest.mark.parametrize("text", ["abc", "abc\n", "abc\r\n"])
+def test_one_trailing_newline_is_stripped(text):
+    assert parse_secret(Secret(text), "it") == Secret("abc")
+    assert parse_token(Secret(text), "it") == Secret("abc")
+
+
+def test_spaces_are_part_of_a_secret():
+    assert parse_secret(Secret(" abc \n"), "it") == Secret(" abc ")
+
+
+@pytest.mark.parametrize("text", ["", "\n", "\r\n"])
+def test_empty_text_is_none(text):
+    assert parse_secret(Secret(text), "it") is None
+    assert parse_token(Secret(text), "it") is None
+
+
+@pytest.mark.parametrize("bad", ["\n\n", "\x00", "\x1b", "\x7f", "\x85", "\u20ac", "\udcff"])
+def test_text_that_no_header_can_carry_is_refused_and_not_quoted(bad):
+    for parse in (parse_secret, parse_token):
+        with pytest.raises(CredentialsError) as caught:
+            parse(Secret(f"hunter2{bad}"), "DKIMCTL_SOMETHING")
+        assert caught.value.message.startswith("DKIMCTL_SOMETHING ")
+        assert "hunter2" not in repr(caught.value) + caught.value.hint
+
+
+@pytest.mark.parametrize("bad", [" ", "\u00e9"])
+def test_a_secret_may_contain_more_characters_than_a_token(bad):
+    assert parse_secret(Secret(f"a{bad}c"), "it") == Secret(f"a{bad}c")
+    with pytest.raises(CredentialsError):
+        parse_token(Secret(f"a{bad}c"), "it")
+
+
+@given(st.text(st.characters(max_codepoint=0x17F)))
+def test_an_accepted_secret_fits_a_header(text):
+    try:
+        secret = parse_secret(Secret(text), "it")
+    except CredentialsError:
+        return
+    accepted = "" if secret is None else secret.reveal()
+    assert text in (accepted, f"{accepted}\n", f"{accepted}\r\n")
+    assert not any(byte < 0x20 or 0x7F <= byte < 0xA0 for byte in accepted.encode("latin-1"))
+
+
+@pytest.mark.parametrize("client_id", ["", "id:secret", "id\n", "id\x00", "id\x7f", "id\udc80"])
+def test_a_client_id_that_http_basic_cannot_carry_is_refused_and_not_quoted(client_id):
+    with pytest.raises(CredentialsError) as caught:
+        Account("https://auth.example", "https://api.example", client_id)
+    assert "client ID" in caught.value.message
+    assert "id:secret" not in caught.value.message + caught.value.hint

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import subprocess
 import sys
 
+import dns.flags
 import dns.message
 import dns.rcode
+import dns.rdatatype
+import dns.rrset
 import pytest
+from dns.edns import EDEOption
 
-from dkimctl.dns.messages import encode, make_txt_question
-from dkimctl.dns.nameserver import NoAnswer, NoRoute, Server, Timeouts
+from dkimctl.addresses import Address, parse_address
+from dkimctl.dns.messages import EDNS_REFUSALS, encode, make_txt_question
+from dkimctl.dns.nameserver import (
+    NoAnswer,
+    NoRoute,
+    RecursiveResolver,
+    Server,
+    Timeouts,
+    system_nameservers,
+)
 from needs import NO_NAMESPACE, give_up
 
 ASKED = make_txt_question("s1._domainkey.example.com")
@@ -252,3 +265,240 @@ def test_no_route_is_reported(needs_tool):
     assert done.returncode == 0, done.stderr
     errors = done.stdout.splitlines()
     assert errors == [f"{NoRoute.__name__} there is no route to it"] * 8
+
+
+EDNS_MANY = [make_txt_question(f"s{number}._domainkey.example.com") for number in range(200)]
+PATIENT = Timeouts(udp=(0.1, 0.1, 20), burst=0.3)
+REFUSALS = sorted(EDNS_REFUSALS)
+
+
+def uses_edns(wire: bytes) -> bool:
+    return dns.message.from_wire(wire).edns >= 0
+
+
+def run(there, use, **options):
+    """What `use` returns for a server to ask."""
+
+    async def work():
+        async with there, asyncio.timeout(40):
+            return await use(Server("127.0.0.1", there.port, timeouts=PATIENT, **options))
+
+    return asyncio.run(work())
+
+
+async def ask_one(server):
+    return await server.ask(EDNS_MANY[0])
+
+
+@pytest.fixture
+def refusing(name_server, reply):
+    """A server that answers EDNS with an RCODE, in one of several ways."""
+
+    def make(rcode, way="with EDNS"):
+        def over_udp(wire):
+            if not uses_edns(wire):
+                return [reply(wire)]
+            if way == "header":
+                return [wire[:2] + (0x8000 | rcode).to_bytes(2) + bytes(8)]
+            if way == "plain":
+                asked = dns.message.from_wire(wire)
+                asked.use_edns(False)
+                wire = asked.to_wire()
+            return [reply(wire, "", rcode=rcode)]
+
+        return name_server(over_udp)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("rcode", "way"),
+    [
+        (dns.rcode.BADVERS, "with EDNS"),
+        *itertools.product(REFUSALS[:-1], ["header", "plain", "with EDNS"]),
+    ],
+)
+def test_refusal_of_edns_is_asked_again_without_it(refusing, rcode, way):
+    there = refusing(rcode, way)
+    assert run(there, ask_one).values == (b"v=DKIM1",)
+    assert list(map(uses_edns, there.asked)) == [True, False]
+
+
+@pytest.mark.parametrize("rcode", sorted(EDNS_REFUSALS - {dns.rcode.BADVERS}))
+def test_refusal_with_and_without_edns_is_the_answer(name_server, reply, rcode):
+    there = name_server(lambda wire: [reply(wire, "", rcode=rcode)])
+    answer = run(there, ask_one)
+    assert (answer.rcode, answer.message.edns) == (rcode, 0)  # which may say why
+    assert list(map(uses_edns, there.asked)) == [True, False]
+
+
+async def ask_twice(server):
+    await server.prefetch(EDNS_MANY)
+    answers = [await server.ask(question) for question in EDNS_MANY]
+    await server.prefetch(EDNS_MANY)
+    return answers + [await server.ask(question) for question in EDNS_MANY]
+
+
+@pytest.mark.parametrize("rcode", REFUSALS)
+def test_server_without_edns_is_remembered(refusing, rcode):
+    there = refusing(rcode)
+    answers = run(there, ask_twice, max_in_flight=8)
+    assert {answer.values for answer in answers} == {(b"v=DKIM1",)}
+    assert sum(map(uses_edns, there.asked)) == len(EDNS_MANY) + 1
+
+
+def test_server_that_drops_edns_is_asked_without_it_over_tcp_as_well(name_server, reply, stream):
+    async def over_tcp(reader, writer):
+        while True:
+            wire = await stream.read(reader)
+            if not uses_edns(wire):
+                writer.write(stream.frame(reply(wire)))
+
+    there = name_server(
+        lambda wire: () if uses_edns(wire) else [reply(wire, "", flags="AA TC")], over_tcp
+    )
+    assert run(there, ask_one).values == (b"v=DKIM1",)
+
+
+def test_lost_answers_do_not_end_the_use_of_edns(name_server, reply):
+    there = name_server(lambda wire: () if uses_edns(wire) and lossy else [reply(wire)])
+
+    async def use(server):
+        nonlocal lossy
+        await server.ask(EDNS_MANY[0])
+        lossy = True
+        assert (await server.ask(EDNS_MANY[1])).values == (b"v=DKIM1",)
+        lossy = False
+        await server.ask(EDNS_MANY[2])
+
+    lossy = False
+    run(there, use)
+    assert uses_edns(there.asked[-1])
+
+
+def test_system_nameservers_are_addresses():
+    for address in system_nameservers():
+        assert parse_address(str(address)) == address
+
+
+def ask_resolvers(*servers, questions=1):
+    """The answer of resolvers at these name servers."""
+
+    async def work():
+        for server in servers:
+            await server.__aenter__()
+        resolver = RecursiveResolver([Address("127.0.0.1", server.port) for server in servers], 32)
+        try:
+            await resolver.prefetch([ASKED] * (questions > 1))
+            return [await resolver.ask(ASKED) for _ in range(questions)][-1]
+        finally:
+            for server in servers:
+                await server.__aexit__()
+
+    return asyncio.run(work())
+
+
+@pytest.mark.parametrize("questions", [1, 2])
+def test_first_resolver_that_answers_is_enough(name_server, questions):
+    first, second = name_server(), name_server()
+    assert ask_resolvers(first, second, questions=questions).values == (b"v=DKIM1",)
+    assert first.asked[0][2] & 1
+    assert second.asked == []
+
+
+@pytest.mark.parametrize("rcode", [dns.rcode.SERVFAIL, dns.rcode.REFUSED])
+def test_next_resolver_is_asked_after_a_useless_answer(name_server, reply, rcode):
+    first = name_server(lambda wire: [reply(wire, "", rcode=rcode)])
+    assert ask_resolvers(first, name_server(), questions=2).values == (b"v=DKIM1",)
+
+
+def servfail(wire, *options):
+    made = dns.message.make_response(dns.message.from_wire(wire))
+    made.set_rcode(dns.rcode.SERVFAIL)
+    made.use_edns(options=options)
+    return made.to_wire()
+
+
+SIGNED = "example.com."
+DS = dns.rrset.from_text(SIGNED, 60, "IN", "DS", "1 13 2 " + 64 * "0")
+
+
+def unvalidated(reply, *options, rcode=dns.rcode.NOERROR, ds=(DS,), flags="AD"):
+    """What a resolver answers that cannot validate: SERVFAIL, unless validation is off (CD).
+
+    `ds` and `flags`: what it answers, when it is asked whether the zone has to be signed.
+    """
+
+    def respond(wire):
+        asked = dns.message.from_wire(wire)
+        if asked.question[0].to_text() == f"{SIGNED} IN DS":
+            made = dns.message.make_response(asked)
+            made.flags |= dns.flags.from_text(flags)
+            made.answer = list(ds)
+            return [made.to_wire()]
+        return [reply(wire, rcode=rcode) if wire[3] & 0x10 else servfail(wire, *options)]
+
+    return respond
+
+
+def test_resolver_is_asked_to_tell_whether_it_validates(name_server, reply):
+    for flags, is_validated in (("RA AD", True), ("RA", False)):
+        there = name_server(lambda wire, flags=flags: [reply(wire, flags=flags)])
+        answer = ask_resolvers(there, questions=2)
+        assert (answer.is_validated, answer.bogus) == (is_validated, "")
+        assert {wire[3] & 0x30 for wire in there.asked} == {0x20}
+
+
+@pytest.mark.parametrize("questions", [1, 2])
+def test_answer_without_validation_alone_is_bogus(name_server, reply, questions):
+    there, other = name_server(unvalidated(reply)), name_server()
+    answer = ask_resolvers(there, other, questions=questions)
+    assert answer.values == (b"v=DKIM1",)
+    assert answer.bogus == (
+        "the resolver 127.0.0.1 cannot validate TXT s1._domainkey.example.com (DNSSEC)"
+    )
+    assert other.asked == []
+
+
+@pytest.mark.parametrize(
+    ("ds", "flags"),
+    [((), "AD"), ((), "RA"), ((DS,), "RA")],
+    ids=["not signed", "not signed, and not validated", "resolver does not validate"],
+)
+def test_failure_that_dnssec_cannot_have_caused_is_not_bogus(name_server, reply, ds, flags):
+    answer = ask_resolvers(name_server(unvalidated(reply, ds=ds, flags=flags)))
+    assert (answer.values, answer.bogus) == ((b"v=DKIM1",), "")
+
+
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        (EDEOption(7, "see s1._domainkey"), "EDE 7 (Signature Expired): see s1._domainkey"),
+        (EDEOption(6), "EDE 6 (DNSSEC Bogus)"),
+        (EDEOption(6, "\u202e"), "EDE 6 (DNSSEC Bogus): \\u202e"),
+        (EDEOption(6, "x" * 900), "EDE 6 (DNSSEC Bogus): " + "x" * 178),
+    ],
+)
+def test_bogus_answer_tells_the_extended_error(name_server, reply, option, text):
+    answer = ask_resolvers(name_server(unvalidated(reply, option)))
+    assert answer.bogus.endswith(f" (DNSSEC): {text}")
+
+
+@pytest.mark.parametrize("rcode", [dns.rcode.SERVFAIL, dns.rcode.REFUSED])
+def test_failure_without_validation_is_no_answer(name_server, reply, rcode):
+    failing = name_server(unvalidated(reply, rcode=rcode))
+    with pytest.raises(NoAnswer, match="it answers SERVFAIL"):
+        ask_resolvers(failing)
+    assert ask_resolvers(failing, name_server()).bogus == ""
+
+
+def test_last_resolver_is_named_if_none_has_an_answer(name_server, reply):
+    failing = name_server(lambda wire: [reply(wire, "", rcode=dns.rcode.SERVFAIL)])
+    refusing = name_server(lambda wire: [reply(wire, "", rcode=dns.rcode.REFUSED)])
+    with pytest.raises(NoAnswer, match=r"the resolver 127\.0\.0\.1: it answers REFUSED"):
+        ask_resolvers(failing, refusing)
+
+
+def test_no_resolver_at_all_is_no_answer():
+    with pytest.raises(NoAnswer, match="no DNS resolver"):
+        ask_resolvers()

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import itertools
 from datetime import UTC, datetime, timedelta
 
+import dkim
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.dns.verdicts import (
     Check,
     Finding,
+    Looks,
     ServerFinding,
     Urgency,
     Verdict,
     combine_findings,
+    compare_values,
+    recording_looks,
+    same_records,
     urgency_of,
 )
+from dkimctl.ledger.ledger import Ledger
+from dkimctl.models import key_of
+from key_record_cases import CASES
+from ledgers import histories_of
 
 PUBLISHED, DIFFERS, MISMATCH = Verdict.PUBLISHED, Verdict.DIFFERS, Verdict.MISMATCH
 MISSING, NO_ANSWER = Verdict.MISSING, Verdict.NO_ANSWER
@@ -152,3 +165,273 @@ def test_a_record_that_some_servers_have_is_less_urgent(verdicts, expected):
     later = check_of(finding=finding, start_date="2026-11-22T12:00+00:00")
     assert urgency_of(later, NOW, WITHIN) is (Urgency.SOON if expected else Urgency.NONE)
     assert urgency_of(check_of(finding=finding, enable=False), NOW, WITHIN) is Urgency.NONE
+
+
+# Of 1024 bits.
+KEY = (
+    "MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQCqrIpQkyykYEQbNzvHfgGsiYfoyX3b3Z6CPMHa5aNn/Bd8skLaqwK9"
+    "vj2fHn70DA+X67L/pV2U5VYDzb5AUfQeD6NPDwZ7zLRc0XtX+5jyHWhHueSQT8uo6acMA+9JrVHdRfvtlQo8Oag8SLIk"
+    "haUea3xqZpijkQR/qHmo3GIfnQIDAQAB"
+)
+OTHER_KEY = KEY.replace("Bd8skLaqwK9", "Bd8skLaqwK8")
+BARE_KEY = base64.b64encode(base64.b64decode(KEY)[22:]).decode()  # an RSAPublicKey
+OURS = f"v=DKIM1; g=*; k=rsa; p={KEY}"
+SPF = "v=spf1 -all"
+
+CHARACTERS = "characters, without spaces,"
+TESTING = "t=y is for testing: receivers treat such mail like unsigned mail"
+NOT_FIRST = "v= is not the first tag"
+
+TRUNCATED, MALFORMED = Verdict.TRUNCATED, Verdict.MALFORMED
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_verdict_on_every_way_to_write_a_record(key_records, case):
+    registered = key_records[2048]
+    finding = compare_values(registered, [case.write(registered)])
+    assert finding.verdict is case.verdict, finding
+    assert bool(finding.reason) is (finding.verdict is not PUBLISHED)
+
+
+@pytest.fixture(scope="module")
+def signed_mail() -> tuple[str, bytes]:
+    """The record of a key, and a mail that it has signed."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    pem = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.TraditionalOpenSSL,
+        serialization.NoEncryption(),
+    )
+    der = key.public_key().public_bytes(
+        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    mail = b"From: a@example.com\nSubject: test\n\nbody\n"
+    record = f"v=DKIM1; g=*; k=rsa; p={base64.b64encode(der).decode()}"
+    return record, dkim.sign(mail, b"s1", b"example.com", pem) + mail
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.verifies], ids=lambda case: case.name
+)
+def test_dkimpy_verifies_mail_with_every_record_that_is_accepted(signed_mail, case):
+    record, mail = signed_mail
+    value = case.write(record).encode()
+    assert dkim.verify(mail, dnsfunc=lambda name, timeout=5: value)
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (f"{OURS}; t=s", "not as registered: t="),
+        (f"{OURS}; t=y", f"not as registered: t=; {TESTING}"),
+        (f"{OURS}; h=sha1:sha256; s=email", "not as registered: h=, s="),
+        (f"v=DKIM1; g=; p={KEY}", "not as registered: g="),
+        (f"{OURS}; x-note=1; y=2; z.z=3", 'not a valid tag name: "x-note", "z.z"'),
+        (f"k=rsa; v=DKIM1; p={KEY}; t=y", f"not as registered: t=; {TESTING}; {NOT_FIRST}"),
+        (f"{OURS}==", "its p= ends in too many equals signs"),
+    ],
+)
+def test_what_verifiers_accept_differs_and_says_in_what(value, why):
+    assert compare_values(OURS, [value]) == Finding(DIFFERS, f"verifiers accept it, but {why}")
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (f"{OURS}; h=sha1", "its h= does not allow sha256, with which mail is signed"),
+        (f"{OURS}; s=web", 'some verifiers refuse its s="web": only email and * are safe'),
+        (f"v=DKIM1; k=ed25519; p={KEY}", 'its key type is k="ed25519", not rsa'),
+        (
+            "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=; s=web; t=y",
+            (
+                'its key type is k="ed25519", not rsa; '
+                'some verifiers refuse its s="web": only email and * are safe'
+            ),
+        ),
+    ],
+)
+def test_tags_that_verifiers_refuse_are_a_mismatch(value, reason):
+    assert compare_values(OURS, [value]) == Finding(MISMATCH, reason)
+
+
+def summary(key: str, bits: int) -> str:
+    digest = hashlib.sha256(base64.b64decode(key)).hexdigest()
+    return f"{bits} bits, SHA-256 {digest[:16]}"
+
+
+def test_another_key_is_told_with_both_fingerprints(key_records):
+    registered, other = key_records[2048], key_records[1024]
+    keys = [summary(value.partition("p=")[2], bits) for bits, value in key_records.items()]
+    finding = compare_values(registered, [other])
+    assert finding == Finding(MISMATCH, f"another key: {keys[0]}; registered: {keys[1]}")
+    assert compare_values(registered, [f"{other}; t=y; x-y=1"]) == finding
+    refused = compare_values(registered, [f"{other}; s=web"])
+    assert refused.reason.endswith(f"; {finding.reason}")
+
+
+def test_a_record_whose_key_is_too_far_behind_is_malformed():
+    reason = "some verifiers read only its first 1024 characters, and refuse those"
+    for length in range(790, 830):
+        value = f"v=DKIM1; n={'x' * length}; p={KEY}"
+        finding = compare_values(OURS, [value])
+        assert finding == (Finding(PUBLISHED) if len(value) <= 1024 else Finding(MALFORMED, reason))
+    assert compare_values(OURS, [f"{OURS}; n={'x' * 5000}"]) == Finding(PUBLISHED)
+
+
+@pytest.mark.parametrize(
+    ("value", "length"),
+    [
+        (f"v=DKIM1; p={KEY[:-1]}", f"the first {len(KEY) - 1} of {len(KEY)} characters of the key"),
+        (f"p={KEY[:50]} {KEY[50:70]}", f"the first 70 of {len(KEY)} characters of the key"),
+        (OURS[:22], f"the first 19 of {len(OURS) - 3} {CHARACTERS}"),
+        ("v", f"the first 1 of {len(OURS) - 3} {CHARACTERS}"),
+        ("v=D  KIM1 ;g", f"the first 9 of {len(OURS) - 3} {CHARACTERS}"),
+    ],
+)
+def test_cut_record_is_truncated_wherever_it_was_cut(value, length):
+    assert compare_values(OURS, [value]) == Finding(TRUNCATED, f"only {length} are published")
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [("", "empty"), (f"{OURS}; n=é", "printable ASCII"), (SPF, "not a DKIM key record"),
+     ("google-site-verification=abc", "no tag p="), (f"{OURS}; k=rsa", "k= occurs twice"),
+     (f"v=DKIM1;; p={KEY}", "list of tag=value"),
+     (f"v=DKIM1; p={KEY[:80]}*{KEY[81:]}", "not base64"),
+     (f"v=DKIM1; p={KEY[8:]}", "not an RSA key"),
+     (f"v=DKIM1; p={KEY[:80]}AAAA{KEY[84:200]}", "cut short"),
+     (f"v=DKIM1; p={BARE_KEY}", "our key in an encoding that some verifiers cannot read"),
+     (f'"{OURS[:50]}" "', "quotation marks"), (f"v=DKIM1\\; k=rsa\\; p={KEY}", "backslashes")],
+)  # fmt: skip
+def test_record_that_verifiers_cannot_read_is_malformed(value, reason):
+    finding = compare_values(OURS, [value])
+    assert finding.verdict is MALFORMED
+    assert reason in finding.reason
+
+
+def test_no_record_is_missing():
+    assert compare_values(OURS, []) == Finding(Verdict.MISSING)
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ([OURS, SPF], "2 TXT records, one of them ours"),
+        ([SPF, f"p={OTHER_KEY}"], "2 TXT records, none of them ours"),
+        ([SPF, OURS, "v=DKIM1; p="], "3 TXT records, one of them ours"),
+    ],
+)
+def test_several_records_are_duplicate_and_the_reason_says_whether_ours_is_one(values, reason):
+    finding = compare_values(OURS, values)
+    assert finding.verdict is Verdict.DUPLICATE
+    assert reason in finding.reason
+
+
+@given(
+    st.lists(st.sampled_from([*'vkgpnst=;: \\"\x7fé', "DKIM1", "rsa", KEY, KEY[:9], "v=DKIM1;"]))
+)
+def test_any_pieces_of_a_record_have_a_finding(pieces):
+    value = "".join(pieces)
+    assert (compare_values(OURS, [value]).reason == "") == (
+        compare_values(OURS, [value]).verdict is PUBLISHED
+    )
+
+
+REGISTERED = key_of("example.com", "s1")
+ANSWERS = [one for one in Verdict if one is not Verdict.NO_ANSWER]
+ACCOUNT = {"base_url": "https://api.example", "client_id": "me"}
+
+
+def make_check(verdict: Verdict, *servers: Verdict) -> Check:
+    fqdn = "S1._domainkey.Example.COM"
+    findings = tuple(ServerFinding("192.0.2.1", Finding(one)) for one in servers)
+    return Check("Example.COM", "S1", fqdn, None, None, Finding(verdict), findings)
+
+
+def looks_of(*checks: Check, counted=None) -> Looks:
+    looks = Looks(counted)
+    for check in checks:
+        looks.add(check)
+    return looks
+
+
+@pytest.mark.parametrize("verdict", ANSWERS)
+def test_every_verdict_is_noted(verdict):
+    assert looks_of(make_check(verdict, verdict, verdict)).latest == {REGISTERED: verdict}
+
+
+def test_no_answer_is_not_noted():
+    assert not looks_of(make_check(NO_ANSWER, NO_ANSWER)).latest
+    assert not looks_of(make_check(NO_ANSWER)).latest
+    assert looks_of(make_check(MISSING), make_check(NO_ANSWER)).latest == {REGISTERED: MISSING}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "noted"),
+    [(PUBLISHED, {}), (MISSING, {REGISTERED: Verdict.INCONSISTENT}),
+     (Verdict.MISMATCH, {REGISTERED: Verdict.MISMATCH})],
+)  # fmt: skip
+def test_with_a_silent_server_nothing_is_published_or_gone(verdict, noted):
+    assert looks_of(make_check(verdict, verdict, NO_ANSWER)).latest == noted
+
+
+@pytest.mark.parametrize(
+    ("verdict", "noted"),
+    [(PUBLISHED, {}), (MISSING, {REGISTERED: Verdict.INCONSISTENT})],
+)
+def test_without_the_delegation_nothing_is_published_or_gone(verdict, noted):
+    check = make_check(verdict, verdict)._replace(is_delegation_known=False)
+    assert looks_of(check).latest == noted
+
+
+def test_only_keys_that_count_are_noted():
+    check = make_check(PUBLISHED)
+    assert looks_of(check, counted={REGISTERED}).latest == {REGISTERED: PUBLISHED}
+    assert not looks_of(check, counted={key_of("example.com", "s2")}).latest
+    assert not looks_of(check, counted=()).latest
+
+
+def test_last_check_of_a_record_counts_and_a_break_is_kept():
+    published, missing = make_check(PUBLISHED), make_check(MISSING)
+    looks = looks_of(published, missing)
+    assert (looks.latest, looks.breaks) == ({REGISTERED: MISSING}, {})
+    looks.add(published)
+    looks.add(published)
+    assert (looks.latest, looks.breaks) == (
+        {REGISTERED: PUBLISHED},
+        {REGISTERED: MISSING},
+    )
+
+
+@pytest.fixture
+def open_ledger(tmp_path, make_registration):
+    def open_(now: float = 1000.0) -> Ledger:
+        return Ledger.open(tmp_path / "ledger.db", **ACCOUNT, clock=lambda: now)
+
+    with open_() as ledger:
+        ledger.record([make_registration()])
+    return open_
+
+
+def test_looks_are_recorded_even_if_an_error_ends_the_checks(open_ledger):
+    def check() -> None:
+        with recording_looks(open_ledger, on_failure=pytest.fail) as looks:
+            looks.add(make_check(MISSING))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        check()
+    with open_ledger() as ledger:
+        assert histories_of(ledger)[REGISTERED].verdict == "missing"
+
+
+def test_same_records_ignore_the_case_of_names_alone(open_ledger, make_registration):
+    there = make_registration()
+    upper = there._replace(
+        sign_domain="EXAMPLE.COM", record=there.record._replace(fqdn=there.record.fqdn.upper())
+    )
+    other = there._replace(record=there.record._replace(value=there.record.value + ";"))
+    with open_ledger() as ledger:
+        assert same_records(ledger, [upper]) == {REGISTERED}
+        assert same_records(ledger, [other, there._replace(record=None)]) == set()
+        assert same_records(ledger, [make_registration(selector="s2")]) == set()

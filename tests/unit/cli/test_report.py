@@ -1,0 +1,201 @@
+"""What is said on stderr: in colour, of many things alike, and at the end."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dkimctl.cli.report import AlikeWarnings, Color, Reporter, problem_lines
+from dkimctl.cli.results import AttentionWarnings, Doing, summary
+from dkimctl.errors import Problem
+from dkimctl.models import Outcome, Registration, Result
+from fakes import Terminal
+
+PIPE = io.StringIO()
+
+
+@pytest.mark.parametrize(
+    ("environ", "on_terminal", "in_pipe"),
+    [({}, True, False),
+     ({"TERM": "xterm"}, True, False),
+     ({"TERM": "dumb"}, False, False),
+     ({"TERM": "unknown"}, False, False),
+     ({"NO_COLOR": "1"}, False, False),
+     ({"NO_COLOR": ""}, True, False),
+     ({"FORCE_COLOR": "1"}, True, True),
+     ({"FORCE_COLOR": "0"}, True, False),
+     ({"FORCE_COLOR": ""}, True, False),
+     ({"CLICOLOR_FORCE": "1"}, True, True),
+     ({"CLICOLOR_FORCE": "0"}, True, False),
+     ({"FORCE_COLOR": "0", "CLICOLOR_FORCE": "1"}, True, True),
+     ({"FORCE_COLOR": "1", "TERM": "dumb"}, True, True),
+     ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False, False)],
+)  # fmt: skip
+def test_the_environment_decides_unless_an_option_does(monkeypatch, environ, on_terminal, in_pipe):
+    for name in ("TERM", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    assert Reporter().shows_colour(Terminal()) is on_terminal
+    assert Reporter().shows_colour(PIPE) is in_pipe
+    for stream in (Terminal(), PIPE):
+        assert Reporter(color=Color.ALWAYS).shows_colour(stream)
+        assert not Reporter(color=Color.NEVER).shows_colour(stream)
+
+
+def _warn_of(count, reporter):
+    warnings = AlikeWarnings(reporter)
+    for number in range(count):
+        warnings.warn(f"{number}.example is not registered", kind="not registered", code="x")
+    warnings.close()
+    reporter.close()
+
+
+def test_verbose_and_json_have_all(capsys):
+    _warn_of(1200, Reporter(verbose=True))
+    assert len(capsys.readouterr().err.splitlines()) == 1200
+    _warn_of(1200, Reporter(as_json=True))
+    assert len(json.loads(capsys.readouterr().err)["warnings"]) == 1200
+
+
+def _problems(count, *, first_line=1):
+    return [
+        Problem("f.yaml", line, 3, f'"bad {line}.example" contains a space', "write the name")
+        for line in range(first_line, first_line + count)
+    ]
+
+
+def test_others_stay_where_they_are_with_their_hints():
+    other = Problem("f.yaml", 500, 1, "an entry needs a sign_domain", "add the signing domain")
+    lines = list(problem_lines([*_problems(499), other], lists_all=False))
+    assert lines[-1] == (str(other), other.hint)
+    assert len(lines) == 22
+
+
+@given(st.lists(st.sampled_from(["a", "b", "c"]), max_size=200))
+def test_nothing_is_lost(messages):
+    problems = [Problem("f", line, 1, text, "") for line, text in enumerate(messages, 1)]
+    lines = [text for text, _ in problem_lines(problems, lists_all=False)]
+    counted = [text for text in lines if "…" in text]
+    more = sum(int(text.split(" and ")[1].split(" ")[0].replace(",", "")) for text in counted)
+    assert len(lines) - len(counted) + more == len(problems)
+
+
+@pytest.fixture
+def warnings_of(capsys):
+    """What is written about these reasons of results, by outcome."""
+
+    def write(*results, reporter=None):
+        reporter = reporter or Reporter()
+        warnings = AttentionWarnings(reporter)
+        for number, (outcome, reason) in enumerate(results):
+            domain = f"d{number}.example"
+            warnings.add(Result(Registration(domain, "s1"), outcome, reason.format(domain)))
+        warnings.close()
+        reporter.close()
+        return capsys.readouterr().err.splitlines()
+
+    return write
+
+
+def test_results_with_the_same_reason_share_one(warnings_of):
+    results = [(Outcome.FAILED, "500"), (Outcome.TAKEN, "it is another's"), (Outcome.FAILED, "500")]
+    first, hint, second, _ = warnings_of(*results)
+    assert first == (
+        "dkimctl: warning: failed: 500: 2 (d0.example (selector s1), d2.example (selector s1))"
+    )
+    assert hint == "hint: run the same command again later"
+    assert second == "dkimctl: warning: d1.example (selector s1): taken: it is another's"
+
+
+def test_the_name_of_the_domain_makes_no_difference(warnings_of):
+    first, _ = warnings_of(*[(Outcome.INVALID, "{} is refused")] * 2)
+    assert first.startswith("dkimctl: warning: invalid: DOMAIN is refused: 2 (d0.example")
+    first, _ = warnings_of((Outcome.INVALID, "{} is refused"))
+    assert first.endswith("invalid: d0.example is refused")
+
+
+def test_of_many_reasons_twenty_are_given_and_one_hint(warnings_of):
+    lines = warnings_of(*[(Outcome.INVALID, f"reason {n}") for n in range(50)])
+    assert len(lines) == 20 + 1 + 1
+    assert sum(line.startswith("hint:") for line in lines) == 1
+    assert lines[-1] == (
+        "dkimctl: warning: invalid: 30 more, for other reasons (--verbose lists all)"
+    )
+
+
+def test_has_a_word_for_every_outcome():
+    assert summary(dict.fromkeys(Outcome, 1)) == (
+        "created 1, already there 1, not registered 1, retired 1, differs 1, taken 1, invalid 1, "
+        "unusable 1, failed 1, unknown 1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("doing", "words"),
+    [
+        (Doing.PLANNING, "already there 1, to create 3"),
+        (Doing.REGISTERING, "already there 1, not registered 3"),
+        (Doing.REFRESHING, "already there 1, not refreshed 3"),
+    ],
+)
+def test_what_is_pending_depends_on_the_command(doing, words):
+    assert summary({Outcome.PENDING: 3, Outcome.EXISTS: 1}, doing) == words
+
+
+def test_records_are_counted_where_they_are_shown():
+    counts = {Outcome.EXISTS: 2, Outcome.CREATED: 1, Outcome.TAKEN: 4, Outcome.UNUSABLE: 5}
+    assert summary(counts, Doing.SHOWING) == "3 records, taken 4, unusable 5"
+    assert summary({Outcome.EXISTS: 1}, Doing.SHOWING) == "1 record"
+    assert summary({Outcome.RETIRED: 1}, Doing.SHOWING) == "retired 1"
+
+
+PROGRAM = """
+import sys
+from dkimctl.cli import report as streams
+if sys.argv[1] == "no thread":
+    streams.start_daemon = lambda work, name: None
+writer = streams.BackgroundWriter()
+for number in range(20_000):
+    writer.write(f"{number:06} \\u4f8b\\n")
+print("all taken", file=sys.stderr, flush=True)
+print(writer.finish(), file=sys.stderr)
+"""
+WHOLE = "".join(f"{number:06} 例\n" for number in range(20_000)).encode()
+
+
+def start(threads="threads"):
+    return subprocess.Popen(
+        [sys.executable, "-X", "utf8", "-c", PROGRAM, threads],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+@pytest.mark.parametrize("threads", ["threads", "no thread"])
+def test_what_the_reader_has_not_taken_waits_in_memory(threads):
+    process = start(threads)
+    assert process.stderr.readline().strip() == b"all taken"  # and not a byte is read yet
+    assert process.poll() is None
+    out, err = process.communicate(timeout=60)
+    assert out == WHOLE
+    assert err.strip() == b"None"
+
+
+def test_a_reader_that_goes_away_is_reported_and_ends_the_wait():
+    process = start()
+    assert process.stderr.readline().strip() == b"all taken"
+    process.stdout.close()
+    process.stdout = None
+    watchdog = threading.Timer(60, process.kill)
+    watchdog.start()
+    _, err = process.communicate()
+    watchdog.cancel()
+    assert b"Broken pipe" in err

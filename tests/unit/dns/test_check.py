@@ -1,0 +1,627 @@
+"""The verdict on a registration by what servers answer, and which servers are asked."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from unittest import mock
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dkimctl.dns.check import Checker, CheckPolicy, Looks, check_publication, repeat_checks
+from dkimctl.dns.messages import Answer
+from dkimctl.dns.nameserver import NoAnswer, NoRoute
+from dkimctl.dns.verdicts import Check, Finding, ServerFinding, Urgency, Verdict
+from dkimctl.models import Registration, key_of
+
+NAME = "s1._domainkey.example.com"
+DOUBLED = f"{NAME}.example.com"
+SERVFAIL, REFUSED, NXDOMAIN = 2, 5, 3
+NO_ROUTE = NoRoute("there is no route to it")
+SILENT = NoAnswer("it does not answer")
+
+
+@pytest.fixture
+def value(key_records):
+    return key_records[2048]
+
+
+@pytest.fixture
+def two(fake_server):
+    """Two servers of a zone with the same answer, unless `first` is given."""
+
+    def make(second, first=None):
+        return [
+            fake_server(f"{name}.test", answers={NAME: answer})
+            for name, answer in (("a", second if first is None else first), ("b", second))
+        ]
+
+    return make
+
+
+def alias_of(target: str) -> Answer:
+    return Answer(0, True, False, alias=target)
+
+
+def referral_to(zone: str, *, values: tuple[bytes, ...] = ()) -> Answer:
+    return Answer(0, False, False, values, delegated=zone)
+
+
+def test_check_names_the_registration_and_the_finding_of_each_server(
+    check, make_registration, two, value
+):
+    registration = make_registration(start_date="2027-01-01T00:00+09:00", enable=True)
+    (result,) = check({"example.com": two([value])}, registration)
+    published = Finding(Verdict.PUBLISHED)
+    assert result[:6] == (
+        "example.com", "s1", NAME, "2027-01-01T00:00+09:00", True, published,
+    )  # fmt: skip
+    assert result.servers == (
+        ServerFinding("a.test", published),
+        ServerFinding("b.test", published),
+    )
+    assert result.alias == ""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "verdict"),
+    [([], [], Verdict.MISSING), (["v=DKIM1; p="], ["v=DKIM1; p="], Verdict.REVOKED),
+     (["x", "y"], ["x", "y"], Verdict.DUPLICATE), (["\udcff"], ["\udcff"], Verdict.MALFORMED),
+     (SILENT, [], Verdict.MISSING), (SILENT, SILENT, Verdict.NO_ANSWER),
+     (Answer(NXDOMAIN, True, False), [], Verdict.MISSING),
+     (Answer(SERVFAIL, False, True), [], Verdict.MISSING),
+     (["v=DKIM1; p="], [], Verdict.INCONSISTENT)],
+)  # fmt: skip
+def test_verdict_combines_what_all_servers_answer(check_one, two, first, second, verdict):
+    assert check_one(*two(second, first=first)).finding.verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (SILENT, "it does not answer"),
+        (Answer(SERVFAIL, True, False), "it answers SERVFAIL"),
+        (Answer(REFUSED, False, False), "it answers REFUSED"),
+        (Answer(16, True, False), "it answers BADVERS"),
+        (Answer(0, False, False), "it is not authoritative for the zone (lame)"),
+        (Answer(NXDOMAIN, False, True), "it is not authoritative for the zone (lame)"),
+        (Answer(0, False, True, (b"v=DKIM1; p=",)), "it is not authoritative for the zone (lame)"),
+        (referral_to("com"), "it is not authoritative for the zone (lame)"),
+        (referral_to("."), "it is not authoritative for the zone (lame)"),
+        (referral_to("example.com"), "it is not authoritative for the zone (lame)"),
+        (referral_to("an-example.com"), "it is not authoritative for the zone (lame)"),
+    ],
+)
+def test_unusable_answer_is_never_missing(check_one, two, value, answer, reason):
+    result = check_one(*two([value], first=answer))
+    where = "example.com: TXT s1._domainkey.example.com"
+    assert result.finding == Finding(
+        Verdict.NO_ANSWER, f"{where}: published elsewhere; a.test: {reason}"
+    )
+    assert result.servers[0] == ServerFinding("a.test", Finding(Verdict.NO_ANSWER, reason))
+
+
+def test_given_servers_may_answer_second_hand(check_one, fake_server, value):
+    server = fake_server(answers={NAME: Answer(0, False, True, (value.encode(),))})
+    assert check_one(server, is_given=True).finding.verdict is Verdict.PUBLISHED
+    neither = fake_server(answers={NAME: Answer(0, False, False, (value.encode(),))})
+    assert check_one(neither, is_given=True).finding.verdict is Verdict.NO_ANSWER
+
+
+def test_domain_without_a_zone_is_missing_with_the_reason(check, make_registration):
+    (result,) = check({}, make_registration("nowhere.example"))
+    assert result.finding == Finding(Verdict.MISSING, "DNS has no zone for nowhere.example")
+    assert result.servers == ()
+
+
+def test_zone_that_cannot_be_looked_up_is_no_answer(check):
+    (result,) = check({"example.com": NoAnswer("the resolver 192.0.2.9: it does not answer")})
+    assert result.finding.verdict is Verdict.NO_ANSWER
+    assert "192.0.2.9" in result.finding.reason
+
+
+def test_delegation_without_servers_is_no_answer(check_one, two):
+    result = check_one(*two(referral_to("_domainkey.example.com")))
+    assert result.finding == Finding(
+        Verdict.NO_ANSWER, "DNS names no server for _domainkey.example.com"
+    )
+
+
+def test_endless_delegations_are_no_answer(check_one, fake_server):
+    zones, zone = {}, "example.com"
+    for number in range(20):
+        below = f"z{number}.{zone}"
+        zones[zone] = [fake_server(zone, answers={NAME: referral_to(below)})]
+        zone = below
+    result = check_one(*zones.pop("example.com"), zones=zones)
+    assert result.finding.verdict is Verdict.NO_ANSWER
+    assert sum(len(servers[0].asked) for servers in zones.values()) < 10
+
+
+def test_referral_to_the_zone_above_is_no_answer(check_one, fake_server):
+    top = fake_server(answers={NAME: referral_to("_domainkey.example.com")})
+    below = fake_server("below.test", answers={NAME: referral_to("example.com")})
+    result = check_one(top, zones={"_domainkey.example.com": [below]})
+    assert result.finding == Finding(
+        Verdict.NO_ANSWER,
+        "_domainkey.example.com: TXT s1._domainkey.example.com: below.test: "
+        "it is not authoritative for the zone (lame)",
+    )
+    assert (len(top.asked), len(below.asked)) == (1, 1)
+
+
+def test_target_of_an_alias_is_not_taken_from_a_server_of_another_zone(
+    check_one, fake_server, value
+):
+    stale = Answer(0, True, False, (value.encode(),), alias="k.example.net")
+    there = fake_server(answers={"k.example.net": []})
+    result = check_one(fake_server(answers={NAME: stale}), zones={"example.net": [there]})
+    assert (result.finding.verdict, result.alias) == (Verdict.MISSING, "k.example.net")
+
+
+@pytest.mark.parametrize("target", ["k.example.com", "k.example.net"])
+def test_alias_is_followed_within_the_zone_and_into_others(check_one, fake_server, value, target):
+    here = fake_server("here.test", answers={NAME: alias_of(target), target: [value]})
+    there = fake_server("there.test", answers={target: [value]})
+    result = check_one(here, zones={"example.net": [there]})
+    assert (result.finding.verdict, result.alias) == (Verdict.PUBLISHED, target)
+    assert [server.server for server in result.servers] == ["here.test"]
+
+
+@pytest.mark.parametrize(
+    ("there", "verdict"),
+    [([], Verdict.MISSING), (["v=DKIM1; p="], Verdict.REVOKED), (SILENT, Verdict.NO_ANSWER),
+     (Answer(SERVFAIL, False, False), Verdict.NO_ANSWER),
+     (Answer(0, False, True, (b"x",)), Verdict.NO_ANSWER)],
+)  # fmt: skip
+def test_verdict_is_that_of_the_target_of_an_alias(check_one, fake_server, there, verdict):
+    here = fake_server("here.test", answers={NAME: alias_of("k.example.net")})
+    other = fake_server("there.test", answers={"k.example.net": there})
+    result = check_one(here, zones={"example.net": [other]})
+    assert result.finding.verdict is verdict
+    assert result.alias == "k.example.net"
+    assert DOUBLED not in here.asked
+
+
+def test_servers_that_disagree_on_where_an_alias_leads_are_inconsistent(check_one, fake_server):
+    here = fake_server(answers={NAME: alias_of("k.example.net")})
+    there = [
+        fake_server(name, answers={"k.example.net": alias_of(target)})
+        for name, target in (("a.test", "one.example.org"), ("b.test", "two.example.org"))
+    ]
+    result = check_one(here, zones={"example.net": there})
+    reason = "the servers of k.example.net give different aliases, or none"
+    assert result.finding == Finding(Verdict.INCONSISTENT, reason)
+
+
+@pytest.mark.parametrize("is_given", [True, False])
+def test_alias_that_leads_nowhere_is_not_absent(check_one, fake_server, is_given):
+    """It is a record at the name, which should be gone."""
+    here = fake_server(answers={NAME: alias_of("gone.example.net")})
+    zones = {"example.net": [fake_server("there.test")]}
+    result = check_one(here, zones=zones, expect_absent=True, is_given=is_given)
+    assert result.finding == Finding(Verdict.MISMATCH, "the name is an alias (CNAME)")
+    assert result.alias == "gone.example.net"
+
+
+@pytest.mark.parametrize("names", [["one.example.net"], ["one.example.net", "two.example.net"]])
+def test_loop_of_aliases_is_malformed(check_one, fake_server, names):
+    here = fake_server(answers={NAME: alias_of(names[0])})
+    circle = zip(names, [*names[1:], names[0]], strict=True)
+    there = fake_server(answers={name: alias_of(target) for name, target in circle})
+    result = check_one(here, zones={"example.net": [there]})
+    assert result.finding == Finding(
+        Verdict.MALFORMED, "its aliases (CNAME) are a loop, at one.example.net"
+    )
+    assert len(there.asked) == len(names)
+
+
+def test_no_answer_at_the_target_of_an_alias_names_its_zone(check_one, fake_server):
+    here = fake_server("here.test", answers={NAME: alias_of("k.example.net")})
+    there = fake_server("there.test", answers={"k.example.net": SILENT})
+    result = check_one(here, zones={"example.net": [there]})
+    assert result.finding == Finding(
+        Verdict.NO_ANSWER,
+        "example.com: TXT s1._domainkey.example.com: here.test: "
+        "example.net: TXT k.example.net: there.test: it does not answer",
+    )
+
+
+def test_loop_of_aliases_is_found_although_the_resolver_fails_at_it(check_one, fake_server):
+    here = fake_server(answers={NAME: alias_of("k.example.net")})
+    there = fake_server(answers={"k.example.net": alias_of("k.example.net")})
+    result = check_one(here, zones={"k.example.net": SILENT, "example.net": [there]})
+    assert result.finding.verdict is Verdict.MALFORMED
+
+
+@pytest.mark.parametrize(
+    ("zone", "where"),
+    [
+        ("example.com", "example.com, the zone that this server has"),
+        ("", "the zones of this server"),
+    ],
+)
+@pytest.mark.parametrize("there", [Answer(REFUSED, False, False), referral_to("net")])
+def test_given_server_does_not_have_the_target_of_an_alias(
+    check_one, fake_server, zone, where, there
+):
+    answers = {NAME: alias_of("k.example.net"), "k.example.net": there}
+    server = fake_server("192.0.2.1", zone, answers)
+    result = check_one(server, is_given=True, zones={"example.net": [server]})
+    assert result.finding == Finding(
+        Verdict.NO_ANSWER,
+        "example.com: TXT s1._domainkey.example.com: 192.0.2.1: "
+        f"its alias leads to k.example.net, outside of {where}",
+    )
+
+
+OTHER_TEXT = Answer(0, True, False, (b"v=spf1 -all",))
+TWO_TEXTS = Answer(0, True, False, (b"v=spf1 -all", b"other"))
+
+
+@pytest.mark.parametrize("expect_absent", [False, True])
+@pytest.mark.parametrize(
+    "wildcard",
+    [OTHER_TEXT, TWO_TEXTS, alias_of("k.example.net"), Answer(0, True, False, (b"v=DKIM1; p=",))],
+)
+def test_answer_of_a_wildcard_is_missing(check_one, fake_server, wildcard, expect_absent):
+    server = fake_server(wildcard=wildcard, answers={NAME: wildcard})
+    there = fake_server(answers={"k.example.net": ["v=spf1 -all"]})
+    result = check_one(server, zones={"example.net": [there]}, expect_absent=expect_absent)
+    assert result.finding == Finding(Verdict.MISSING, "a wildcard answers there")
+    (sibling,) = (name for name in server.asked if name != NAME)
+    assert sibling.partition(".")[2] == "_domainkey.example.com"
+
+
+@pytest.mark.parametrize(
+    ("there", "verdict"), [(None, Verdict.PUBLISHED), (SILENT, Verdict.NO_ANSWER)]
+)
+def test_record_that_the_alias_of_a_wildcard_publishes_is_not_absent(
+    check_one, fake_server, value, there, verdict
+):
+    alias = alias_of("k.example.net")
+    server = fake_server(wildcard=alias, answers={NAME: alias})
+    other = fake_server(answers={"k.example.net": there or [value]})
+    result = check_one(server, zones={"example.net": [other]}, expect_absent=True)
+    assert result.finding.verdict is verdict
+
+
+@pytest.mark.parametrize("wildcard", [[], SILENT, TWO_TEXTS, alias_of("k.example.net")])
+def test_wrong_record_beside_another_wildcard_is_still_wrong(check_one, fake_server, wildcard):
+    server = fake_server(wildcard=wildcard, answers={NAME: OTHER_TEXT})
+    assert check_one(server).finding.verdict is Verdict.MALFORMED
+
+
+UNKNOWN = "the delegation of example.com is not known: it does not answer"
+
+
+@pytest.mark.parametrize("verdict", [Verdict.PUBLISHED, Verdict.MISSING])
+def test_verdict_says_that_the_delegation_is_not_known(check_one, fake_server, value, verdict):
+    server = fake_server(answers={NAME: [value] if verdict is Verdict.PUBLISHED else []})
+    result = check_one(server, states={"example.com": {"unknown_delegation": UNKNOWN}})
+    assert result.finding == Finding(verdict, UNKNOWN)
+    assert not result.is_delegation_known
+
+
+BOGUS = Finding(Verdict.BOGUS, "the resolver 192.0.2.9 cannot validate it (DNSSEC)")
+SECURE_ZONE = {"example.com": {"is_secure": True}}
+BOGUS_ZONE = {"example.com": {"bogus": BOGUS.reason}}
+
+
+def test_record_of_a_bogus_zone_is_bogus(check_one, two, value):
+    result = check_one(*two([value]), states=BOGUS_ZONE)
+    assert result.finding == BOGUS
+    assert {one.finding.verdict for one in result.servers} == {Verdict.PUBLISHED}
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict"),
+    [([], Verdict.MISSING), (["v=DKIM1; p="], Verdict.REVOKED), (SILENT, Verdict.NO_ANSWER)],
+)
+def test_other_verdicts_stay_in_a_bogus_zone(check_one, two, answer, verdict):
+    assert check_one(*two(answer), states=BOGUS_ZONE).finding.verdict is verdict
+
+
+@pytest.fixture
+def secure(fake_server, fake_source, value):
+    """A source with a secure zone, which has the record, and what resolvers cannot validate."""
+
+    def make(*bogus, answers=None, **options):
+        server = fake_server(answers={NAME: [value]} if answers is None else answers)
+        return fake_source(
+            {"example.com": [server]},
+            states=SECURE_ZONE,
+            bogus_records=dict.fromkeys(bogus, BOGUS.reason),
+            **options,
+        )
+
+    return make
+
+
+def test_record_of_a_secure_zone_is_validated(check, secure):
+    source = secure()
+    (result,) = check((), source=source)
+    assert result.finding == Finding(Verdict.PUBLISHED)
+    assert source.validated == [f"TXT {NAME}"]
+
+
+def test_record_that_the_resolver_cannot_validate_is_bogus(check, secure):
+    (result,) = check((), source=secure(f"TXT {NAME}"))
+    assert result.finding == BOGUS
+
+
+@pytest.mark.parametrize("expect_absent", [False, True])
+def test_given_resolver_may_have_only_a_bogus_record(check_one, fake_server, value, expect_absent):
+    bogus = Answer(0, False, True, (value.encode(),), bogus=BOGUS.reason)
+    server = fake_server(answers={NAME: bogus})
+    assert check_one(server, is_given=True, expect_absent=expect_absent).finding == BOGUS
+
+
+def test_bogus_absence_at_a_given_resolver_is_missing(check_one, fake_server):
+    server = fake_server(answers={NAME: Answer(0, False, True, bogus=BOGUS.reason)})
+    assert check_one(server, is_given=True).finding.verdict is Verdict.MISSING
+
+
+@pytest.mark.parametrize("zone", ["example.com", ""])
+def test_record_at_a_name_with_the_zone_doubled_is_malformed(check_one, fake_server, value, zone):
+    result = check_one(fake_server(zone=zone, answers={DOUBLED: [value]}))
+    assert result.finding.verdict is Verdict.MALFORMED
+    assert f"it is at {DOUBLED}" in result.finding.reason
+
+
+def test_record_that_should_be_absent_is_not_looked_for_elsewhere(check_one, fake_server, value):
+    server = fake_server(answers={DOUBLED: [value]})
+    result = check_one(server, expect_absent=True)
+    assert result.finding == Finding(Verdict.MISSING)
+    assert server.asked == [NAME]
+
+
+def test_address_without_a_route_is_left_out_if_its_host_answers_at_another(
+    check_one, fake_server, value
+):
+    servers = [
+        fake_server("a.test (2001:db8::1)", answers={NAME: NO_ROUTE}),
+        fake_server("a.test (192.0.2.1)", answers={NAME: [value]}),
+    ]
+    result = check_one(*servers)
+    assert result.finding.verdict is Verdict.PUBLISHED
+    assert [server.server for server in result.servers] == ["a.test (192.0.2.1)"]
+
+
+@pytest.mark.parametrize("other", [NO_ROUTE, SILENT])
+def test_lack_of_routes_is_no_answer_if_no_server_answers(check_one, two, other):
+    result = check_one(*two(other, first=NO_ROUTE)).finding
+    assert result.verdict is Verdict.NO_ANSWER
+    assert str(other) in result.reason
+
+
+PUBLISHED, MISSING = Verdict.PUBLISHED, Verdict.MISSING
+
+
+class World:
+    """DNS and time. Each record is published at its time, in seconds; a round takes `slowness`."""
+
+    def __init__(self, *published_at: float, slowness: float = 0.0) -> None:
+        self.published_at = published_at
+        self.slowness = slowness
+        self.now = 0.0
+        self.rounds: list[tuple[float, list[str]]] = []  # (when, selectors)
+        self.pauses: list[float] = []
+        self.verdicts: list[list[Verdict]] = []
+
+    def check(self, registrations):
+        self.rounds.append((self.now, [one.selector for one in registrations]))
+        for registration in registrations:
+            at = self.published_at[int(registration.selector)]
+            verdict = PUBLISHED if at <= self.now else MISSING
+            yield Check("example.com", registration.selector, "", None, None, Finding(verdict))
+        self.now += self.slowness
+
+    def pause(self, seconds, checks):
+        self.pauses.append(seconds)
+        self.verdicts.append([check.finding.verdict for check in checks])
+        self.now += seconds
+
+    def repeat(self, seconds: float) -> list[Verdict]:
+        """The last verdicts."""
+        registrations = [
+            Registration("example.com", str(number)) for number in range(len(self.published_at))
+        ]
+        policy = CheckPolicy(seconds, timedelta(0), expect_absent=False)
+        with mock.patch("dkimctl.dns.check.time.monotonic", side_effect=lambda: 500 + self.now):
+            checks = repeat_checks(self.check, registrations, policy, self.pause)
+        assert [check.selector for check in checks] == [one.selector for one in registrations]
+        return [check.finding.verdict for check in checks]
+
+
+NEVER = 1e9
+
+
+def test_one_round_if_all_is_good():
+    world = World(0, 0, 0)
+    assert world.repeat(600) == [PUBLISHED] * 3
+    assert world.rounds == [(0, ["0", "1", "2"])]
+    assert world.pauses == []
+
+
+def test_only_records_that_are_not_good_are_checked_again():
+    world = World(0, 4, 3, 1)
+    assert world.repeat(600) == [PUBLISHED] * 4
+    assert world.rounds == [(0, ["0", "1", "2", "3"]), (2, ["1", "2", "3"]), (5, ["1", "2"])]
+    assert world.verdicts == [
+        [PUBLISHED, MISSING, MISSING, MISSING],
+        [PUBLISHED, MISSING, MISSING, PUBLISHED],
+    ]
+
+
+def test_last_round_is_when_time_is_up():
+    world = World(0, 10, NEVER)
+    assert world.repeat(10) == [PUBLISHED, PUBLISHED, MISSING]
+    assert [when for when, _ in world.rounds] == [0, 2, 5, 9.5, 10]
+    assert world.pauses == [2, 3, 4.5, 0.5]
+
+
+@given(
+    st.lists(st.floats(0, 2000), max_size=5),
+    st.floats(0, 1500),
+    st.floats(0, 5),
+)
+def test_published_record_is_seen_within_one_interval(published_at, seconds, slowness):
+    world = World(*published_at, slowness=slowness)
+    verdicts = world.repeat(seconds)
+    last_round = world.rounds[-1][0]
+    assert verdicts == [PUBLISHED if at <= last_round else MISSING for at in published_at]
+    assert sum(world.pauses) <= seconds + 1e-6
+    assert last_round <= seconds + 1e-6
+    if MISSING in verdicts:
+        assert world.now >= seconds - 1e-6
+    else:
+        assert last_round <= max([0, *published_at]) + 60 + slowness
+
+
+def test_checks_come_in_the_order_of_registrations(
+    check, make_registration, fake_server, key_records
+):
+    domains = [f"d{number % 700}.example.com" for number in range(4500)]
+    registrations = [
+        make_registration(domain, f"s{number}") for number, domain in enumerate(domains)
+    ]
+    server = fake_server(answers={registrations[2000].record.fqdn: [key_records[2048]]})
+    checks = check({"example.com": [server]}, *registrations)
+    assert [check.fqdn for check in checks] == [one.record.fqdn for one in registrations]
+    published = [check.selector for check in checks if check.finding.verdict is Verdict.PUBLISHED]
+    assert published == ["s2000"]
+
+
+def test_each_server_gets_its_questions_in_one_burst(make_registration, fake_server, fake_source):
+    shared, other = fake_server("shared.test"), fake_server("other.test")
+    source = fake_source({"example.com": [shared], "example.net": [shared, other]})
+    registrations = [make_registration(f"example.{tld}") for tld in ("com", "net", "org")]
+    with Checker(source) as checker:
+        list(checker.check(registrations))
+    net = "s1._domainkey.example.net"
+    assert shared.prefetched == [[NAME, net]]
+    assert other.prefetched == [[net]]
+
+
+def test_an_unexpected_error_comes_as_it_is(make_registration, fake_server, fake_source):
+    """In a group of exceptions, its name would be lost."""
+    server = fake_server(answers={NAME: OSError("too many open files")})
+    source = fake_source({"example.com": [server]})
+    registrations = [make_registration(selector=f"s{number}") for number in range(1, 4)]
+    with Checker(source) as checker, pytest.raises(OSError, match="too many open files"):
+        list(checker.check(registrations))
+
+
+def test_caches_are_emptied_before_checking_again(make_registration, fake_server, fake_source):
+    source = fake_source({"example.com": [fake_server()]})
+    with Checker(source) as checker:
+        list(checker.check([make_registration()]))
+        assert source.forgot == 0
+        assert len(list(checker.check_again([make_registration()]))) == 1
+        assert source.forgot == 1
+        assert list(checker.check([])) == []
+
+
+class Recorder:
+    """A progress that keeps what it is told, and does not sleep."""
+
+    def __init__(self, on_pause=lambda: None) -> None:
+        self.checks: list[Check] = []
+        self.pauses: list[list[Verdict]] = []
+        self.on_pause = on_pause
+
+    def checked(self, check: Check) -> None:
+        self.checks.append(check)
+
+    def pause(self, seconds: float, checks) -> None:
+        self.pauses.append([check.finding.verdict for check in checks])
+        self.on_pause()
+
+
+@pytest.fixture
+def run(fake_source):
+    """Run check_publication at a server; gives what was emitted, the progress and the looks."""
+
+    def run(server, *registrations, wait=0.0, expect_absent=False, progress=None, retired=()):
+        emitted: list[Check] = []
+        progress = progress or Recorder()
+        looks = Looks()
+        check_publication(
+            registrations,
+            fake_source({"example.com": [server]}),
+            CheckPolicy(wait, timedelta(days=2), expect_absent),
+            emitted.append,
+            progress=progress,
+            looks=looks,
+            retired=dict(retired),
+        )
+        return emitted, progress, looks
+
+    return run
+
+
+def test_checks_are_pushed_in_order_with_their_urgency(
+    run, make_registration, fake_server, key_records
+):
+    registrations = [
+        make_registration(selector="s1", start_date="2020-01-01T00:00+00:00"),
+        make_registration(selector="s2", start_date="2020-01-01T00:00+00:00"),
+        make_registration(selector="s3", start_date="2999-01-01T00:00+00:00"),
+        make_registration(
+            selector="s4",
+            start_date="2999-01-01T00:00+00:00",
+            regist_date="2999-01-01T00:00:01+00:00",
+        ),
+    ]
+    server = fake_server(answers={NAME: [key_records[2048]]})
+    emitted, progress, looks = run(server, *registrations)
+    assert [(check.selector, check.finding.verdict, check.urgency) for check in emitted] == [
+        ("s1", PUBLISHED, Urgency.NONE),
+        ("s2", MISSING, Urgency.SIGNING),
+        ("s3", MISSING, Urgency.NONE),
+        ("s4", MISSING, Urgency.SIGNING),
+    ]
+    assert sorted(check.selector for check in progress.checks) == ["s1", "s2", "s3", "s4"]
+    assert looks.latest == {
+        key_of("example.com", selector): PUBLISHED if selector == "s1" else MISSING
+        for selector in ("s1", "s2", "s3", "s4")
+    }
+
+
+@pytest.mark.parametrize("wait", [0.0, 60.0])
+def test_a_missing_record_of_a_retired_key_is_good(run, make_registration, fake_server, wait):
+    start = {"start_date": "2020-01-01T00:00+00:00"}
+    old, new = (make_registration(selector=one, **start) for one in ("s1", "s2"))
+    retired = {old.key: "s2 has replaced it"}
+    server = fake_server(answers={new.record.fqdn: [new.record.value]})
+    emitted, progress, looks = run(server, old, new, wait=wait, retired=retired)
+    assert emitted[0].finding == Finding(Verdict.RETIRED, "s2 has replaced it")
+    assert emitted[0].urgency is Urgency.NONE
+    assert progress.pauses == [], "there is nothing to wait for"
+    assert looks.latest == {old.key: MISSING, new.key: PUBLISHED}, "as DNS has it"
+
+
+def test_another_fault_of_a_retired_key_stays_one_and_is_not_urgent(
+    run, make_registration, fake_server, key_records
+):
+    old = make_registration(start_date="2020-01-01T00:00+00:00")
+    server = fake_server(answers={NAME: [key_records[1024]]})
+    [check], *_ = run(server, old, retired={old.key: "s2 has replaced it"})
+    assert (check.finding.verdict, check.urgency) == (Verdict.MISMATCH, Urgency.NONE)
+
+
+def test_waiting_pushes_only_the_last_checks(run, make_registration, fake_server, key_records):
+    server = fake_server()
+
+    def publish():
+        server.answers[NAME] = [key_records[2048]]
+
+    progress = Recorder(on_pause=publish)
+    emitted, _, looks = run(server, make_registration(), wait=60.0, progress=progress)
+    assert [check.finding.verdict for check in emitted] == [PUBLISHED]
+    assert progress.pauses == [[MISSING]]
+    assert [check.finding.verdict for check in progress.checks] == [MISSING, PUBLISHED]
+    assert looks.latest == {key_of("example.com", "s1"): PUBLISHED}
+    assert looks.breaks == {key_of("example.com", "s1"): MISSING}

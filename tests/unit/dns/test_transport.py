@@ -1,0 +1,484 @@
+"""Many questions in one burst: answers that come at once are taken, all else is left out."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import itertools
+import socket
+import struct
+import time
+
+import dns.message
+import dns.name
+import dns.rcode
+import dns.tsig
+import pytest
+
+from dkimctl.addresses import Address
+from dkimctl.dns.messages import EDNS_REFUSALS, QueryLog, encode, make_txt_question
+from dkimctl.dns.nameserver import Server, Timeouts
+from dkimctl.dns.transport import (
+    Burst,
+    ConnectionLost,
+    NotSigned,
+    NotTrusted,
+    Pipeline,
+    SignatureRefused,
+    Signer,
+    exchange,
+)
+
+MANY = [make_txt_question(f"s{number}._domainkey.example.com") for number in range(50)]
+
+
+OPTIONS = {
+    "in_flight": 8, "recursion": False, "edns": True, "refusals": EDNS_REFUSALS, "silence": 1.5,
+}  # fmt: skip
+
+
+def send(there, questions=MANY, **options):
+    """The result of one burst."""
+
+    async def work():
+        async with there, asyncio.timeout(20):
+            burst = Burst(server=Address("127.0.0.1", there.port), **(OPTIONS | options))
+            await burst.ask(questions)
+            return burst
+
+    return asyncio.run(work())
+
+
+def ask(*args, **options):
+    """The answers to one burst."""
+    return send(*args, **options).answers
+
+
+def number_of(wire: bytes) -> int:
+    """Of the selector that is asked for."""
+    return int(wire[14 : 13 + wire[12]])
+
+
+def are_answered(questions, answers) -> bool:
+    """Whether just these are, but for a few whose message ID was taken."""
+    return set(answers) <= set(questions) and len(answers) > len(questions) - 4
+
+
+@pytest.fixture
+def answering(reply):
+    """Answers each question with its number, but for what `others` says."""
+
+    def make(others=lambda wire: None):
+        def answer(wire):
+            replies = others(wire)
+            return [reply(wire, str(number_of(wire)))] if replies is None else replies
+
+        return answer
+
+    return make
+
+
+def test_each_question_has_its_answer(name_server, answering):
+    there = name_server(answering())
+    answers = ask(there)
+    assert are_answered(MANY, answers)
+    expected = {asked: (b"%d" % number,) for number, asked in enumerate(MANY)}
+    values = {asked: answer.values for asked, answer in answers.items()}
+    assert values.items() <= expected.items()
+    assert len(there.asked) == len(answers)
+
+
+FAULTS = [{"rcode": rcode} for rcode in sorted(EDNS_REFUSALS - {dns.rcode.BADVERS})]
+
+
+@pytest.mark.parametrize("fault", [{"flags": "TC"}, *FAULTS])
+def test_truncated_and_edns_refusals_are_left_out_at_once(name_server, reply, answering, fault):
+    odd = answering(lambda wire: [reply(wire, "", **fault)] if number_of(wire) % 2 else None)
+    start = time.monotonic()
+    result = send(name_server(odd), silence=15)
+    assert are_answered(MANY[::2], result.answers)
+    assert (result.truncated, result.refused) == ((25, 0) if "flags" in fault else (0, 25))
+    assert time.monotonic() - start < 10
+
+
+def test_lost_answers_are_left_out_after_a_short_wait(name_server, answering):
+    lossy = answering(lambda wire: [] if number_of(wire) in (3, 44) else None)
+    start = time.monotonic()
+    answers = ask(name_server(lossy), silence=0.5)
+    assert are_answered([*MANY[:3], *MANY[4:44], *MANY[45:]], answers)
+    assert time.monotonic() - start < 10
+
+
+def test_forged_and_repeated_answers_are_ignored(name_server, reply):
+    def forging(wire):
+        other = bytes([wire[0] ^ 1]) + wire[1:]
+        return [b"", b"x", wire, reply(other, "forged"), reply(wire), reply(wire, "late")]
+
+    answers = ask(name_server(forging), in_flight=1)
+    assert are_answered(MANY, answers)
+    assert {answer.values for answer in answers.values()} == {(b"v=DKIM1",)}
+
+
+def test_other_datagrams_do_not_extend_the_wait(name_server):
+    class Babbling(name_server):
+        def _answer(self, data, addr):
+            self._udp.sendto(b"nothing that was asked", addr)
+            asyncio.get_running_loop().call_later(0.1, self._answer, data, addr)
+
+    assert ask(Babbling(), MANY[:1], silence=0.3) == {}
+
+
+ASKED = make_txt_question("s1._domainkey.example.com")
+
+
+def ask_udp(there, *, number=1):
+    async def work():
+        async with there:
+            timeouts = Timeouts(udp=(0.2, 0.2, 10))
+            server = Server("127.0.0.1", there.port, timeouts=timeouts, max_in_flight=number)
+            return await asyncio.gather(*(server.ask(ASKED) for _ in range(number)))
+
+    return asyncio.run(work())
+
+
+@pytest.mark.parametrize("tries", [2, 3])
+def test_late_reply_to_the_first_try_counts(name_server, reply, tries):
+    def late(wire):
+        return [reply(there.asked[0])] if len(there.asked) == tries else ()
+
+    there = name_server(late)
+    assert ask_udp(there)[0].values == (b"v=DKIM1",)
+    assert len(there.asked) == tries
+
+
+@pytest.fixture
+def noting(name_server):
+    """A server that keeps the addresses it was asked from, in `ports`."""
+
+    class Noting(name_server):
+        def datagram_received(self, data, addr):
+            self.ports.add(addr)
+            super().datagram_received(data, addr)
+
+    Noting.ports = set()
+    return Noting
+
+
+def test_tries_have_the_same_id_and_question_and_come_from_one_port(noting, reply):
+    there = noting(lambda wire: [reply(wire)] if len(there.asked) == 3 else ())
+    ask_udp(there)
+    assert len({wire[:2] for wire in there.asked}) == len(noting.ports) == 1
+    assert {wire[12:][: len(ASKED.section)] for wire in there.asked} == {ASKED.section}
+
+
+def test_each_question_has_a_new_id_and_port(noting):
+    there = noting()
+    ask_udp(there, number=8)
+    assert len(noting.ports) == 8
+    assert len({wire[:2] for wire in there.asked}) > 6
+
+
+TCP_MANY = [make_txt_question(f"s{number}._domainkey.example.com") for number in range(40)]
+TCP_ASKED = TCP_MANY[:1]
+
+
+def pipeline_at(port: int, **options) -> Pipeline:
+    return Pipeline(
+        lambda: asyncio.open_connection("127.0.0.1", port),
+        QueryLog(Address("127.0.0.1", port)),
+        **{"timeout": 20, **options},
+    )
+
+
+def ask_tcp(there, questions=TCP_MANY, *, raises=None, **options):
+    """The answers that came, by question, and perhaps an error at the end."""
+
+    async def work():
+        async with there:
+            pipeline = pipeline_at(there.port, **options)
+            if raises is None:
+                await pipeline.ask(questions)
+            else:
+                with pytest.raises(raises):
+                    await pipeline.ask(questions)
+            return {question: one.answer for question, one in pipeline.responses.items()}
+
+    return asyncio.run(work())
+
+
+def reset(writer) -> None:
+    """Close the connection with a reset."""
+    channel = writer.get_extra_info("socket")
+    channel.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
+@pytest.fixture
+def echo(reply):
+    """The response whose value is the first label of the question's name."""
+    return lambda wire: reply(wire, wire[13 : 13 + wire[12]].decode())
+
+
+def are_right(answers, questions=TCP_MANY) -> bool:
+    return {one: answer.values for one, answer in answers.items()} == {
+        one: (b"s%d" % number,) for number, one in enumerate(questions)
+    }
+
+
+@pytest.fixture
+def serve(name_server, stream, echo):
+    """A server; `answer` gives what to send back to a question, and whether to close then."""
+
+    def make(answer=lambda wire: (stream.frame(echo(wire)), False)):
+        async def over_tcp(reader, writer):
+            is_last = False
+            while not is_last:
+                data, is_last = answer(await stream.read(reader))
+                writer.write(data)
+
+        return name_server(over_tcp=over_tcp)
+
+    return make
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_all_are_sent_before_the_first_answer_and_answers_come_in_any_order(
+    serve, stream, echo, order
+):
+    held = []
+
+    def hold(wire):
+        held.append(stream.frame(echo(wire)))
+        return (b"".join(held[::order]) if len(held) == len(TCP_MANY) else b""), False
+
+    assert are_right(ask_tcp(serve(hold)))
+
+
+def test_answers_may_come_in_pieces_of_any_size(name_server, stream, echo):
+    async def over_tcp(reader, writer):
+        while True:
+            for byte in stream.frame(echo(await stream.read(reader))):
+                writer.write(bytes((byte,)))
+                await writer.drain()
+
+    assert are_right(ask_tcp(name_server(over_tcp=over_tcp), TCP_MANY[:10]), TCP_MANY[:10])
+
+
+@pytest.mark.parametrize("number", [1, 2, 7, 39])
+def test_server_may_close_after_some_answers(name_server, stream, echo, number):
+    async def over_tcp(reader, writer):
+        for _ in range(number):
+            writer.write(stream.frame(echo(await stream.read(reader))))
+
+    there = name_server(over_tcp=over_tcp)
+    assert are_right(ask_tcp(there))
+    assert there.connections <= -(-len(TCP_MANY) // number) + 1
+
+
+def test_server_may_close_when_it_gets_several_questions(name_server, stream, echo):
+    async def over_tcp(reader, writer):
+        data = await reader.read(1 << 16)
+        if len(data) == 2 + int.from_bytes(data[:2]):
+            writer.write(stream.frame(echo(data[2:])))
+
+    assert are_right(ask_tcp(name_server(over_tcp=over_tcp)))
+
+
+def test_server_may_read_one_question_and_ignore_the_others(name_server, stream, echo):
+    open_now, most = set(), []
+
+    async def over_tcp(reader, writer):
+        open_now.add(writer)
+        most.append(len(open_now))
+        data = await reader.read(1 << 16)
+        writer.write(stream.frame(echo(data[2 : 2 + int.from_bytes(data[:2])])))
+        await reader.read()
+        open_now.remove(writer)
+
+    assert are_right(ask_tcp(name_server(over_tcp=over_tcp), timeout=0.5))
+    assert max(most) <= 16 + 1  # connections with an answer do not stay open
+
+
+def test_reset_after_some_answers_is_no_failure_and_logs_nothing(name_server, stream, echo, caplog):
+    questions = [make_txt_question(f"s{n}._domainkey.example.com") for n in range(400)]
+
+    async def over_tcp(reader, writer):
+        for _ in range(64):
+            writer.write(stream.frame(echo(await stream.read(reader))))
+        await writer.drain()
+        reset(writer)
+
+    assert are_right(ask_tcp(name_server(over_tcp=over_tcp), questions), questions)
+    assert not caplog.records
+
+
+GARBAGE = {
+    "empty messages": bytes(2 * 1000),
+    "short messages": b"\0\1x" * 1000,
+    "another ID": b"\0\x0cabcdefghijkl" * 1000,
+    "longest message": b"\xff\xff" + b"\xff" * 0xFFFF,
+}
+
+
+@pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE)
+def test_garbage_between_answers_is_ignored(serve, stream, echo, garbage):
+    answers = ask_tcp(serve(lambda wire: (garbage + stream.frame(echo(wire)), False)), TCP_MANY[:3])
+    assert are_right(answers, TCP_MANY[:3])
+
+
+def test_endless_stream_takes_bounded_time(name_server):
+    sent = itertools.count()
+
+    async def over_tcp(reader, writer):
+        while True:
+            writer.write(b"\xff\xff" + b"\xff" * 0xFFFF)
+            next(sent)
+            await writer.drain()
+
+    start = time.monotonic()
+    assert ask_tcp(name_server(over_tcp=over_tcp), timeout=0.3, raises=ConnectionLost) == {}
+    assert time.monotonic() - start < 10
+    assert next(sent) > 1
+
+
+@pytest.mark.parametrize("questions", [TCP_ASKED, TCP_MANY[:3]])
+def test_silent_connection_times_out(name_server, questions):
+    async def over_tcp(reader, writer):
+        await reader.read()
+
+    there = name_server(over_tcp=over_tcp)
+    assert ask_tcp(there, questions, timeout=0.1, raises=ConnectionLost) == {}
+    assert there.connections == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "text"), [(b"", "it closed the connection"), (None, "it does not answer")]
+)
+def test_a_single_message_without_answer_is_explained(name_server, stream, data, text):
+    async def over_tcp(reader, writer):
+        await stream.read(reader)
+        if data is None:
+            await reader.read()
+        else:
+            reset(writer)
+
+    async def work():
+        async with name_server(over_tcp=over_tcp) as there:
+            streams = await asyncio.open_connection("127.0.0.1", there.port)
+            await exchange(streams, b"\0\1" + bytes(10), 0.2)
+
+    with pytest.raises(ConnectionLost, match=text):
+        asyncio.run(work())
+
+
+SECRET = base64.b64encode(b"a key for this test alone").decode()
+QUERY = encode(0x1234, make_txt_question("s1._domainkey.example.com"), recursion=False, edns=False)
+ALGORITHMS = [
+    "hmac-sha1", "hmac-sha224", "hmac-sha256", "hmac-sha256-128", "hmac-sha384", "hmac-sha384-192",
+    "hmac-sha512", "hmac-sha512-256",
+]  # fmt: skip
+
+
+def signer(algorithm="hmac-sha256") -> Signer:
+    return Signer(dns.tsig.Key("Key.Example", SECRET, algorithm))
+
+
+def keyring(algorithm="hmac-sha256"):
+    return {dns.name.from_text("key.example"): dns.tsig.Key("key.example", SECRET, algorithm)}
+
+
+def answer_to(signed: bytes, keys) -> bytes:
+    made = dns.message.make_response(dns.message.from_wire(signed, keyring=keys))
+    return made.to_wire()
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_dnspython_verifies_our_signature_and_we_verify_its(algorithm):
+    one, keys = signer(algorithm), keyring(algorithm)
+    signed, mac = one.sign(QUERY)
+    assert len(signed) == len(QUERY) + one.size
+    parsed = dns.message.from_wire(signed, keyring=keys)
+    assert parsed.had_tsig
+    assert parsed.mac == mac
+    plain = one.verify(answer_to(signed, keys), mac)
+    assert dns.message.from_wire(QUERY).is_response(dns.message.from_wire(plain))
+
+
+def test_every_changed_byte_of_an_answer_is_noticed():
+    one = signer()
+    signed, mac = one.sign(QUERY)
+    answer = answer_to(signed, keyring())
+    for at in range(2, len(answer)):  # the ID of the message is not signed
+        changed = bytearray(answer)
+        changed[at] ^= 1
+        try:
+            plain = one.verify(bytes(changed), mac)
+        except (NotTrusted, SignatureRefused):
+            continue
+        assert plain == one.verify(answer, mac)  # the name of the key as the server writes it
+
+
+def test_an_answer_to_another_question_is_not_trusted():
+    one = signer()
+    signed, _ = one.sign(QUERY)
+    with pytest.raises(NotTrusted, match="signature of its answer is wrong"):
+        one.verify(answer_to(signed, keyring()), one.sign(QUERY[:-1] + b"\2")[1])
+
+
+def test_answers_without_signature_are_not_trusted():
+    one = signer()
+    signed, mac = one.sign(QUERY)
+    refused = dns.message.make_response(dns.message.from_wire(QUERY))
+    refused.set_rcode(5)
+    with pytest.raises(NotSigned, match="REFUSED") as raised:
+        one.verify(refused.to_wire(), mac)
+    assert raised.value.rcode == 5
+    for wire in (b"", QUERY[:5], QUERY, signed[:-1], QUERY[:4] + b"\xff" * 8, b"\xff" * 400):
+        with pytest.raises(NotSigned):
+            one.verify(wire, mac)
+
+
+def test_an_answer_of_another_time_is_not_trusted(monkeypatch):
+    one, now = signer(), time.time()
+    signed, mac = one.sign(QUERY)
+    answer = answer_to(signed, keyring())
+    monkeypatch.setattr(time, "time", lambda: now + 290)
+    assert one.verify(answer, mac)
+    monkeypatch.setattr(time, "time", lambda: now + 310)
+    with pytest.raises(NotTrusted, match=r"differs by 3[01][0-9] s"):
+        one.verify(answer, mac)
+
+
+@pytest.mark.parametrize(("error", "name"), [(16, "BADSIG"), (17, "BADKEY"), (18, "BADTIME")])
+def test_what_the_server_says_of_our_signature_is_told(error, name):
+    one = signer()
+    _, mac = one.sign(QUERY)
+    other = (1_800_000_000).to_bytes(6) if name == "BADTIME" else b""
+    answer = _with_tsig(bytes(8), b"", error.to_bytes(2) + len(other).to_bytes(2) + other)
+    with pytest.raises(SignatureRefused) as raised:
+        one.verify(answer, mac)
+    assert raised.value.error == error
+    assert raised.value.server_time == (1_800_000_000 if other else None)
+
+
+@pytest.mark.parametrize("other", [b"\xff" * 2000, b"\xff" * 8, b"\x01"])
+def test_other_data_that_is_no_time_is_ignored(other):
+    """Nobody has authenticated it."""
+    one = signer()
+    _, mac = one.sign(QUERY)
+    answer = _with_tsig(bytes(8), b"", (18).to_bytes(2) + len(other).to_bytes(2) + other)
+    with pytest.raises(SignatureRefused) as raised:
+        one.verify(answer, mac)
+    assert raised.value.server_time is None
+
+
+def test_the_secret_is_shown_nowhere():
+    one = signer()
+    assert SECRET not in f"{one!r} {vars(one)}"
+
+
+def _with_tsig(signed_at: bytes, mac: bytes, end: bytes = bytes(4)) -> bytes:
+    """An answer that is the question itself, with a TSIG record."""
+    data = b"\x0bhmac-sha256\0" + signed_at + len(mac).to_bytes(2) + mac + QUERY[:2] + end
+    record = b"\x03key\x07example\0\0\xfa\0\xff\0\0\0\0" + len(data).to_bytes(2) + data
+    return QUERY[:10] + b"\0\1" + QUERY[12:] + record

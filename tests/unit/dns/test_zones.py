@@ -1,0 +1,285 @@
+"""The servers of zones, as the zones themselves and their delegations name them."""
+
+from __future__ import annotations
+
+import asyncio
+
+import dns.flags
+import dns.message
+import dns.rcode
+import dns.rdatatype
+import dns.rrset
+import pytest
+
+from dkimctl.dns.messages import decode, encode
+from dkimctl.dns.nameserver import NoAnswer, NoRoute, Server
+from dkimctl.dns.zones import ZoneServers
+
+SOA = ["ns. root. 1 2 3 4 60"]
+RECORDS = {
+    ("example.com", "SOA"): SOA,
+    ("example.com", "NS"): ["NS2.example.net.", "ns1.example.net."],
+    ("ns1.example.net", "A"): ["192.0.2.1"],
+    ("ns1.example.net", "AAAA"): ["2001:db8::1"],
+    ("ns2.example.net", "A"): ["192.0.2.2", "192.0.2.3"],
+}
+
+
+@pytest.fixture
+def find(resolver_with):
+    """The servers of a zone, as (host, address), where DNS has these records."""
+
+    def run(changes=(), zone="example.com"):
+        zones = ZoneServers(resolver_with(RECORDS | dict(changes)), Server)
+        result = asyncio.run(zones.zone(zone))
+        assert result.name == zone
+        return sorted(
+            (", ".join(sorted(server.hosts)), getattr(server.responder, "address", ""))
+            for server in result.servers
+        )
+
+    return run
+
+
+def test_servers_have_all_their_addresses(find, resolver_with):
+    assert find() == [
+        ("ns1.example.net", "192.0.2.1"),
+        ("ns1.example.net", "2001:db8::1"),
+        ("ns2.example.net", "192.0.2.2"),
+        ("ns2.example.net", "192.0.2.3"),
+    ]
+
+
+def test_address_of_two_hosts_is_one_server_with_both_names(find):
+    assert find({("ns2.example.net", "A"): ["192.0.2.1"]}) == [
+        ("ns1.example.net", "2001:db8::1"),
+        ("ns1.example.net, ns2.example.net", "192.0.2.1"),
+    ]
+
+
+def test_server_has_no_ipv6_if_only_aaaa_fails(find):
+    servers = find({("ns1.example.net", "AAAA"): NoAnswer("SERVFAIL")})
+    assert [address for _, address in servers] == ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
+
+
+@pytest.mark.parametrize("zone", ["example.net", "example.org"])
+def test_zone_without_servers_is_no_answer(find, zone):
+    with pytest.raises(NoAnswer, match=f"no server with an address for the zone {zone}"):
+        find({("example.net", "NS"): ["nowhere.example."]}, zone)
+
+
+@pytest.mark.parametrize("key", [("ns2.example.net", "A"), ("ns3.example.net", "AAAA")])
+def test_server_with_an_unknown_address_does_not_hide_the_others(find, key):
+    names = ["ns1.example.net.", "ns2.example.net.", "ns3.example.net."]
+    servers = find({("example.com", "NS"): names, key: NoAnswer("the resolver is silent")})
+    silent = [label for label, address in servers if not address]
+    assert silent == [key[0]]
+    assert len(servers) > 1
+
+
+def test_zone_is_looked_up_once_until_all_is_forgotten(resolver_with):
+    async def work():
+        resolver = resolver_with(RECORDS)
+        zones = ZoneServers(resolver, Server)
+        names = [f"s{number % 5}.example.com" for number in range(10)]
+        before = await asyncio.gather(*map(zones.zone_with, names))
+        assert {zone.name for zone in before} == {"example.com"}
+        assert resolver.asked.count(("example.com", "NS")) == 1
+        assert resolver.asked.count(("s0.example.com", "SOA")) == 1
+        zones.forget()
+        again = await zones.zone_with("example.com")
+        assert resolver.asked.count(("example.com", "NS")) == 2
+        assert resolver.asked.count(("ns1.example.net", "A")) == 2
+        assert resolver.resets == 1
+        assert set(again.servers) == set(before[0].servers)
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize(
+    ("signed", "state"), [({}, (False, "")), ({"is_validated": True}, (True, "")),
+                          ({"bogus": "expired"}, (False, "expired"))],
+)  # fmt: skip
+def test_zone_is_signed_if_the_resolver_says_so(resolver_with, signed, state):
+    class Validating(resolver_with):
+        async def ask(self, asked):
+            answer = await super().ask(asked)
+            return answer._replace(**signed) if str(asked) == "NS example.com" else answer
+
+    zone = asyncio.run(ZoneServers(Validating(RECORDS), Server).zone("example.com"))
+    assert (zone.is_secure, zone.bogus) == state
+
+
+class NoSuchName:
+    """A resolver that answers NXDOMAIN, from the zone com, for every name."""
+
+    async def ask(self, asked):
+        made = dns.message.make_response(dns.message.from_wire(encode(1, asked, recursion=True)))
+        made.authority = [dns.rrset.from_text("com.", 60, "IN", "SOA", *SOA)]
+        made.set_rcode(dns.rcode.NXDOMAIN)
+        return decode(made.to_wire(), asked)
+
+
+def test_name_without_a_zone_has_none():
+    zones = ZoneServers(NoSuchName(), Server)
+    assert asyncio.run(zones.zone_with("nowhere.com")) is None
+
+
+def test_answer_without_an_soa_record_is_no_answer(resolver_with):
+    zones = ZoneServers(resolver_with({}), Server)
+    with pytest.raises(NoAnswer, match="no SOA record"):
+        asyncio.run(zones.zone_with("nowhere.com"))
+
+
+@pytest.mark.parametrize("name", [".", "com", "com."])
+def test_root_and_top_level_domains_are_no_zones_of_keys(resolver_with, name):
+    zones = ZoneServers(resolver_with(RECORDS), Server)
+    assert asyncio.run(zones.zone_with(name)) is None
+
+
+DELEGATIONS_RECORDS = {
+    ("com", "SOA"): SOA,
+    ("com", "NS"): ["a.tld.test.", "b.tld.test."],
+    ("a.tld.test", "A"): ["192.0.2.101"],
+    ("b.tld.test", "A"): ["192.0.2.102"],
+    ("example.com", "SOA"): SOA,
+    ("example.com", "NS"): ["ns1.example.com.", "ns2.example.com."],
+    ("ns1.example.com", "A"): ["192.0.2.1"],
+    ("ns2.example.com", "A"): ["192.0.2.2"],
+    ("ns.other.test", "A"): ["192.0.2.3"],
+}
+A, B = "192.0.2.101", "192.0.2.102"  # of com
+SILENT = NoAnswer("it does not answer")
+NO_ROUTE = NoRoute("there is no route to it")
+
+
+class Answering:
+    """A server that makes the same answer for each question; keeps what it was asked."""
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.asked = []
+
+    async def ask(self, asked):
+        self.asked.append(str(asked))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        made = dns.message.make_response(dns.message.from_wire(encode(1, asked, recursion=False)))
+        self.answer(made)
+        return decode(made.to_wire(), asked)
+
+    def reset_failures(self):
+        """Nothing is held against it."""
+
+
+def referral(*hosts, zone="example.com", glue=()):
+    """What a server of the zone above answers; `glue` has (host, address) pairs."""
+
+    def make(made):
+        made.authority = [
+            dns.rrset.from_text(f"{zone}.", 60, "IN", "NS", *(f"{host}." for host in hosts))
+        ]
+        made.additional = [
+            dns.rrset.from_text(f"{host}.", 60, "IN", "AAAA" if ":" in address else "A", address)
+            for host, address in glue
+        ]
+
+    return make
+
+
+def denial(made):
+    made.flags |= dns.flags.AA
+    made.set_rcode(dns.rcode.NXDOMAIN)
+    made.authority = [dns.rrset.from_text("com.", 60, "IN", "SOA", *SOA)]
+
+
+def refusal(made):
+    made.set_rcode(dns.rcode.REFUSED)
+
+
+def from_cache(made):
+    made.flags |= dns.flags.RA
+    made.answer = [dns.rrset.from_text("example.com.", 60, "IN", "NS", "ns9.example.com.")]
+
+
+@pytest.fixture
+def find_delegated(resolver_with):
+    """The labels of a zone's servers, where the servers of com answer this, by address."""
+
+    def run(above, changes=(), zone="example.com"):
+        servers = {address: Answering(answer) for address, answer in above.items()}
+        zones = ZoneServers(
+            resolver_with(DELEGATIONS_RECORDS | dict(changes)),
+            lambda address: servers.get(address) or Answering(SILENT),
+        )
+        result = asyncio.run(zones.zone(zone))
+        return result, [server.label for server in result.servers]
+
+    return run
+
+
+BOTH = ["ns1.example.com (192.0.2.1)", "ns2.example.com (192.0.2.2)"]
+GLUE = (("ns1.example.com", "192.0.2.1"), ("ns2.example.com", "192.0.2.2"))
+AGREES = referral("ns1.example.com", "ns2.example.com", glue=GLUE)
+
+
+def test_delegation_that_agrees_changes_nothing(find_delegated):
+    zone, labels = find_delegated({A: AGREES, B: SILENT})
+    assert (labels, zone.unknown_delegation) == (BOTH, "")
+
+
+def test_old_server_in_the_delegation_is_asked(find_delegated):
+    old = referral("ns1.example.com", "old.example.com", glue=[("old.example.com", "192.0.2.9")])
+    assert find_delegated({A: old})[1] == [
+        "ns1.example.com (192.0.2.1)",
+        "ns2.example.com (192.0.2.2), only in the zone's own NS records",
+        "old.example.com (192.0.2.9), only in the delegation",
+    ]
+
+
+def test_old_address_in_the_glue_is_asked(find_delegated):
+    glue = [("ns1.example.com", "192.0.2.9"), ("ns1.example.com", "2001:db8::9"), GLUE[1]]
+    old = referral("ns1.example.com", "ns2.example.com", glue=glue)
+    assert find_delegated({A: old})[1] == [
+        *BOTH,
+        "ns1.example.com (192.0.2.9), only in the delegation",
+        "ns1.example.com (2001:db8::9), only in the delegation",
+    ]
+
+
+def test_glue_of_a_host_outside_of_the_zone_above_is_not_believed(find_delegated):
+    forged = referral("ns.other.test", glue=[("ns.other.test", "192.0.2.66")])
+    assert find_delegated({A: forged})[1][-1] == "ns.other.test (192.0.2.3), only in the delegation"
+
+
+def test_zone_whose_own_ns_records_have_no_address_is_found_by_its_delegation(find_delegated):
+    _, labels = find_delegated({A: AGREES}, {("example.com", "NS"): ["nowhere.example.com."]})
+    assert labels == [f"{label}, only in the delegation" for label in BOTH]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [(SILENT, "it does not answer"), (refusal, "it answers REFUSED"),
+     (from_cache, "it is not authoritative (lame)"), (denial, "it does not delegate the zone"),
+     (referral("ns.test", zone="com"), "it is not authoritative (lame)"),
+     (referral("ns.test", zone="other.com"), "it is not authoritative (lame)")],
+)  # fmt: skip
+def test_delegation_is_not_known_if_no_server_answers(find_delegated, answer, reason):
+    zone, labels = find_delegated({A: NO_ROUTE, B: answer})
+    assert labels == BOTH
+    assert zone.unknown_delegation == (
+        "the delegation of example.com is not known: "
+        f"b.tld.test (192.0.2.102): NS example.com: {reason}"
+    )
+
+
+def test_only_three_silent_servers_are_waited_for(resolver_with):
+    addresses = [f"192.0.2.{number}" for number in range(102, 110)]
+    servers = {address: Answering(SILENT) for address in addresses}
+    records = {("a.tld.test", "A"): ["192.0.2.101"], ("b.tld.test", "A"): addresses}
+    zones = ZoneServers(
+        resolver_with(DELEGATIONS_RECORDS | records),
+        lambda address: servers.get(address) or Answering(NO_ROUTE),
+    )
+    assert asyncio.run(zones.zone("example.com")).unknown_delegation
+    assert sum(len(server.asked) for server in servers.values()) == 3

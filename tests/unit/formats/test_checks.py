@@ -1,0 +1,189 @@
+"""Checks of DNS as JSON, JSON Lines and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from itertools import zip_longest
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.text import Text
+
+from dkimctl.dns.verdicts import Check, Finding, ServerFinding, Urgency, Verdict
+from dkimctl.formats.renderer import CheckFormat
+from dkimctl.text import printable
+from rendering import HOSTILE, HOSTILE_CHECK, check_of, render_checks
+
+
+@pytest.mark.parametrize("fmt", [CheckFormat.JSON, CheckFormat.JSONL])
+def test_json_is_printable_ascii(fmt):
+    text = render_checks(fmt, [HOSTILE_CHECK])
+    assert all(line.isascii() and line.isprintable() for line in text.split("\n"))
+    document = json.loads(text)
+    (item,) = document.get("items", [document])
+    for key in ("sign_domain", "selector", "fqdn", "reason", "alias", "start_date"):
+        assert item[key] == HOSTILE
+    assert item["servers"] == [{"server": HOSTILE, "verdict": "mismatch", "reason": HOSTILE}]
+
+
+def test_csv_is_read_back(every_verdict):
+    finding = ServerFinding("ns.test", Finding(Verdict.PUBLISHED))
+    check = check_of(Verdict.MALFORMED, 'a "b", c; d', servers=(finding, finding), enable=False)
+    text = render_checks(CheckFormat.CSV, [*every_verdict, check])
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [row["verdict"] for row in rows[:-1]] == [
+        check.finding.verdict for check in every_verdict
+    ]
+    assert rows[-1] == {
+        "sign_domain": "example.com",
+        "selector": "s1",
+        "fqdn": "s1._domainkey.example.com",
+        "verdict": "malformed",
+        "reason": 'a "b", c; d',
+        "alias": "",
+        "urgency": "",
+        "start_date": "2026-03-01T00:00+09:00",
+        "enable": "false",
+        "servers": "2",
+    }
+
+
+WIDTHS = [40, 80, 120, 200]
+
+
+LONG_DOMAIN = ".".join(["d" * 59] * 4)
+
+
+def table_of(*checks, **options) -> str:
+    return render_checks(CheckFormat.TABLE, checks, **options)
+
+
+def domains(text: str) -> list[str]:
+    """The domains of the rows, in order; at widths at which none wraps."""
+    return re.findall(r"^([a-z_]+)\.example ", text, re.MULTILINE)
+
+
+def unfolded(text: str) -> str:
+    return "".join(text.split())
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_is_cut(width):
+    check = check_of(
+        Verdict.INCONSISTENT, "published at 3 of 4 servers; ns.example.net (192.0.2.1): missing",
+        sign_domain=LONG_DOMAIN, selector="s" * 63, alias="a." * 100 + "example",
+        urgency=Urgency.SIGNING, start_date=None,
+    )  # fmt: skip
+    header, *lines = table_of(check, width=width).splitlines()
+    starts = [match.end() - 1 for match in re.finditer(r"(^|  +)\S", header)]
+    rows = [line for line in lines if line.startswith("d")]
+    cells = [
+        unfolded("".join(row[start:end] for row in rows))
+        for start, end in zip_longest(starts, starts[1:])
+    ]
+    assert cells == [LONG_DOMAIN, "s" * 63, "inconsistent", "-", "SIGNINGNOWWITHOUTDNS"]
+    below = unfolded("".join(line for line in lines if line.startswith("  ")))
+    reason, alias = check.finding.reason, f"{check.fqdn} is an alias of {check.alias}"
+    assert below == unfolded(reason + alias)
+
+
+def test_the_most_urgent_come_first_and_the_good_last(every_verdict):
+    names = domains(table_of(*every_verdict, width=120))
+    assert names[:3] == ["signing", "partly", "soon"]
+    assert names[-2:] == ["published", "retired"]
+    assert len(names) == len(every_verdict)
+    assert set(names) == {check.sign_domain.removesuffix(".example") for check in every_verdict}
+
+
+@pytest.mark.parametrize("wanted", [Verdict.PUBLISHED, Verdict.MISSING])
+def test_only_rows_that_need_attention(every_verdict, wanted):
+    checks = [check for check in every_verdict if check.urgency is Urgency.NONE]
+    text = table_of(*checks, width=120, wanted=wanted, only_attention=True)
+    assert f"{wanted}.example" not in text
+    assert "retired.example" not in text
+    assert len(domains(text)) == len(Verdict) - 2
+    assert text.endswith("2 rows that need no attention are not shown; --format table shows all\n")
+
+
+def refused(count: int, **more) -> list[Check]:
+    """Checks whose reasons differ only in their own names."""
+    return [
+        check_of(
+            Verdict.NO_ANSWER, f"d{n}.example: TXT s1._domainkey.d{n}.example: 192.0.2.1: REFUSED",
+            sign_domain=f"d{n}.example", fqdn=f"s1._domainkey.d{n}.example", **more,
+        )
+        for n in range(count)
+    ]  # fmt: skip
+
+
+def test_bad_rows_that_are_alike_are_counted():
+    text = table_of(*refused(20_000), width=120, most_alike=20)
+    _, *lines, more, last = text.splitlines()
+    assert len(lines) == 40
+    assert "d19.example" in lines[-1]
+    assert more == "  … and 19,980 more: no answer: DOMAIN: TXT FQDN: 192.0.2.1: REFUSED"
+    assert last == "19,980 rows like those above are not shown; --format table shows all"
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(Verdict), st.sampled_from(Urgency), st.sampled_from("ab"))),
+    st.integers(1, 4),
+)
+@settings(max_examples=50)
+def test_no_row_is_lost(kinds, most_alike):
+    checks = [
+        check_of(verdict, reason, sign_domain="x.example", urgency=urgency)
+        for verdict, urgency, reason in kinds
+    ]
+    lines = table_of(*checks, width=200, most_alike=most_alike).splitlines()
+    rows = sum(line.startswith("x.example ") for line in lines)
+    more = [int(line.split()[2]) for line in lines if "… and " in line]
+    assert rows + sum(more) == len(checks)
+
+
+@pytest.mark.parametrize(
+    ("check", "wanted", "code"),
+    [
+        (check_of(Verdict.PUBLISHED), Verdict.PUBLISHED, "32"),
+        (check_of(Verdict.RETIRED), Verdict.PUBLISHED, "32"),
+        (check_of(Verdict.PUBLISHED), Verdict.MISSING, "31"),
+        (check_of(Verdict.DIFFERS), Verdict.PUBLISHED, "33"),
+        (check_of(Verdict.MISMATCH), Verdict.PUBLISHED, "31"),
+        (check_of(Verdict.MISSING, urgency=Urgency.SIGNING), Verdict.PUBLISHED, "1;31"),
+    ],
+)
+def test_the_verdict_is_coloured(check, wanted, code):
+    text = table_of(check, wanted=wanted, colour=True)
+    assert f"\x1b[{code}m{check.finding.verdict}" in text
+    assert Text.from_ansi(text).plain.rstrip() == table_of(check, wanted=wanted).rstrip()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("colour", [False, True])
+def test_control_characters_and_markup_have_no_effect(width, colour):
+    text = table_of(HOSTILE_CHECK, width=width, colour=colour)
+    assert set(re.findall(r"\x1b[^m]*m", text)) <= {f"\x1b[{n}m" for n in ("0", "1", "2", "31")}
+    plain = Text.from_ansi(text).plain
+    for line in plain.split("\n"):
+        assert printable(line) == line
+        assert cell_len(line) <= width
+    hostile = unfolded(printable(HOSTILE))
+    below = unfolded("".join(line for line in plain.split("\n") if line.startswith("  ")))
+    assert hostile in below
+    assert f"{hostile}isanaliasof{hostile}" in below
+
+
+@settings(deadline=None, max_examples=60)
+@given(text=st.text(st.characters(), max_size=200), width=st.integers(40, 200))
+def test_any_text_fits_the_width(text, width):
+    check = check_of(
+        Verdict.MALFORMED, text, sign_domain=text, selector=text, alias=text, start_date=text
+    )
+    for line in table_of(check, width=width).split("\n"):
+        assert cell_len(line) <= width
+        assert printable(line) == line

@@ -1,0 +1,269 @@
+"""What all formats have in common."""
+
+from __future__ import annotations
+
+import re
+from itertools import count, islice
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from rich.cells import cell_len
+
+from dkimctl.formats.renderer import PER_ZONE, Format, TableLayout, render_all
+from dkimctl.formats.results import open_results
+from dkimctl.formats.table import code_cell as cell
+from dkimctl.models import DomainSpec, Outcome, Registration, Result
+from dkimctl.registration.outcomes import pending
+from rendering import render_table
+from terminals import is_harmless
+
+STREAMED = [fmt for fmt in Format if fmt not in PER_ZONE]
+LIGHT = [fmt for fmt in STREAMED if fmt not in (Format.TABLE, Format.MARKDOWN)]
+
+
+def whole(fmt, results):
+    """The whole output of a format for results in the zone `example`."""
+    renderer = open_results(fmt, zones=["example"] if fmt in PER_ZONE else ())
+    if fmt in PER_ZONE:
+        for result in results:
+            renderer.add(result)
+        [(name, chunks, *_)] = renderer.files()
+        assert name.startswith("example.")
+        return "".join(chunks)
+    return "".join(render_all(renderer, results))
+
+
+@pytest.mark.parametrize("fmt", Format)
+def test_output_ends_with_a_newline(fmt, every_outcome):
+    text = whole(fmt, every_outcome)
+    assert re.search(r"created(\.example)?\b", text)
+    assert text.endswith("\n")
+
+
+@pytest.mark.parametrize("fmt", LIGHT)
+def test_output_is_streamed(fmt, result):
+    endless = (result(sign_domain=f"d{number}.example") for number in count())
+    text = "".join(islice(render_all(open_results(fmt), endless), 30))
+    assert "d0.example" in text
+    assert "d6.example" in text
+
+
+@pytest.mark.parametrize("fmt", Format)
+def test_dns_formats_hold_only_publishable_records(fmt, every_outcome):
+    text = whole(fmt, every_outcome)
+    if fmt not in (Format.TABLE, Format.JSON, Format.JSONL, Format.CSV, Format.MARKDOWN):
+        for outcome in ("pending", "taken", "invalid", "unusable", "failed", "unknown"):
+            assert outcome not in text
+    assert "\x1b" not in text
+
+
+ABSENT = dict.fromkeys(("selector", "key_len", "start_date", "record", "code", "message"))
+
+
+@pytest.fixture
+def planned(result):
+    """The results of entries that would be created."""
+    return lambda *domains: [
+        result(Outcome.PENDING, **(ABSENT | {"sign_domain": domain})) for domain in domains
+    ]
+
+
+def plan_of(results, **layout):
+    return render_table(results, is_plan=True, **layout).splitlines()
+
+
+def test_totals_come_first_then_one_line_for_each_entry(planned, result):
+    existing = result(Outcome.EXISTS, sign_domain="www.a.example")
+    assert plan_of([existing, *planned("mail.a.example", "b.example")]) == [
+        "OUTCOME  ENTRIES",
+        "pending        2",
+        "exists         1",
+        "",
+        "UNDER      PENDING  EXISTS",
+        "a.example        1       1",
+        "b.example        1       0",
+        "",
+        "DOMAIN          SELECTOR  OUTCOME  BITS  START",
+        "www.a.example   s1        exists   2048  2026-03-01T00:00+09:00",
+        "mail.a.example  -         pending  -     -",
+        "b.example       -         pending  -     -",
+    ]
+
+
+def groups(lines, title="UNDER"):
+    start = next(n for n, line in enumerate(lines) if line.startswith(title)) + 1
+    return {line.split()[0]: int(line.split()[1]) for line in lines[start : lines.index("", start)]}
+
+
+def test_entries_are_counted_under_the_longest_name_that_they_share(planned):
+    domains = ["x.a.example", "y.a.example", "a.example", "b.a.example", "z.b.a.example",
+               "alone.example"]  # fmt: skip
+    assert groups(plan_of(planned(*domains))) == {
+        "a.example": 3, "b.a.example": 2, "alone.example": 1,
+    }  # fmt: skip
+
+
+def test_entries_are_counted_by_zone(planned, result):
+    results = [
+        *planned("x.a.example", "y.sub.a.example", "z.sub.a.example", "b.example"),
+        result(Outcome.PENDING, **(ABSENT | {"sign_domain": "c.example", "selector": "s.k"})),
+    ]
+    zones = ["a.example", "example", "Sub.a.example", "k._domainkey.c.example"]
+    assert groups(plan_of(results, zones=zones), "ZONE") == {
+        "Sub.a.example": 2, "a.example": 1, "example": 1, "k._domainkey.c.example": 1,
+    }  # fmt: skip
+
+
+def test_at_most_twenty_names_are_listed_the_largest_first(planned):
+    domains = [f"{n}.d{zone}.example" for zone in range(30) for n in range(2 + (zone == 29))]
+    lines = plan_of(planned(*domains))
+    start = next(n for n, line in enumerate(lines) if line.startswith("UNDER"))
+    assert lines[start + 1].split() == ["d29.example", "3"]
+    assert lines[start + 21] == "… and 10 more"
+
+
+@pytest.mark.parametrize("width", [40, 80, 120, 200])
+def test_it_fits_the_width(planned, every_outcome, width):
+    long = ".".join(["d" * 59] * 4)
+    results = [*every_outcome, *planned(f"a.{long}", f"b.{long}")]
+    lines = plan_of(results, width=width)
+    assert max(map(cell_len, lines)) <= width
+    assert "".join(line.split("  ")[0].strip() for line in lines).count(long) >= 1
+
+
+MOST = 65_536  # characters of a comment at GitHub
+HOSTILE = (
+    "\x1b]0;x\x07`` | <img src=x> \\| \\\\| ](javascript:1)\r\n\n# H\n```\n- [x] \u202e@all #123 "
+    ":tada: www.example.com https://example.com </details> <!-- \\"
+)
+
+
+def render(*results: Result, is_plan: bool = True) -> str:
+    renderer = open_results(Format.MARKDOWN, layout=TableLayout(is_plan=is_plan))
+    return "".join(render_all(renderer, results))
+
+
+def known(outcome: Outcome, domain: str = "example.com", reason: str = "", **fields) -> Result:
+    return Result(Registration(domain, "s1", **fields), outcome, reason)
+
+
+def parsed(text: str) -> list:
+    return MarkdownIt("gfm-like", {"linkify": False}).parse(text)
+
+
+def tables(text: str) -> list[list[list[str]]]:
+    """The text of the cells of each row of each table, as a parser reads them."""
+    found: list[list[list[str]]] = []
+    for token in parsed(text):
+        match token.type:
+            case "table_open":
+                found.append([])
+            case "tr_open":
+                found[-1].append([])
+            case "inline" if token.level > 3:  # in a cell
+                found[-1][-1].append(" ".join(one.content for one in token.children))
+    return found
+
+
+def test_a_plan_has_totals_and_a_table_for_each_outcome_with_the_worst_first():
+    text = render(
+        pending(DomainSpec("new.example", "s1", 2048, "2027-07-01T00:00+09:00")),
+        pending(DomainSpec("other.example")),
+        known(Outcome.EXISTS, key_len=2048),
+        known(Outcome.DIFFERS, "d.example", "key_len: asked for 2048, registered 1024"),
+    )
+    assert text == (
+        "### DKIM registrations: differs 1, to create 2, exists 1\n"
+        "\n**differs 1**\n"
+        "\n| Domain | Selector | Bits | Start | Reason |\n|---|---|---|---|---|\n"
+        "| `d.example` | `s1` | `-` | `-` | `key_len: asked for 2048, registered 1024` |\n"
+        "\n**to create 2**\n"
+        "\n| Domain | Selector | Bits | Start |\n|---|---|---|---|\n"
+        "| `new.example` | `s1` | `2048` | `2027-07-01T00:00+09:00` |\n"
+        "| `other.example` | `-` | `-` | `-` |\n"
+        "\n<details><summary>exists 1</summary>\n"
+        "\n| Domain | Selector | Bits | Start |\n|---|---|---|---|\n"
+        "| `example.com` | `s1` | `2048` | `-` |\n"
+        "\n</details>\n"
+    )
+    assert [table[1][0] for table in tables(text)] == ["d.example", "new.example", "example.com"]
+
+
+def test_a_result_says_what_was_done():
+    text = render(known(Outcome.CREATED), known(Outcome.PENDING, "b.example"), is_plan=False)
+    assert text.startswith("### DKIM registrations: pending 1, created 1\n")
+    assert render(is_plan=False) == "### DKIM registrations: nothing to do\n"
+
+
+def test_long_lists_are_folded():
+    specs = [DomainSpec(f"d{number}.example") for number in range(21)]
+    assert "<details>" not in render(*map(pending, specs[:20]))
+    text = render(*map(pending, specs))
+    assert "<details><summary>to create 21</summary>" in text
+    assert len(tables(text)[0]) == 1 + 21
+
+
+@pytest.mark.parametrize("name", ["d", "ü" * 30, "`" * 30])
+def test_a_comment_holds_it_and_the_rest_is_counted(name):
+    results = [
+        known(outcome, f"{name}{number}.example", reason)
+        for outcome, reason in ((Outcome.DIFFERS, "x|" * 50), (Outcome.PENDING, ""))
+        for number in range(5_000)
+    ]
+    text = render(*results)
+    assert MOST * 0.9 < len(text.encode()) < MOST - 2_000
+    differing, *others = tables(text)
+    assert f"… and {5_000 - len(differing) + 1:,} more;" in text
+    assert not others
+    assert "… and 5,000 more;" in text
+
+
+def assert_is_code(text: str, hostile: str) -> None:
+    """Only our own elements are in the document, and all else is in code."""
+    flat = [child for token in parsed(text) for child in (token, *(token.children or ()))]
+    kinds = {token.type.removesuffix("_open").removesuffix("_close") for token in flat}
+    assert kinds <= {
+        "heading", "inline", "text", "paragraph", "strong", "table", "thead", "tbody", "tr", "th",
+        "td", "code_inline", "html_block",
+    }, kinds  # fmt: skip
+    html = {token.content.split("<summary>")[0].strip() for token in flat if "html" in token.type}
+    assert html <= {"<details>", "</details>"}
+    assert {len(row) for table in tables(text) for row in table} <= {4, 5}
+    ours = "".join(token.content for token in flat if token.type == "text")
+    assert not set(hostile) & set("@<>`|\\#*_[]") & set(ours)
+    assert all(map(is_harmless, text.splitlines()))
+
+
+@pytest.mark.parametrize("field", ["sign_domain", "selector", "start_date", "reason"])
+@given(st.text() | st.text(alphabet="`|\\ a@<!-:#\n", max_size=12))
+@example(HOSTILE)
+@example(HOSTILE * 30)
+def test_nothing_in_it_acts(field, text):
+    fields = {"sign_domain": "a.example", "selector": "s1", "start_date": None} | {field: text}
+    reason = fields.pop("reason", "")
+    results = [
+        Result(Registration(**fields), outcome, reason)
+        for outcome in (Outcome.DIFFERS, Outcome.EXISTS)
+    ]
+    assert_is_code(render(*results), text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ""),
+        ("a|b", r"`a\|b`"),
+        (r"a\|b\\|", r"`a\` `\|b\\` `\|`"),  # else the pipe would end the cell at GitHub
+        ("`|`", r"`` `\|` ``"),
+    ],
+)
+def test_a_pipe_does_not_end_a_cell(text, expected):
+    assert cell(text) == expected
+
+
+@given(st.text(alphabet="ab|\\ `", min_size=1, max_size=20).filter(lambda text: text.strip()))
+def test_the_text_can_be_read(text):
+    [[_, [_, _, _, _, shown]]] = tables(render(known(Outcome.DIFFERS, reason=text)))
+    assert "".join(shown.split()) == "".join(text.split())

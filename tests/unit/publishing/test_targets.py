@@ -1,0 +1,142 @@
+"""The targets of a profile are known at once, and opened when they are used."""
+
+from __future__ import annotations
+
+import pytest
+
+from dkimctl.credentials.keyring_store import KeyringStore
+from dkimctl.credentials.sources import ReferencedSecrets
+from dkimctl.errors import CredentialsError, NegativeAnswer, ServiceError
+from dkimctl.publishing.plan import Access, Applied, ConfiguredTarget
+from dkimctl.publishing.targets import DeferredTarget, check_access, open_targets
+from dkimctl.settings.config import Config, DnsTarget
+from dns_targets import FakeTarget
+
+DYNAMIC = DnsTarget("rfc2136", ("example.com",), ttl=300, server="192.0.2.1", key_file="/none")
+EVERYWHERE = DnsTarget("rfc2136", server="192.0.2.2")
+PROVIDER = DnsTarget(
+    "octodns",
+    ("*.example.net",),
+    profiles=("agency", "sandbox"),
+    class_name="octodns_x.X",
+    settings={"hosts": [{"token": "env/NONE"}]},
+)
+CONFIG = Config(dns=(DYNAMIC, EVERYWHERE, PROVIDER))
+SECRETS = ReferencedSecrets({}, KeyringStore())
+
+
+class CountingTarget:
+    """Counts how often it is made, and answers with what it got."""
+
+    def __init__(self) -> None:
+        self.made = 0
+
+    def make(self) -> CountingTarget:
+        self.made += 1
+        return self
+
+    def find_zones(self, names):
+        return dict.fromkeys(names, "example.com")
+
+    def read(self, zone, names):
+        return dict.fromkeys(names, zone)
+
+    def apply(self, zone, changes):
+        return (Applied(change) for change in changes)
+
+    def check_access(self, zone, names):
+        return Access(True, True, zone)
+
+
+def broken() -> CountingTarget:
+    raise ServiceError("no such server", hint="correct it")
+
+
+@pytest.mark.parametrize(
+    ("profile", "labels"),
+    [("default", ["192.0.2.1", "192.0.2.2"]),
+     ("agency", ["192.0.2.1", "192.0.2.2", "octodns_x.X"]), ("sandbox", ["octodns_x.X"])],
+)  # fmt: skip
+def test_a_profile_has_its_targets_in_their_order(profile, labels):
+    targets = open_targets(CONFIG, profile, SECRETS)
+    assert [configured.target.label for configured in targets] == labels
+
+
+def test_a_missing_secret_is_an_error_when_the_target_is_used():
+    (configured,) = open_targets(CONFIG, "sandbox", SECRETS)
+    with pytest.raises(CredentialsError, match="NONE is not set"):
+        configured.target.read("example.net", ["s1._domainkey.example.net"])
+
+
+def test_a_target_is_made_once_and_does_the_work():
+    fake = CountingTarget()
+    target = DeferredTarget("label", 300, fake.make)
+    assert fake.made == 0
+    assert target.find_zones(["a.example.com"]) == {"a.example.com": "example.com"}
+    assert target.read("example.com", ["a"]) == {"a": "example.com"}
+    assert list(target.apply("example.com", ["change"])) == [Applied("change")]
+    assert target.check_access("example.com", ["a"]) == Access(True, True, "example.com")
+    assert fake.made == 1
+
+
+def test_a_target_that_cannot_be_made_fails_each_use():
+    target = DeferredTarget("label", 300, broken)
+
+    for method in (target.read, target.check_access):
+        with pytest.raises(ServiceError, match="no such server"):
+            method("example.com", ["a"])
+
+
+def test_a_provider_that_lists_no_zones_has_those_that_are_named():
+    entry = DnsTarget(
+        "octodns",
+        ("example.com", "*.example.net"),
+        class_name="octodns_bind.Rfc2136Provider",
+        settings={"host": "127.0.0.1"},
+    )
+    ((zones, target),) = open_targets(Config(dns=(entry,)), "default", SECRETS)
+    assert zones == entry.zones
+    names = ["s1._domainkey.example.com", "s1._domainkey.x.example.net"]
+    assert target.find_zones(names) == dict(zip(names, ["example.com", None], strict=True))
+
+
+def _check(registrations, *targets, progress=lambda _: None):
+    configured = [ConfiguredTarget((), target) for target in targets]
+    return check_access(registrations, configured, progress=progress)
+
+
+def test_each_zone_is_tried_with_its_names(make_registration):
+    registrations = list(map(make_registration, ("a.test", "mail.a.test", "b.test", "c.org")))
+    target = FakeTarget("a.test", "b.test", access=Access(True, None, "only a change tells"))
+    told = []
+    report = _check(registrations, target, progress=told.append)
+    assert [(one.zone, one.names, one.access.writable) for one in report.zones] == [
+        ("a.test", 2, None), ("b.test", 1, None),
+    ]  # fmt: skip
+    assert report.uncovered == registrations[3:]
+    assert told[-1] == 3
+    assert target.names == {}
+
+
+def test_a_zone_that_cannot_be_tried_has_the_reason(make_registration):
+    failure = ServiceError("no answer")
+    for method in ("find_zones", "check_access"):
+        (zone,) = _check([make_registration("a.test")], FakeTarget("a.test", errors={
+            method: failure,
+        })).zones  # fmt: skip
+        assert (zone.error, zone.access) == (failure, Access(False, None, "no answer"))
+
+
+def test_zones_that_are_named_are_tried_without_registrations(make_registration):
+    target, idle = FakeTarget("a.test", "b.test", "c.test"), FakeTarget("d.test", label="idle")
+    configured = [
+        ConfiguredTarget(("a.test", "b.test", "*.test", "missing.test"), target),
+        ConfiguredTarget(("d.*",), idle),
+    ]
+    report = check_access([make_registration("a.test")], configured, tries_named=True)
+    assert [(one.zone, one.names, one.access.readable) for one in report.zones] == [
+        ("a.test", 1, True), ("b.test", 0, True), ("missing.test", 0, False), ("", 0, None),
+    ]  # fmt: skip
+    assert isinstance(report.zones[2].error, NegativeAnswer)
+    tried = sorted(zone for method, zone in target.calls if method == "check_access")
+    assert tried == ["a.test", "b.test"]  # at the same time, in either order

@@ -1,0 +1,497 @@
+"""Runs, day by day: what they do, and what they leave."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import shutil
+import signal
+from collections import Counter
+from datetime import datetime, timedelta
+
+import pytest
+
+from dkimctl.dns.verdicts import Urgency
+from dkimctl.errors import DnsRefused, ExitCode, Throttled
+from dkimctl.models import DomainSpec, Registration, key_of
+from dkimctl.names import Selection
+from dkimctl.rotation.due import RunPolicy, State, Step
+from dkimctl.rotation.life import read_keys
+from dkimctl.rotation.run import RotationRun
+from dkimctl.settings.config import RotationSettings
+from ledgers import histories_of
+from rotation_world import World, run_until
+
+A = "a.example"
+
+
+def done(report):
+    return [
+        (task.step.value, task.registration.selector)
+        for task in report.tasks
+        if task.state is State.DONE
+    ]
+
+
+def states(report):
+    return [(task.step.value, task.state.value) for task in report.tasks]
+
+
+def fqdn(selector, domain=A):
+    return f"{selector}._domainkey.{domain}"
+
+
+@pytest.fixture
+def old(world):
+    """A key that is published, and half a year old today."""
+    world.register(A)
+    assert done(world.run()) == [("publish", "s1")]
+    world.pass_time(days=180)
+    return world
+
+
+@pytest.mark.parametrize("hours", [0, 1, 25, 48])
+def test_no_key_is_older_than_its_age_and_eight_days_although_a_run_is_late(old, hours):
+    """Such as from a timer that runs once a day, with some delay at random."""
+    created = old.now - timedelta(days=180)
+    old.pass_time(hours=hours)
+    old.run()
+    [new] = [one for one in old.read("service").values() if one["regist_date"] > "2027-06"]
+    start = datetime.fromisoformat(new["start_date"])
+    assert timedelta(days=187) <= start - created <= timedelta(days=188)
+    assert start - old.now >= timedelta(days=6)
+
+
+def test_a_first_look_that_finds_a_record_which_verifiers_accept_is_not_urgent(world):
+    world.is_covered = False
+    world.register(A)
+    world.write("dns", {fqdn("s1"): world.read("service")[f"s1 {A}"]["value"] + "; t=y"})
+    for _ in range(2):
+        [task] = world.run().tasks
+        assert (task.state, task.urgency) == (State.BY_HAND, Urgency.NONE)
+        assert "differs" in task.reason
+    world.write("dns", {})
+    [task] = world.run().tasks
+    assert task.urgency is Urgency.SIGNING
+
+
+def test_the_oldest_come_first_and_a_day_has_a_limit(world):
+    for number in range(5):
+        world.register(f"{number}.example")
+        world.pass_time(days=-1)
+    world.pass_time(days=200)
+    assert world.run(limit=2).postponed == 3
+    assert {"s20270715 4.example", "s20270715 3.example"} <= world.keys()
+    assert world.run(limit=2).postponed == 3, "the limit is that of the day"
+    world.pass_time(days=1)
+    world.run(limit=2)
+    world.pass_time(days=1)
+    assert world.run(limit=2).postponed == 0
+    assert len(world.keys()) == 10
+
+
+def test_selected_domains_alone(world):
+    world.register(A, "b.example")
+    world.pass_time(days=180)
+    world.run("b.*")
+    assert world.keys() == {f"s1 {A}", "s1 b.example", "s20270630 b.example"}
+    assert world.records.keys() == {fqdn("s1", "b.example"), fqdn("s20270630", "b.example")}
+
+
+def test_the_selector_of_a_closed_key_is_never_used_again(world):
+    world.register(A, selector="s20271227")  # the name for the day of the second rotation
+    world.pass_time(days=180)
+    world.run()
+    world.pass_time(days=22)
+    assert done(world.run()) == [("remove", "s20271227")]
+    world.pass_time(days=158)
+    assert f"{world.now:s%Y%m%d}" == "s20271227"
+    assert done(world.run())[0] == ("register", "s20271227-2")
+
+
+def test_a_record_that_is_gone_already_is_proven_and_closed(old):
+    old.run()
+    old.pass_time(days=22)
+    records = old.records
+    del records[fqdn("s1")]
+    old.write("dns", records)
+    effects = old.effects
+    assert done(old.run()) == [("remove", "s1")]
+    assert "service.json" in {path.name for path in old.directory.iterdir()}
+    assert old.records.keys() == {fqdn("s20270630")}
+    assert old.effects > effects
+
+
+def test_a_record_that_servers_keep_is_told_after_a_while(old):
+    old.run()
+    old.pass_time(days=22)
+    old.stale = {fqdn("s1"): old.records[fqdn("s1")]}
+    assert states(old.run()) == [("remove", "waiting")]
+    assert fqdn("s1") not in old.records
+    old.pass_time(days=6)
+    assert states(old.run()) == [("remove", "waiting")]
+    old.pass_time(days=2)
+    report = old.run()
+    assert states(report) == [("remove", "blocked")]
+    assert report.tasks[0].reason == "DNS now: published; to be removed since 2027-07-21"
+    old.silent = {fqdn("s1")}
+    for old.is_covered in (False, True):
+        [task] = old.run().tasks
+        assert (task.state, list(task.exit_codes())) == ("waiting", [4])
+    old.silent = set()
+    old.stale = {}
+    assert done(old.run()) == [("remove", "s1")]
+
+
+def test_dns_that_was_changed_by_hand_is_put_right(old):
+    old.write("dns", {fqdn("s1"): "v=DKIM1; k=rsa; p="})
+    assert done(old.run()) == [
+        ("register", "s20270630"),
+        ("publish", "s1"),
+        ("publish", "s20270630"),
+    ]
+    old.write("dns", {})
+    assert done(old.run()) == [("publish", "s1"), ("publish", "s20270630")]
+
+
+def test_a_foreign_record_in_the_way_is_told(old):
+    old.run()
+    old.write("dns", old.records | {fqdn("s20270630"): "hello"})
+    report = old.run()
+    [task] = report.tasks
+    assert (task.step, task.state) == (Step.PUBLISH, State.BLOCKED)
+    assert "not a DKIM key record" in task.reason
+    assert {*report.exit_codes()} == {ExitCode.NO}
+    assert old.records[fqdn("s20270630")] == "hello"
+
+
+def test_a_service_that_is_down_does_not_keep_dns_from_being_done(old):
+    old.service_error = Throttled("down", retry_after=60)
+    old.write("dns", {})
+    report = old.run()
+    assert states(report) == [("register", "due"), ("publish", "done")]
+    assert {*report.exit_codes()} == {ExitCode.SERVICE}
+    assert report.unknown == {Step.REGISTER, Step.REMOVE}
+    assert old.keys() == {f"s1 {A}"}
+    old.service_error = None
+    assert ("register", "s20270630") in done(old.run())
+
+
+def test_nothing_is_removed_while_the_service_is_down(old):
+    old.run()
+    old.pass_time(days=22)
+    old.service_error = Throttled("down", retry_after=60)
+    report = old.run()
+    assert states(report) == [("remove", "due")]
+    assert {*report.exit_codes()} == {ExitCode.SERVICE}
+    assert fqdn("s1") in old.records
+
+
+def test_a_zone_that_is_refused_fails_alone(world):
+    world.register(A, "b.example")
+    world.pass_time(days=180)
+    world.zone_errors["b.example"] = DnsRefused("no")
+    report = world.run()
+    assert world.records.keys() == {fqdn("s1"), fqdn("s20270630")}
+    assert len(world.keys()) == 4
+    failed = [task for task in report.tasks if task.state is State.FAILED]
+    assert {task.registration.sign_domain for task in failed} == {"b.example"}
+    assert ExitCode.AUTH in {*report.exit_codes()}
+
+
+def test_the_lead_begins_when_other_commands_have_let_go_of_the_account(old):
+    tools = old.tools()
+
+    @contextlib.contextmanager
+    def lock():
+        old.pass_time(hours=30)
+        with tools.lock_account():
+            yield
+
+    policy = RunPolicy(RotationSettings())
+    selection = Selection([], read_specs=lambda _: [], to_domain=str)
+    begun = old.now
+    RotationRun(selection, policy, tools._replace(lock_account=lock)).execute()
+    [new] = [one for one in old.read("service").values() if one["regist_date"] > "2027-06"]
+    assert datetime.fromisoformat(new["start_date"]) - begun >= timedelta(days=7, hours=6)
+
+
+def test_dns_that_is_down_loses_nothing_and_removes_nothing(old):
+    old.run()
+    old.pass_time(days=22)
+    old.silent = {fqdn("s1"), fqdn("s20270630")}
+    report = old.run()
+    assert {task.state for task in report.tasks} == {State.WAITING}
+    assert ExitCode.SERVICE in {*report.exit_codes()}
+    assert old.records.keys() == old.silent
+    old.silent = set()
+    assert done(old.run()) == [("remove", "s1")]
+
+
+def disable(world, selector="s20270630"):
+    service = world.read("service")
+    service[f"{selector} {A}"]["enable"] = False
+    world.write("service", service)
+
+
+def test_a_successor_that_was_disabled_keeps_the_old_key(old):
+    old.run()
+    old.pass_time(days=22)
+    disable(old)
+    report = old.run()
+    [task] = report.tasks
+    assert (task.step, task.state) == (Step.REMOVE, State.BLOCKED)
+    assert "its successor s20270630: it is disabled at the service" in task.reason
+    assert {*report.exit_codes()} == {ExitCode.NO}
+    assert fqdn("s1") in old.records
+    report = old.run()
+    assert states(report) == [("register", "blocked")]
+    assert old.keys() == {f"s1 {A}", f"s20270630 {A}"}, "no second successor"
+
+
+def test_a_successor_that_has_another_key_now_keeps_the_old_one(old):
+    old.run()
+    old.pass_time(days=22)
+    service = old.read("service")
+    service[f"s20270630 {A}"]["value"] += "; t=s"
+    old.write("service", service)
+    report = old.run()
+    assert ("remove", "blocked") in states(report)
+    assert fqdn("s1") in old.records
+
+
+def test_a_selector_of_another_account_is_left_to_it(old):
+    old.answers["s20270630"] = Registration("", code="409", message="exists")
+    report = old.run()
+    assert done(report) == [("register", "s20270630-2"), ("publish", "s20270630-2")]
+    assert [*report.exit_codes()] == []
+
+
+def test_selectors_that_are_all_of_others_are_told(old):
+    names = ("s20270630", "s20270630-2", "s20270630-3")
+    old.answers = dict.fromkeys(names, Registration("", code="409", message="exists"))
+    report = old.run()
+    [task] = report.tasks
+    assert (task.state, task.registration.selector) == (State.BLOCKED, "s20270630-3")
+    assert {*report.exit_codes()} == {ExitCode.NO}
+    assert ("register", "s20270630-4") in done(old.run())
+
+
+@pytest.mark.slow
+def test_an_answer_of_500_is_asked_again_with_the_same_selector(old):
+    old.answers["s20270630"] = Registration("", code="500", message="later")
+    report = old.run()
+    assert states(report)[0] == ("register", "failed")
+    assert ExitCode.SERVICE in {*report.exit_codes()}
+    old.pass_time(days=2)
+    del old.answers["s20270630"]
+    assert ("register", "s20270630") in done(old.run())
+    assert old.keys() == {f"s1 {A}", f"s20270630 {A}"}
+
+
+def test_a_request_that_another_successor_has_overtaken_makes_no_second_one(old):
+    lost = DomainSpec(A, "lost", 2048, "2027-07-09T10:00+00:00", 0, enable=True, replaces="s1")
+    with old.open_ledger(for_writing=True) as ledger:
+        ledger.note_replacements({lost.key: "s1", key_of(A, "s2"): "s1"})
+        ledger.commit(begun=[[lost]])
+    old.register(A, selector="s2", start_date="2027-07-09T10:00+00:00")
+    assert ("register", "lost") in done(old.run())
+    assert old.read("service")[f"lost {A}"]["enable"] is False
+    assert old.records.keys() == {fqdn("s1"), fqdn("s2")}
+    assert old.run().tasks == []
+
+
+@pytest.mark.parametrize(("selector", "is_held"), [("s1", False), ("other", True)])
+def test_a_request_without_an_answer_holds_its_domain_unless_the_key_is_known(
+    old, selector, is_held
+):
+    """Such as one of `register --refresh` that was killed."""
+    with old.open_ledger(for_writing=True) as ledger:
+        ledger.commit(begun=[[DomainSpec(A, selector)]])
+    report = old.run()
+    assert (("register", "blocked") in states(report)) == is_held
+    assert (("register", "s20270630") in done(report)) != is_held
+
+
+def test_one_bad_entry_does_not_hold_up_the_others(world):
+    world.register(A, "b.example")
+    world.pass_time(days=180)
+    world.answers["s20270630"] = Registration("", code="400", message="no")
+    report = world.run()
+    assert [task.state for task in report.tasks if task.step is Step.REGISTER] == [
+        State.BLOCKED
+    ] * 2
+    assert world.records.keys() == {fqdn("s1"), fqdn("s1", "b.example")}
+
+
+def test_a_clock_that_was_set_back(old):
+    old.run()
+    records, keys = old.records, old.keys()
+    old.pass_time(days=-400)
+    report = old.run()
+    assert report.tasks == []
+    assert (old.records, old.keys()) == (records, keys)
+    old.pass_time(days=422)
+    old.run()
+    assert old.records == records, "seen only while the clock was wrong: the grace period begins"
+    old.pass_time(days=15)
+    assert done(old.run()) == [("remove", "s1")]
+
+
+def test_a_clock_that_is_ahead_is_told_and_its_late_successors_hold_nothing_up_in_silence(old):
+    old.pass_time(days=-100)
+    old.service_now = old.now
+    old.pass_time(days=365)
+    assert ("register", "s20280321") in done(old.run())
+    [warning] = old.warnings
+    assert "the clock of this machine is 365 days ahead of the service's" in warning
+    old.service_now = None
+    old.pass_time(days=-265)
+    report = old.run()
+    [task] = report.tasks
+    assert (task.state, task.registration.selector) == (State.BLOCKED, "s1")
+    assert "s20280321, which follows it, does not start before 2028-03-2" in task.reason
+    assert {*report.exit_codes()} == {ExitCode.NO}
+    old.register(A, selector="s2", start_date="2027-07-07T10:00+00:00")
+    assert old.run().tasks[0].step is Step.PUBLISH
+
+
+def test_a_token_that_is_refused_half_way_leaves_the_rest_to_the_next_run(world):
+    domains = [f"d{number:02}.example" for number in range(60)]
+    world.register(*domains)
+    world.run()
+    world.pass_time(days=180)
+    world.refused_after = 1
+    report = world.run(limit=60)
+    first = Counter(states(report))
+    assert 0 < first["register", "done"] == first["publish", "done"] < 60
+    assert first["register", "due"] == 60 - first["register", "done"]
+    assert {*report.exit_codes()} == {ExitCode.AUTH}
+    world.refused_after = None
+    second = Counter(states(world.run(limit=60)))
+    assert second["register", "done"] == second["publish", "done"] == first["register", "due"]
+
+
+DOMAINS = ("a.example", "b.example")
+
+
+@pytest.fixture(scope="module")
+def processes():
+    """A server that forks processes which have imported everything."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["rotation_world"])
+    return context
+
+
+def kill(processes, world, at):
+    """Kill a run at an effect; tells whether it came so far."""
+    arguments = str(world.directory), world.key, world.now, at
+    process = processes.Process(target=run_until, args=arguments)
+    process.start()
+    process.join(60)
+    assert process.exitcode in (0, -signal.SIGKILL)
+    return process.exitcode != 0
+
+
+def outcome(world):
+    """What counts, whatever the way to it: keys, closed keys, records, and who replaces whom."""
+    with world.open_ledger(for_writing=False) as ledger:
+        replaces = {key: one.replaces for key, one in histories_of(ledger).items() if one.replaces}
+        assert ledger.intents() == []
+    return world.keys(), world.closed(), world.records, world.read("service"), replaces
+
+
+def registered(world):
+    world.register(*DOMAINS)
+    world.run()
+    world.pass_time(days=180)
+
+
+def replaced(world):
+    registered(world)
+    world.run()
+    world.pass_time(days=22)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("before", [registered, replaced])
+def test_the_next_run_ends_as_if_nothing_had_happened(processes, tmp_path, key_records, before):
+    key = key_records[2048].partition("p=")[2]
+    (tmp_path / "start").mkdir()
+    start = World(tmp_path / "start", key)
+    before(start)
+
+    def copy(name):
+        shutil.copytree(start.directory, tmp_path / name)
+        return World(tmp_path / name, key, start.now)
+
+    undisturbed = copy("undisturbed")
+    assert undisturbed.run().tasks
+    at = 1
+    while kill(processes, world := copy(str(at)), at):
+        for again in range(3):  # and the next ones are killed, too
+            kill(processes, world, 3 * again + 2)
+        world.run()
+        assert outcome(world) == outcome(undisturbed), at
+        assert world.run().tasks == []
+        at += 1
+    assert at > 10
+
+
+@pytest.mark.slow
+def test_a_request_without_an_answer_is_settled_days_later(processes, tmp_path, key_records):
+    """Killed between the request and its answer: its selector has the date of that day."""
+    world = World(tmp_path, key_records[2048].partition("p=")[2])
+    registered(world)
+    at = 1
+    while len(world.read("service")) == len(DOMAINS):
+        kill(processes, world, at)
+        at += 1
+    assert len(world.keys()) == 2
+    world.pass_time(days=2)
+    world.run()
+    assert world.keys() == {f"{one} {domain}" for one in ("s1", "s20270630") for domain in DOMAINS}
+
+
+@pytest.fixture
+def stage(world):
+    """The stage of the first key, the next action, and in how many days that is due."""
+
+    def stage():
+        selection = Selection([], read_specs=lambda _: [], to_domain=str)
+        with world.open_ledger(for_writing=False) as ledger:
+            statuses = [*read_keys(ledger, selection, RotationSettings(), world.now)]
+        [one] = [one for one in statuses if one.selector == "s1"]
+        return (
+            one.stage,
+            one.action,
+            one.due and round((one.due - world.now).total_seconds() / 86400),
+        )
+
+    return stage
+
+
+def test_each_stage_of_a_life(world, stage):
+    world.register(A, start_date="2027-01-08T10:00+00:00")
+    assert stage() == ("registered", "publish", 4)  # then it is urgent
+    world.run()
+    assert stage() == ("published", "wait", 7)
+    world.pass_time(days=8)
+    assert stage() == ("signing", "register successor", 172)
+    world.pass_time(days=172)
+    assert stage() == ("signing", "register successor", 0)
+    world.is_covered = False
+    world.run()
+    assert stage() == ("successor registered", "wait", 7)
+    world.is_covered = True
+    world.run()
+    assert stage() == ("successor published", "wait", 7)
+    world.pass_time(days=7, minutes=1)
+    assert stage() == ("grace period", "remove", 14)
+    world.pass_time(days=14)
+    world.is_covered = False
+    world.run()
+    assert stage() == ("retired", "remove", 0)
+    world.is_covered = True
+    world.run()
+    assert stage() == ("removed", "none", None)

@@ -1,0 +1,481 @@
+"""The problems that checks show."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import hostile
+from dkimctl.client.http import HttpClient
+from dkimctl.dns.verdicts import Check, Finding, Urgency, Verdict
+from dkimctl.errors import ServiceError
+from dkimctl.models import Alarm, key_of
+from dkimctl.notices import (
+    MAX_ITEMS,
+    MAX_SUBJECTS,
+    KeyProblem,
+    Look,
+    Notice,
+    after_second_look,
+    find_changes,
+    first_seen_now,
+    notice_document,
+    post_notice,
+    problem_of,
+    run_notice_program,
+    subject_of,
+)
+
+
+def check(verdict: Verdict, urgency: Urgency = Urgency.NONE, reason: str = "") -> Check:
+    name = "s1._domainkey.example.com"
+    return Check("Example.com", "S1", name, None, True, Finding(verdict, reason), urgency=urgency)
+
+
+def test_the_subject_is_the_key_in_lower_case():
+    assert problem_of(check(Verdict.MISSING)).subject == "example.com s1"
+    assert subject_of(key_of("example.com", None)) == "example.com"
+
+
+@pytest.mark.parametrize(
+    ("urgency", "problem"),
+    [(Urgency.SIGNING, "signing now without DNS: missing"),
+     (Urgency.SOON, "signing starts soon: missing"),
+     (Urgency.NONE, "missing")],
+)  # fmt: skip
+def test_a_problem_that_becomes_urgent_is_another_problem(urgency, problem):
+    assert problem_of(check(Verdict.MISSING, urgency)).problem == problem
+
+
+DAY = timedelta(days=1)
+NOON = datetime(2027, 1, 5, 12, tzinfo=UTC)
+MISSING = KeyProblem("example.com s1", "missing")
+OTHER = KeyProblem("example.org s1", "missing")
+NO_ANSWER = KeyProblem("example.com s1", "no answer", is_unknown=True)
+TOLD = Alarm(*MISSING[:2], first_seen=NOON - DAY, looked_at=NOON - DAY, told_at=NOON - DAY)
+UNTOLD = TOLD._replace(told_at=None)
+
+
+def look(*problems: KeyProblem, covers: bool = True) -> Look:
+    return Look(problems, lambda subject: covers)
+
+
+def test_a_problem_without_an_alarm_needs_a_second_look():
+    assert first_seen_now(look(MISSING, OTHER), [TOLD]) == {OTHER.subject}
+    assert first_seen_now(look(MISSING), [UNTOLD]) == set()  # it had its second look
+
+
+def test_another_problem_of_the_same_subject_needs_a_second_look_as_well():
+    worse = MISSING._replace(problem="signing now without DNS: missing")
+    assert first_seen_now(look(worse), [TOLD]) == {MISSING.subject}
+
+
+def test_what_is_known_needs_no_second_look_to_remain():
+    confirmed = after_second_look(look(MISSING, OTHER), look(), {OTHER.subject})
+    assert list(confirmed.problems) == [MISSING]
+
+
+def test_the_second_look_may_find_another_problem():
+    second = look(NO_ANSWER)
+    confirmed = after_second_look(look(MISSING), second, {MISSING.subject})
+    assert list(confirmed.problems) == [NO_ANSWER]
+
+
+def test_what_the_second_look_could_not_look_at_remains():
+    second = look(covers=False)
+    confirmed = after_second_look(look(MISSING), second, {MISSING.subject})
+    assert list(confirmed.problems) == [MISSING]
+
+
+def test_what_nobody_was_told_of_is_told_with_its_first_date():
+    notice = find_changes(look(MISSING), [UNTOLD], NOON)
+    assert notice.new == [(MISSING, UNTOLD._replace(looked_at=NOON))]
+
+
+def test_a_problem_that_is_gone_is_over():
+    notice = find_changes(look(OTHER), [TOLD], NOON)
+    assert notice.over == [TOLD]
+    assert [problem for problem, _ in notice.new] == [OTHER]
+
+
+def test_the_end_of_what_nobody_was_told_of_is_not_told():
+    notice = find_changes(look(), [UNTOLD], NOON)
+    assert notice.stale == [UNTOLD]
+    assert not notice.has_news
+
+
+def test_without_an_answer_no_alarm_of_the_subject_is_over():
+    silent = Alarm(*NO_ANSWER[:2], NOON - DAY, NOON - DAY, NOON - DAY)
+    notice = find_changes(look(NO_ANSWER), [TOLD, silent], NOON)
+    assert not notice.has_news
+    answered = find_changes(look(MISSING), [TOLD, silent], NOON)
+    assert answered.over == [silent]
+
+
+def test_a_problem_that_becomes_worse_is_told():
+    worse = MISSING._replace(problem="signing now without DNS: missing")
+    notice = find_changes(look(worse), [TOLD], NOON)
+    assert [problem for problem, _ in notice.new] == [worse]
+    assert notice.over == [TOLD]
+
+
+SINCE = "2027-01-05T12:00:00+00:00"
+SOON = KeyProblem("b.example s1", "signing starts soon: missing", Urgency.SOON, "why", "publish it")
+SIGNING = KeyProblem("c.example s1", "signing now without DNS: missing", Urgency.SIGNING)
+CALM = KeyProblem("a.example s1", "differs")
+
+
+def alarm(problem: KeyProblem) -> Alarm:
+    return Alarm(*problem[:2], NOON, NOON, NOON)
+
+
+def pairs(*problems: KeyProblem) -> list[tuple[KeyProblem, Alarm]]:
+    return [(problem, alarm(problem)) for problem in problems]
+
+
+def read(notice: Notice) -> dict:
+    return json.loads(notice_document(notice, profile="default", now=NOON))
+
+
+def test_a_document_has_what_is_new_over_and_still_there():
+    assert read(Notice(new=pairs(SOON), over=[alarm(CALM)], still=pairs(SIGNING))) == {
+        "version": 1,
+        "time": SINCE,
+        "profile": "default",
+        "text": "dkimctl: 1 new problem: b.example s1 (signing starts soon: missing); "
+        "1 problem over: a.example s1 (differs); 1 earlier problem not solved yet",
+        "counts": {"new": 1, "over": 1, "still": 1},
+        "new": [
+            {
+                "subject": "b.example s1",
+                "problem": "signing starts soon: missing",
+                "since": SINCE,
+                "count": 1,
+                "subjects": ["b.example s1"],
+                "urgency": "soon",
+                "detail": "why",
+                "action": "publish it",
+            }
+        ],
+        "over": [
+            {
+                "subject": "a.example s1",
+                "problem": "differs",
+                "since": SINCE,
+                "count": 1,
+                "subjects": ["a.example s1"],
+            }
+        ],
+        "still": [
+            {
+                "subject": "c.example s1",
+                "problem": "signing now without DNS: missing",
+                "since": SINCE,
+                "count": 1,
+                "subjects": ["c.example s1"],
+                "urgency": "signing",
+                "detail": "",
+                "action": "",
+            }
+        ],
+    }
+
+
+def test_a_long_list_is_cut_and_counted():
+    many = [
+        CALM._replace(subject=f"{number:05}.example s1", detail=f"why {number % 1000}")
+        for number in range(100_000)
+    ]
+    document = read(Notice(new=pairs(*many, SIGNING)))
+    assert document["counts"]["new"] == 100_001
+    assert len(document["new"]) == MAX_ITEMS
+    assert document["new"][0]["subject"] == "c.example s1"
+    assert document["new"][1]["count"] == 100
+    assert sum(len(item["subjects"]) for item in document["new"]) == MAX_SUBJECTS
+    assert len(json.dumps(document)) < 200_000
+
+
+def unanswered(number: int, server: str = "192.0.2.1") -> KeyProblem:
+    domain = f"d{number}.example"
+    detail = f"{domain}: s1._domainkey.{domain} TXT: {server}: timed out"
+    action = f"look at the record: `dkimctl check-dns {domain}`"
+    return KeyProblem(f"{domain} s1", "no answer", Urgency.NONE, detail, action, True,
+                   key_of(domain, "s1"))  # fmt: skip
+
+
+def test_problems_of_one_cause_are_one_item():
+    dead = [unanswered(number) for number in range(500)]
+    document = read(Notice(new=pairs(*dead, unanswered(500, "192.0.2.2"))))
+    assert document["counts"]["new"] == 501
+    one, other = sorted(document["new"], key=lambda item: -item["count"])
+    assert (one["count"], other["count"]) == (500, 1)
+    assert sorted(one["subjects"]) == sorted(problem.subject for problem in dead)
+    assert one["detail"] == "DOMAIN: FQDN TXT: 192.0.2.1: timed out"
+    assert one["action"] == "look at the record: `dkimctl check-dns DOMAIN`"
+    assert other["action"] == "look at the record: `dkimctl check-dns d500.example`"
+    assert (
+        "d0.example s1, d1.example s1, d10.example s1, … and 497 more (no answer)"
+        in (document["text"])
+    )
+    [over] = read(Notice(over=[alarm(problem) for problem in dead]))["over"]
+    assert (over["count"], len(over["subjects"])) == (500, 500)
+
+
+def test_what_began_at_another_time_is_another_item():
+    first, second = pairs(unanswered(1), unanswered(2))
+    earlier = first[0], first[1]._replace(first_seen=NOON - timedelta(days=1))
+    assert len(read(Notice(still=[earlier, second]))["still"]) == 2
+    assert len(read(Notice(over=[earlier[1], second[1]]))["over"]) == 2
+
+
+@pytest.mark.parametrize("hostile", ["\x1b[31mred", "two\nlines", "\x7f", "\u202eevil", "\ud800"])
+def test_text_of_others_is_printable_even_when_it_is_decoded(hostile):
+    problem = KeyProblem(hostile, hostile, Urgency.NONE, hostile, hostile)
+    data = notice_document(Notice(new=pairs(problem)), profile="default", now=NOON)
+    assert data.decode("ascii").removesuffix("\n").isprintable()
+    item = json.loads(data)["new"][0]
+    texts = (*item.values(), *item["subjects"], json.loads(data)["text"])
+    assert all(text.isprintable() for text in texts if isinstance(text, str))
+
+
+def test_a_long_text_is_cut():
+    huge = KeyProblem("a.example s1", "x" * 10**6, Urgency.NONE, "y" * 10**6)
+    assert len(notice_document(Notice(new=pairs(huge)), profile="default", now=NOON)) < 10_000
+
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the programs are shell scripts")
+
+DOCUMENT = b'{"version": 1}\n'
+HUGE = b"x" * (4 << 20)  # more than a pipe holds
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Write a shell script, and give the command that runs it."""
+
+    def write(text: str, mode: int = 0o755) -> list[str]:
+        path = tmp_path / "page"
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(mode)
+        return [str(path), "--token", "topsecret"]
+
+    return write
+
+
+def run(words, document: bytes = DOCUMENT, *, seconds: float = 30.0, **environ: str) -> None:
+    run_notice_program(words, document, dict(os.environ) | environ, seconds=seconds)
+
+
+def failure(words, document: bytes = DOCUMENT, **options) -> ServiceError:
+    with pytest.raises(ServiceError) as caught:
+        run(words, document, **options)
+    error = caught.value
+    assert "topsecret" not in f"{error.message}{error.hint}"
+    assert error.hint
+    return error
+
+
+def test_the_program_gets_the_document_and_its_arguments(script, tmp_path):
+    run(script(f'cat > {tmp_path}/in; echo "$@" > {tmp_path}/words'))
+    assert (tmp_path / "in").read_bytes() == DOCUMENT
+    assert (tmp_path / "words").read_text() == "--token topsecret\n"
+
+
+def test_no_shell_reads_the_command(script, tmp_path):
+    words = script(f'echo "$1" > {tmp_path}/word')
+    run([words[0], "$(touch x); `id` *"])
+    assert (tmp_path / "word").read_text() == "$(touch x); `id` *\n"
+
+
+def test_the_program_does_not_inherit_our_secrets(script, tmp_path):
+    ours = {
+        "DKIMCTL_CLIENT_SECRET": "a", "DKIMCTL_ACCESS_TOKEN": "b",
+        "DKIMCTL_SERVICE_PASSPHRASE": "c",
+    }  # fmt: skip
+    run(script(f"env > {tmp_path}/env"), **ours, PAGER_KEY="its own")
+    lines = (tmp_path / "env").read_text()
+    assert "PAGER_KEY=its own" in lines
+    assert [name for name in ours if name in lines] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "said"),
+    [("exit 7", 0o755, '/page" failed with exit status 7'),
+     ("kill -9 $$", 0o755, '/page" was killed by SIGKILL'),
+     ("exit", 0o644, "to notify: Permission denied")],
+)  # fmt: skip
+def test_a_program_that_fails(script, text, mode, said):
+    assert failure(script(text, mode)).message.endswith(said)
+
+
+def test_what_cannot_be_run_is_named_and_escaped(tmp_path):
+    assert failure(["/bin/true", "a\0b"]).message == 'cannot run "/bin/true" to notify: invalid'
+    assert "\x1b" not in failure([f"{tmp_path}/\x1b[31m"]).message
+
+
+@pytest.mark.parametrize("text", ["exec <&-; exit 0", "exit 0", "head -c 1 > /dev/null"])
+def test_a_program_that_does_not_read_all_is_no_error(script, text):
+    before = signal.getsignal(signal.SIGPIPE)
+    run(script(text), HUGE)
+    assert signal.getsignal(signal.SIGPIPE) is before
+
+
+def test_a_program_that_hangs_is_killed_with_all_that_it_started(script, tmp_path):
+    started = time.monotonic()
+    words = script(f"trap '' TERM\nsleep 61 & echo $! > {tmp_path}/pid\nsleep 62")
+    error = failure(words, seconds=0.5)
+    assert time.monotonic() - started < 10
+    assert error.message.endswith('/page" did not end within 1 s, and was killed')
+    assert has_ended(int((tmp_path / "pid").read_text()))
+
+
+def test_a_program_that_leaves_another_in_the_background_has_ended(script, tmp_path):
+    started = time.monotonic()
+    run(script(f"sleep 20 & echo $! > {tmp_path}/pid; exit 0"))
+    assert time.monotonic() - started < 10
+    background = int((tmp_path / "pid").read_text())
+    os.kill(background, signal.SIGKILL)  # it still runs
+
+
+def test_ctrl_c_ends_the_program(script, tmp_path):
+    words = script(f"echo $$ > {tmp_path}/pid; exec sleep 60")
+
+    def interrupt() -> None:
+        wait_for(tmp_path / "pid")
+        signal.raise_signal(signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        run(words)
+    thread.join()
+    assert has_ended(int((tmp_path / "pid").read_text()))
+
+
+def wait_for(path: Path) -> None:
+    for _ in range(600):
+        if path.exists() and path.read_text().strip():
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"{path} was not written")
+
+
+def has_ended(pid: int) -> bool:
+    """Whether the process is gone, or dead and not yet waited for, within ten seconds."""
+    for _ in range(200):
+        if not _is_running(pid):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def _is_running(pid: int) -> bool:
+    stat = Path(f"/proc/{pid}/stat")
+    if stat.parents[1].is_dir():  # Linux, which tells a dead one that nobody waits for
+        return stat.exists() and ") Z " not in stat.read_text()
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+SECRET_PATH = "/services/T0PSECRET?token=t0psecret"
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+@pytest.fixture
+def serve(tmp_path):
+    """Start a server over TLS that answers with these pieces; gives it and its CA file."""
+    with contextlib.ExitStack() as running:
+
+        def start(say, host: str = "127.0.0.1", days: int = 30):
+            bundle, tls = hostile.make_certificate(tmp_path, host, days=days)
+            server = hostile.HostileServer(say, tls)
+            running.callback(server.close)
+            return server, str(bundle)
+
+        yield start
+
+
+def post(url: str, ca_bundle: str | None, timeout: float = 10.0) -> None:
+    with HttpClient.over_network(timeout=timeout, ca_bundle=ca_bundle) as http:
+        post_notice(http, url + SECRET_PATH, DOCUMENT)
+
+
+def failure_in_webhook(url: str, ca_bundle: str | None, timeout: float = 10.0) -> ServiceError:
+    with pytest.raises(ServiceError) as caught:
+        post(url, ca_bundle, timeout)
+    error = caught.value
+    assert "secret" not in f"{error.message}{error.hint}".lower()
+    assert url.removeprefix("https://") in error.message
+    assert error.hint
+    return error
+
+
+def test_the_document_is_posted_as_json(serve):
+    server, bundle = serve(lambda request: [OK])
+    post(server.url, bundle)
+    head, _, body = server.requests[0].partition(b"\r\n\r\n")
+    assert head.startswith(b"POST /services/T0PSECRET?token=t0psecret HTTP/1.1\r\n")
+    assert b"\r\ncontent-type: application/json" in head.lower()
+    assert b"authorization" not in head.lower()
+    assert body == DOCUMENT
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 410, 429, 500, 503])
+def test_an_error_status_is_named(serve, status):
+    answer = b"HTTP/1.1 %d x\r\nContent-Length: 9\r\n\r\nt0psecret" % status
+    server, bundle = serve(lambda request: [answer])
+    assert failure_in_webhook(server.url, bundle).message.endswith(f"answered {status}")
+
+
+def test_redirects_are_not_followed(serve, scripted_server):
+    location = f"Location: {scripted_server.url}/t0psecret".encode()
+    answer = b"HTTP/1.1 307 Moved\r\n" + location + b"\r\nContent-Length: 0\r\n\r\n"
+    server, bundle = serve(lambda request: [answer])
+    error = failure_in_webhook(server.url, bundle)
+    assert error.message.endswith("answered 307")
+    assert "redirects are not followed" in error.hint
+    assert scripted_server.requests == []
+
+
+def test_an_endless_response_ends(serve):
+    def endless(request):
+        yield hostile.UNENDING
+        yield from hostile.flood(b"x")
+
+    server, bundle = serve(endless)
+    assert "larger than 1 MiB" in failure_in_webhook(server.url, bundle).message
+
+
+@pytest.mark.parametrize("text", [b"x", b"HTTP/1.1 200 OK", hostile.UNENDING])
+def test_a_slow_response_ends_at_the_timeout(serve, text):
+    server, bundle = serve(lambda request: hostile.drip(text))
+    started = time.monotonic()
+    assert "did not respond in time" in failure_in_webhook(server.url, bundle, timeout=0.5).message
+    assert time.monotonic() - started < 10
+
+
+def test_an_unknown_certificate_is_refused(serve):
+    server, _ = serve(lambda request: [OK])
+    assert "cannot trust" in failure_in_webhook(server.url, None).message
+    assert server.requests == []
+
+
+def test_the_log_has_no_secret_of_the_url(serve, caplog):
+    server, bundle = serve(lambda request: [OK])
+    with caplog.at_level(logging.DEBUG, "dkimctl.http"):
+        post(server.url, bundle)
+    assert f"POST {server.url}: 200" in caplog.text
+    assert "t0psecret" not in caplog.text.lower()

@@ -1,0 +1,152 @@
+"""Text is made safe to show, and split into the strings of a TXT record."""
+
+from __future__ import annotations
+
+import contextlib
+import unicodedata
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dkimctl.errors import UsageError
+from dkimctl.text import (
+    DAY,
+    Grouping,
+    parse_duration,
+    printable,
+    quoted,
+    with_unit,
+    without_names,
+    without_values,
+    written_duration,
+)
+
+
+def test_ordinary_text_stays():
+    for text in ("", "plain", "back\\slash", "[red]x[/] :smile:", "日本語　東京", "café\u00a0!",
+                 "עברית", "नमस्ते"):  # fmt: skip
+        assert printable(text) == text
+
+
+def test_control_and_invisible_characters_are_escaped():
+    for char in "\x00\t\n\r\x1b\x7f\x85\x9b":
+        assert printable(f"a{char}b") == f"a\\x{ord(char):02x}b"
+    invisible = "\u061c\u200b\u200d\u200f\u2028\u2029\u202e\u2066\ufeff\ud800"
+    fillers = "\u034f\u115f\u2800\u3164\uffa0"
+    for char in invisible + fillers:
+        assert printable(f"a{char}b") == f"a\\u{ord(char):04x}b"
+    assert printable("a\U000e0041b") == r"a\U000e0041b"
+
+
+@given(st.text(st.characters()))
+def test_the_result_is_one_line_without_controls(text):
+    shown = printable(text)
+    assert not {unicodedata.category(char) for char in shown} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    assert len(shown.splitlines()) <= 1
+    assert shown.encode("utf-8").decode("utf-8") == shown
+
+
+def test_quotes_are_short_and_harmless():
+    assert quoted("a\x1b[2J\u202e\n") == r'"a\x1b[2J\u202e\x0a"'
+    assert quoted("x" * 61) == f'"{"x" * 60}…"'
+
+
+@given(st.lists(st.sampled_from("abc")), st.integers(0, 5))
+def test_nothing_is_lost(kinds, most):
+    grouping = Grouping[str](most)
+    shown = Counter(kind for kind in kinds if grouping.shows(kind))
+    assert all(count <= most for count in shown.values())
+    assert shown + Counter(dict(grouping.rest())) == Counter(kinds)
+
+
+def test_messages_of_a_kind_differ_in_quoted_words_and_numbers():
+    first = without_values('"a b.example" contains a space, on line 7')
+    second = without_values('"c d.example" contains a space, on line 12')
+    assert first == second
+    assert without_values('"a" contains a space') != without_values('"a" is a URL or a path')
+
+
+def test_reasons_of_a_kind_differ_in_the_names_of_the_record():
+    texts = {
+        without_names(
+            f"{domain}: TXT s1._domainkey.{domain}: ns1.{domain} (192.0.2.1): it answers REFUSED",
+            domain,
+            "S1",
+        )
+        for domain in ("a.example", "b.example")
+    }
+    assert texts == {"DOMAIN: TXT FQDN: ns1.DOMAIN (192.0.2.1): it answers REFUSED"}
+
+
+def test_the_zone_above_a_domain_is_one_of_its_names():
+    assert without_names("DNS has no zone for Example.org.", "mail.example.org", None) == (
+        "DNS has no zone for ZONE."
+    )
+
+
+def test_other_names_stay():
+    text = "ns1.example.net (192.0.2.1), notexample.com, com: it does not answer"
+    assert without_names(text, "example.com", "s1") == text
+
+
+def test_a_name_with_its_zone_twice():
+    text = "it is at s1._domainkey.example.com.example.com: a final dot is missing"
+    expected = "it is at FQDN.DOMAIN: a final dot is missing"
+    assert without_names(text, "example.com", "s1") == expected
+
+
+def test_units():
+    seconds = {"30": 30, "30s": 30, "0.5s": 0.5, "5m": 300, "24h": DAY, "180d": 180 * DAY,
+               "26w": 182 * DAY}  # fmt: skip
+    assert {text: parse_duration(text) for text in seconds} == seconds
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0", "-1", "1y", "6mo", "1 h", "1h30m", "nan", "inf", "1e3", "٣", "9d9"]
+)
+def test_other_text_is_not_a_duration(text):
+    with pytest.raises(UsageError, match="invalid duration"):
+        parse_duration(text)
+
+
+def test_limits():
+    assert parse_duration("0d", may_be_zero=True) == 0
+    with pytest.raises(UsageError):
+        parse_duration("2d", longest=DAY)
+    with pytest.raises(UsageError):
+        parse_duration("999999999d")
+
+
+@pytest.mark.parametrize(
+    ("text", "longest", "hint"),
+    [("soon", 90 * DAY, "write 30s, 5m, 2h, 14d or 26w"),
+     ("1y", 90 * DAY, "the units are s, m (minutes), h, d and w (weeks)"),
+     ("2 weeks", 90 * DAY, "without a space"), ("100d", 90 * DAY, "write at most 90d"),
+     ("3d", DAY, "write at most 24h"), ("x", DAY, "write 30s, 5m or 24h")],
+)  # fmt: skip
+def test_the_hint_says_what_can_be_written(text, longest, hint):
+    with pytest.raises(UsageError) as caught:
+        parse_duration(text, longest=longest)
+    assert hint in caught.value.hint
+
+
+def test_a_bare_number_is_shown_with_its_unit():
+    assert (with_unit("180"), with_unit("26w")) == ("180s", "26w")
+
+
+@given(st.text())
+def test_any_text_gives_seconds_or_an_error(text):
+    with contextlib.suppress(UsageError):
+        assert 0 < parse_duration(text) <= 3650 * DAY
+
+
+def test_a_duration_is_written_as_it_was():
+    for text in ("180d", "36h", "90m", "45s", "0.5s"):
+        assert written_duration(parse_duration(text)) == text
+
+
+@given(st.integers(1, 10**8))
+def test_what_is_written_is_read_again(seconds):
+    assert parse_duration(written_duration(seconds)) == seconds
