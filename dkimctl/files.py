@@ -8,6 +8,7 @@ import itertools
 import math
 import os
 import re
+import shlex
 import stat
 import sys
 import time
@@ -16,6 +17,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
+import platformdirs
+
+if sys.platform != "win32":
+    import fcntl
+    import grp
+    import pwd
 if TYPE_CHECKING:
     import sqlite3
 
@@ -72,7 +79,7 @@ def atomic_writer(path: Path, *, mode: int | None = None) -> Iterator[TextIO]:
     path = Path(os.path.realpath(path))  # a symbolic link remains one
     if mode is None and path.exists():
         mode = path.stat().st_mode & 0o777
-    temporary = _temporary(path)
+    temporary = temporary_name(path)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 & (mode or 0o666))
     try:
         with open(descriptor, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123
@@ -108,7 +115,7 @@ def create_files(texts: Mapping[Path, str], *, private: Collection[Path] = ()) -
     with contextlib.ExitStack() as undo:
         finished = {}
         for path, text in texts.items():
-            finished[path] = new = _temporary(path)
+            finished[path] = new = temporary_name(path)
             undo.callback(new.unlink, missing_ok=True)
             with atomic_writer(new, mode=0o600 if path in private else None) as file:
                 file.write(text)
@@ -152,11 +159,9 @@ def _open_at_once(path: str, flags: int) -> int:
     return descriptor
 
 
-def _temporary(path: Path) -> Path:
+def temporary_name(path: Path) -> Path:
     """A name next to `path` that no file has; see `delete_leftovers`."""
-    import secrets
-
-    return path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+    return path.with_name(f".{path.name}-{os.urandom(4).hex()}")
 
 
 def lock_file_of(path: Path) -> Path:
@@ -204,8 +209,7 @@ def try_lock(path: Path) -> Callable[[], None] | None:
         except filelock.Timeout:
             return None
         return lock.release
-    import fcntl  # filelock locks it the same way, but takes 20 ms to import
-
+    # filelock locks it the same way, but takes 20 ms to import.
     descriptor = open_without_following(str(path), os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -431,8 +435,6 @@ def _chmod(mode: str, place: str, status: os.stat_result) -> str:
     """The command that changes the mode, or "" if the user may not run it."""
     if os.geteuid() not in (0, status.st_uid):
         return ""
-    import shlex
-
     return f"run `chmod {mode} {shlex.quote(place)}`"
 
 
@@ -443,9 +445,6 @@ def is_own_group(gid: int) -> bool:
     Debian and Ubuntu create one for each user, with the umask 002, so that directories in a home
     are writable by it.
     """
-    import grp
-    import pwd
-
     own_uid = os.geteuid()
     try:
         # A directory service may not list its users.
@@ -474,8 +473,6 @@ def config_path(flag: str | None, environ: Mapping[str, str]) -> Path:
     """`flag`, else DKIMCTL_CONFIG, else config.yaml in the user's config directory."""
     if given := flag or environ.get("DKIMCTL_CONFIG"):
         return Path(given)
-    import platformdirs
-
     return platformdirs.user_config_path(_APP, appauthor=False) / "config.yaml"
 
 
@@ -483,15 +480,11 @@ def state_dir(environ: Mapping[str, str]) -> Path:
     """DKIMCTL_STATE_DIR, else the user's state directory. It may not exist."""
     if given := environ.get("DKIMCTL_STATE_DIR"):
         return Path(given)
-    import platformdirs
-
     return platformdirs.user_state_path(_APP, appauthor=False)
 
 
 def data_dir() -> Path:
     """The user's data directory, for the embedded service. It may not exist."""
-    import platformdirs
-
     return platformdirs.user_data_path(_APP, appauthor=False)
 
 

@@ -6,6 +6,8 @@ locked file be read. Without `from __future__ import annotations`: see `dkimctl.
 """
 
 import contextlib
+import hashlib
+import json
 import math
 import os
 import re
@@ -26,6 +28,7 @@ from dkimctl.files import (
     try_lock,
     wait_for_lock,
 )
+from dkimctl.text import written_duration
 
 _HOLDER = rb"([1-9]\d{0,9}) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d)\n"  # process ID, since
 
@@ -64,9 +67,6 @@ def account_lock(
     `patience` seconds; Ctrl-C stops waiting. Raises LedgerError after that, if the lock cannot be
     used, or if other users can change its files.
     """
-    import hashlib
-    import json
-
     account = json.dumps([base_url, client_id]).encode()
     name = f"{purpose}-{hashlib.sha256(account).hexdigest()[:16]}"
     path, holder_file = directory / f"{name}.lock", directory / f"{name}.holder"
@@ -80,8 +80,6 @@ def account_lock(
             try:
                 unlock = wait_for_lock(path, seconds=patience)
             except TimeoutError as error:
-                from dkimctl.text import written_duration
-
                 raise LedgerError(
                     f"waited {written_duration(patience)} for another command of the same account "
                     f"({_find_holder(holder_file)})",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -134,15 +135,11 @@ class OpenRequests:
 
 
 def _encoded(specs: Iterable[DomainSpec]) -> str:
-    import json
-
     return json.dumps([(spec.sign_domain, spec.selector) for spec in specs])
 
 
 def _decoded(entries: Any) -> list[DomainSpec]:
     """The entries of a row. Raises sqlite3.DatabaseError for any other content."""
-    import json
-
     specs = []
     try:
         for entry in json.loads(entries):

@@ -24,10 +24,12 @@ from dkimctl.files import (
     file_identity,
     lock_file_of,
     locked,
+    open_without_following,
     prepare_directory,
     publish,
     refuse,
     sqlite_uri,
+    temporary_name,
 )
 from dkimctl.ledger.intents import select_open_requests, update_requests
 from dkimctl.ledger.tables import STEPS, damage_error, require_row_id
@@ -227,13 +229,9 @@ def _create_if_missing(path: Path) -> None:
             f"the ledger {path} is missing, though {log.name} holds changes to it",
             hint=f"put {path.name} back next to it, or move {log.name} elsewhere",
         )
-    import tempfile
-
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    os.close(descriptor)
-    new = Path(name)
+    new = temporary_name(path)
     try:
-        new.chmod(0o600)  # the umask may have removed more
+        open(new, "xb", opener=open_without_following).close()  # with mode 0600
         connection = sqlite3.connect(new, isolation_level=None)
         try:
             connection.execute("PRAGMA synchronous = FULL")

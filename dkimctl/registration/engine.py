@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from dkimctl.errors import DkimctlError, Interrupted, LedgerError, ServiceError
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import USABLE, DomainSpec, Outcome, RegistrationKey, Result, key_of
+from dkimctl.names import SelectorTemplate
 from dkimctl.registration import outcomes
 from dkimctl.registration.batches import Batch, BatchBuilder, BatchEntry
 from dkimctl.registration.limits import (
@@ -367,8 +368,6 @@ def assign_from(
     """What gives entries a selector by `--assign-selector`. Raises UsageError if it is unfit."""
     if template is None:
         return lambda spec: spec
-    from dkimctl.names import SelectorTemplate
-
     selectors = SelectorTemplate(template, now)
     selectors.check(specs)
     return selectors.assign

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -28,7 +28,7 @@ from dkimctl.cli.session import Session, open_session
 from dkimctl.dns.nameserver import system_nameservers
 from dkimctl.errors import ExitCode, UsageError
 from dkimctl.formats.renderer import outside_zones, publishable, sound_record
-from dkimctl.handoff.providers import Trouble, find_places, given_places, provider_with
+from dkimctl.handoff.providers import DnsPlace, Trouble, find_places, given_places, provider_with
 from dkimctl.handoff.sheet import (
     Language,
     Sheet,
@@ -42,9 +42,6 @@ from dkimctl.names import Selection
 from dkimctl.rotation.life import KeyStage, NextAction, read_keys
 from dkimctl.rotation.retirement import read_known_keys
 from dkimctl.text import counted, few, quoted
-
-if TYPE_CHECKING:
-    from dkimctl.handoff.providers import DnsPlace
 
 app = App()
 SheetRecords = list[tuple[Registration, DnsRecord]]
