@@ -133,21 +133,9 @@ _SKEW = timedelta(days=1)  # a clock may differ so much from that of the service
 
 def row_of(registration: Registration) -> tuple[object, ...]:
     """The values of COLUMNS."""
-    record = registration.record
-    return (
-        registration.sign_domain,
-        registration.selector or "",
-        registration.key_len,
-        registration.start_date,
-        registration.default,
-        registration.enable,
-        record and record.fqdn,
-        record and record.type,
-        record and record.value,
-        registration.regist_date,
-        registration.code,
-        registration.message,
-    )
+    sign_domain, selector, *asked, record, regist_date, code, message = registration
+    fields = record or (None, None, None)
+    return (sign_domain, selector or "", *asked, *fields, regist_date, code, message)
 
 
 def registration_of(row: Sequence[Any]) -> Registration:

@@ -24,7 +24,6 @@ from dkimctl.registration.limits import (
     EventKind,
     Limits,
     RunObserver,
-    ShutdownDeadline,
     WorkerChannel,
     WorkerEvent,
 )
@@ -72,7 +71,8 @@ class RegistrationEngine:
         self._channel = channel or WorkerChannel()
         limiter = ConcurrencyLimiter(limits.concurrency, clock)
         self._scheduler = BatchScheduler(limits.concurrency, limiter, self._channel, start_thread)
-        self._deadline = ShutdownDeadline(limits.grace, clock)
+        self._error: DkimctlError | None = None  # ends the run; None: it goes on
+        self._give_up_at = 0.0  # once it ends: until when answers are awaited
         self._unanswered = 0  # batches in a row
         self._clock = clock
         self._reported: list[Batch] = []  # those with something to persist
@@ -89,8 +89,8 @@ class RegistrationEngine:
     def stopped(self) -> DkimctlError | None:
         """What ended the run, also after its last result; what was not sent then is `pending`."""
         if self._is_finished and self._is_asked_to_stop:
-            return self._deadline.error or Interrupted()
-        return self._deadline.error
+            return self._error or Interrupted()
+        return self._error
 
     def stop(self) -> None:
         """Send nothing more, and wait a while for what is in flight. Safe in a signal handler."""
@@ -197,7 +197,7 @@ class RegistrationEngine:
                 self._end(Interrupted())
             elif not isinstance(self.stopped, Interrupted):
                 self._warn(self.stopped.message)
-                self._deadline.expire_now()
+                self._error, self._give_up_at = Interrupted(), self._clock()
         self._release()
         batches = self._batches_to_record()
         for batch in batches:
@@ -205,7 +205,7 @@ class RegistrationEngine:
         self._settle(batches)
         self._scheduler.add_ready(batches)
         self._release()
-        if self._deadline.is_expired:
+        if self._error is not None and self._clock() >= self._give_up_at:
             # Stop waiting for what is in flight; its intents stay in the ledger.
             self._cancel_waiting()
             self.may_have_reached_service |= bool(self._scheduler.permitted)
@@ -321,11 +321,13 @@ class RegistrationEngine:
 
     def _end(self, error: DkimctlError) -> None:
         """End the run. What is in flight is still waited for, and persisted."""
-        if self._deadline.begin(error):
+        if self._error is None:
+            self._error = error
+            self._give_up_at = self._clock() + self._limits.grace
             self._channel.end_waits()
             self._scheduler.revoke_permits()
             if self._scheduler.permitted:
-                self._observer.ending(len(self._scheduler.permitted), self._deadline.grace)
+                self._observer.ending(len(self._scheduler.permitted), self._limits.grace)
 
     def _end_for_ledger(self, error: LedgerError, *, is_lost: bool = False) -> None:
         """End the run since the ledger fails; `is_lost`: it lacks answers that arrived."""

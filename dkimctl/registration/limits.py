@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple, Protocol
 
-from dkimctl.errors import DkimctlError, Interrupted, ServiceError, ThreadLimitError, Throttled
+from dkimctl.errors import ServiceError, ThreadLimitError, Throttled
 from dkimctl.models import Result
 from dkimctl.registration.batches import Batch
 from dkimctl.threads import DaemonThreadPool, StartThread, reserved_threads
@@ -54,7 +54,7 @@ class ConcurrencyLimiter:
     """
 
     def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._most = most
+        self.most = most
         self._clock = clock
         self._allowed = 1.0
         self._was_throttled = False
@@ -71,39 +71,13 @@ class ConcurrencyLimiter:
     def answered(self) -> None:
         """A request got a usable answer."""
         step = 1 / self._allowed if self._was_throttled else 1.0
-        self._allowed = min(self._allowed + step, self._most)
+        self._allowed = min(self._allowed + step, self.most)
 
     def throttled(self, retry_after: float) -> None:
         """The service asks for no requests during `retry_after` seconds."""
         self._was_throttled = True
         self._allowed = max(1.0, self._allowed / 2)
         self._paused_until = max(self._paused_until, self._clock() + retry_after)
-
-
-class ShutdownDeadline:
-    """Why a run ends early (`error`; None: it goes on), and until when answers are awaited."""
-
-    def __init__(self, grace: float, clock: Callable[[], float]) -> None:
-        self.grace = grace
-        self.error: DkimctlError | None = None
-        self._clock = clock
-        self._deadline = 0.0
-
-    def begin(self, error: DkimctlError) -> bool:
-        """End the run with `error`; returns whether it was going on until now."""
-        if self.error is not None:
-            return False
-        self.error = error
-        self._deadline = self._clock() + self.grace
-        return True
-
-    def expire_now(self) -> None:
-        """Ctrl-C while the run ends for another reason: wait no longer."""
-        self.error, self._deadline = Interrupted(), self._clock()
-
-    @property
-    def is_expired(self) -> bool:
-        return self.error is not None and self._clock() >= self._deadline
 
 
 class BatchScheduler:
@@ -155,7 +129,7 @@ class BatchScheduler:
         if count < self._most:
             warn(f"the system allows only {count} of {self._most} threads for requests (ulimit -u)")
             self._most = count
-            self._limiter._most = count
+            self._limiter.most = count
         self._pool = pool
 
     def close(self) -> None:
