@@ -12,6 +12,7 @@ from collections.abc import Callable, Container, Hashable, Iterable, Iterator, M
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from dkimctl.client.failures import origin_of
 from dkimctl.dns.verdicts import Check, Urgency, Verdict
 from dkimctl.errors import ServiceError
 from dkimctl.models import Alarm, RegistrationKey
@@ -298,7 +299,6 @@ def post_notice(http: HttpClient, url: str, document: bytes) -> None:
 
     No error has more of the URL, which may hold a token, than its scheme, host and port.
     """
-    from dkimctl.client.failures import origin_of
     from dkimctl.client.http import HttpRequest  # imports httpx
 
     hint = "check notify: webhook in the config file"

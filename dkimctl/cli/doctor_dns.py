@@ -23,6 +23,7 @@ from dkimctl.dns.nameserver import (
 )
 from dkimctl.dns.zones import find_zone
 from dkimctl.errors import UsageError
+from dkimctl.formats.renderer import publishable
 from dkimctl.models import Outcome, Registration
 from dkimctl.text import few, printable
 
@@ -141,7 +142,6 @@ def _of_zone(zone: ZoneAccess) -> Remark:
 
 def _registered(session: Session, most: int) -> list[Registration]:
     """Some registrations whose records may be published."""
-    from dkimctl.formats.renderer import publishable
     from dkimctl.registration.outcomes import verified
 
     with open_ledger(session) as ledger:

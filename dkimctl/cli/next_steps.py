@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dkimctl.dns.verdicts import Urgency
 from dkimctl.models import named
+from dkimctl.names import is_file
 from dkimctl.settings.profile import SourceKind
 from dkimctl.settings.values import SANDBOX, is_shown
 from dkimctl.text import few
@@ -43,8 +44,6 @@ def select_specs(files: Sequence[str], domains: Sequence[str]) -> Sequence[str]:
     """
     if "-" in files or len(domains) > _MAX_TYPED:
         return ()
-    from dkimctl.names import is_file
-
     return (*(file if is_file(file) else f"./{file}" for file in files), *domains)
 
 

@@ -18,7 +18,7 @@ from dkimctl.errors import OutputError, UsageError, naming
 from dkimctl.files import atomic_writer
 from dkimctl.formats.renderer import PER_ZONE, Format, Provider, TableLayout, outside_zones
 from dkimctl.formats.table import columns_of
-from dkimctl.names import zone_finder
+from dkimctl.names import parse_zone, zone_finder
 from dkimctl.text import listed
 
 _MANY = 100  # names, whose lookups may take longer than a second
@@ -144,8 +144,6 @@ def _require_fit(option: str, value: object, fmt: Format, fitting: Iterable[Form
 
 def read_zone(option: str, text: str) -> str:
     """A zone's name. Raises UsageError that names the option."""
-    from dkimctl.names import parse_zone
-
     with naming(option):
         return parse_zone(text)
 

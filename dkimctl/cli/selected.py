@@ -19,7 +19,7 @@ from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, NegativeAnswer, UsageError
 from dkimctl.formats.renderer import sound_record
 from dkimctl.models import Outcome, Registration, RegistrationKey, Result, named
-from dkimctl.names import Selection
+from dkimctl.names import Selection, parse_domain
 from dkimctl.registration import outcomes
 from dkimctl.text import few, without_names
 
@@ -100,8 +100,6 @@ def warn_unmatched(session: Session, selection: Selection) -> ExitCode:
 
 
 def _to_domain(word: str) -> str:
-    from dkimctl.names import parse_domain
-
     try:
         return parse_domain(word)
     except UsageError as error:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from dkimctl.addresses import parse_server
 from dkimctl.credentials.sources import ReferencedSecrets
 from dkimctl.errors import DkimctlError
 from dkimctl.models import Registration
@@ -34,7 +35,6 @@ def open_targets(
     """The targets of this profile, in the order of the config file, each opened when it is used."""
 
     def rfc2136(entry: DnsTarget) -> Target:
-        from dkimctl.addresses import parse_server
         from dkimctl.publishing.rfc2136 import Rfc2136Target
         from dkimctl.publishing.tsig_key import read_tsig_key
 

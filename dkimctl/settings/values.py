@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple, cast
 
+from dkimctl.addresses import is_loopback, parse_url
 from dkimctl.errors import UsageError, naming
 from dkimctl.models import require_client_id
 from dkimctl.text import DAY, parse_duration
@@ -61,8 +62,6 @@ def parse_value(key: str, text: str, source: str) -> object:
 
 def service_url(text: str) -> str:
     """An https URL, or an http URL of this machine, in canonical form."""
-    from dkimctl.addresses import is_loopback, parse_url
-
     url = parse_url(text)
     if url.scheme == "http" and not is_loopback(url.host):
         raise UsageError("http:// is allowed for loopback addresses only", hint="use https://...")
@@ -71,8 +70,6 @@ def service_url(text: str) -> str:
 
 def _proxy_url(text: str) -> str:
     """The http or https URL of a proxy, in canonical form."""
-    from dkimctl.addresses import parse_url
-
     return str(parse_url(text, "http"))
 
 

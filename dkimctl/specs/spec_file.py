@@ -100,8 +100,6 @@ def add_entries(
     gc.disable()
     try:
         if name.lower().endswith(".csv"):
-            from dkimctl.specs.spec_file import read_table
-
             read_table(data, name, entries, warn)
         else:
             of_file = _read_yaml(data, name, entries)

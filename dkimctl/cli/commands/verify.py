@@ -19,6 +19,7 @@ from dkimctl.errors import ExitCode, LedgerError, UsageError
 from dkimctl.formats.checks import render_mails
 from dkimctl.input_files import read_bytes
 from dkimctl.mail.message import KnownKey, MailReport, MailVerdict, read_message
+from dkimctl.mail.verification import require_dkimpy, verify_mail
 from dkimctl.models import RegistrationKey
 from dkimctl.rotation.life import keys_of
 from dkimctl.rotation.successors import run_policy
@@ -64,8 +65,6 @@ def verify(
     The exit code is 0 if at least one signature is valid, and all of registered domains are; else
     1, or 4 if DNS gave no answer.
     """
-    from dkimctl.mail.verification import require_dkimpy
-
     session = open_session(ctx)
     require_dkimpy()
     require_writable(output)
@@ -102,8 +101,6 @@ def verify(
 def _verify(
     session: Session, file: str, sources: tuple[Source, Source], ledger: Ledger | None
 ) -> MailReport:
-    from dkimctl.mail.verification import verify_mail
-
     data = read_bytes(file, largest=_MAX_BYTES, hint_if_large="no receiver takes a mail that large")
     name = "<stdin>" if file == "-" else file
     message = read_message(data, name)
