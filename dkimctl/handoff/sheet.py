@@ -111,22 +111,20 @@ class Sheet(NamedTuple):
         return [record for zone in self.zones for record in zone.records]
 
 
-class SheetOptions(NamedTuple):
-    """What is said of all records; `provider`: that of all zones, whatever their name servers."""
-
-    ttl: int = 3600
-    contact: str = ""
-    provider: DnsProvider | None = None
-    is_removal: bool = False
-
-
 def make_sheet(
     registrations: Iterable[tuple[Registration, DnsRecord]],
     places: Mapping[str, DnsPlace],
-    options: SheetOptions,
     now: datetime,
+    *,
+    panel: DnsProvider | None = None,
+    ttl: int = 3600,
+    contact: str = "",
+    is_removal: bool = False,
 ) -> Sheet:
-    """The sheet for these records, whose places are given by FQDN."""
+    """The sheet for these records, whose places are given by FQDN.
+
+    `panel` is the provider of all zones, whatever their name servers.
+    """
     by_zone: dict[str, list[tuple[Registration, DnsRecord]]] = {}
     for registration, record in registrations:
         name = places[record.fqdn].zone or registration.sign_domain
@@ -134,13 +132,13 @@ def make_sheet(
     zones = []
     for name, of_zone in by_zone.items():
         place = places[of_zone[0][1].fqdn]
-        provider = options.provider or provider_of(place.name_servers)
+        provider = panel or provider_of(place.name_servers)
         records = [
             _make_record(registration, record, place.zone, provider, now)
             for registration, record in of_zone
         ]
         zones.append(SheetZone(name, place, provider, records))
-    return Sheet(zones, options.ttl, options.contact, now, options.is_removal)
+    return Sheet(zones, ttl, contact, now, is_removal)
 
 
 def _make_record(

@@ -33,7 +33,6 @@ from dkimctl.handoff.sheet import (
     Language,
     Sheet,
     SheetFormat,
-    SheetOptions,
     make_sheet,
     render_sheet,
 )
@@ -155,8 +154,15 @@ def handoff(
     if not records and fmt is not SheetFormat.JSON:
         return worst([status, unmatched])
     places, answered = _find_places(session, [record.fqdn for _, record in records], zones)
-    options = SheetOptions(ttl, contact, panel, is_removal=retired)
-    sheet = make_sheet(records, places, options, now.astimezone())
+    sheet = make_sheet(
+        records,
+        places,
+        now.astimezone(),
+        panel=panel,
+        ttl=ttl,
+        contact=contact,
+        is_removal=retired,
+    )
     _show_sheet(session, sheet, fmt, language or Language.ENGLISH, output)
     return worst([status, unmatched, answered])
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from dkimctl.handoff.providers import DnsPlace, Trouble, providers
-from dkimctl.handoff.sheet import Sheet, SheetOptions, make_sheet
+from dkimctl.handoff.sheet import Sheet, make_sheet
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 STARTS = ("2027-03-01T00:00+09:00", "2026-01-01T00:00+00:00", "soon")
@@ -24,7 +24,7 @@ def sheet_of(make_registration) -> Callable[..., Sheet]:
             record = registration.record._replace(value=value or registration.record.value)
             pairs.append((registration, record))
             places[record.fqdn] = place or DnsPlace(zone, ("ns1.example.net",))
-        return make_sheet(pairs, places, SheetOptions(**options), NOW)
+        return make_sheet(pairs, places, NOW, **options)
 
     return sheet_of
 
@@ -34,7 +34,7 @@ def every_sheet(sheet_of) -> list[Sheet]:
     """Sheets that, together, say everything that a sheet can."""
     zones = ("example.com", "example.net", "xn--r8jz45g.jp", "example.org", "example.jp")
     return [
-        *(sheet_of(*zones, provider=each, contact="Mail team <mail@example.net>")
+        *(sheet_of(*zones, panel=each, contact="Mail team <mail@example.net>")
           for each in (None, *providers())),
         *(sheet_of(place=DnsPlace(trouble=each, reason="why")) for each in Trouble),
         sheet_of(place=DnsPlace("example.com", trouble=Trouble.NO_ANSWER, reason="why")),
