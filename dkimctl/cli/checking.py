@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, Self
 
 import typer
 
-from dkimctl.addresses import parse_address
 from dkimctl.cli import next_steps
 from dkimctl.cli.options import read_duration
 from dkimctl.cli.output import TextWriter, open_writer, table_layout
@@ -22,11 +21,10 @@ from dkimctl.cli.report import Reporter
 from dkimctl.cli.results import LONG_TABLE, worst_check
 from dkimctl.cli.session import Session
 from dkimctl.cli.terminal import ending_like_ctrl_c
-from dkimctl.dns.queries import authoritative, given, recursive
 from dkimctl.dns.verdicts import Check, Looks, Urgency, Verdict, is_good, recording_looks
 from dkimctl.errors import ExitCode, Interrupted, LedgerError, OutputError, UsageError
 from dkimctl.formats.checks import open_checks
-from dkimctl.formats.monitoring import NO_RUN, NagiosRenderer, NagiosState, Run
+from dkimctl.formats.monitoring import NO_RUN, Run
 from dkimctl.formats.renderer import CheckFormat, Renderer
 from dkimctl.models import Registration, RegistrationKey, named
 from dkimctl.text import MAX_ALIKE
@@ -68,7 +66,9 @@ def open_source(
     servers: Sequence[str] = (), resolver: bool = False, max_in_flight: int = MAX_IN_FLIGHT
 ) -> Source:
     """The servers that these options name. Raises UsageError; ServiceError without a resolver."""
+    from dkimctl.addresses import parse_address
     from dkimctl.dns.nameserver import system_nameservers
+    from dkimctl.dns.queries import authoritative, given, recursive
 
     if servers and resolver:
         raise UsageError("--server cannot be combined with --resolver", hint="remove one of them")
@@ -247,6 +247,8 @@ class CheckSink:
 
     def exit_status(self, status: ExitCode) -> int:
         """The exit status of a command whose exit code is `status`; plugins have their own."""
+        from dkimctl.formats.monitoring import NagiosRenderer, NagiosState
+
         if not isinstance(self._renderer, NagiosRenderer):
             return status
         return self._renderer.state or (NagiosState.UNKNOWN if status else NagiosState.OK)

@@ -15,10 +15,6 @@ from typing import Any
 
 import typer
 
-from dkimctl.cli.report import Reporter
-from dkimctl.ledger.ledger import domains_with_prefix
-from dkimctl.settings.profile import known_profiles, require_ledger_account
-
 VARIABLE = "_DKIMCTL_COMPLETE"  # by which a shell's script asks
 MOST_DOMAINS = 200  # a list that nobody would read further
 # No shell expands anything in such a word, or needs quotes for it; and it is not an option.
@@ -32,6 +28,7 @@ def answer() -> int:
         from typer.completion import shell_complete
 
         from dkimctl.cli.main import root_command
+        from dkimctl.cli.report import Reporter
 
         _completion_classes.completion_init()
         # Help has no markup. rich would take longer than all the rest, and break long lines.
@@ -43,6 +40,8 @@ def answer() -> int:
 
 def complete_profiles(ctx: typer.Context) -> list[str]:
     """The profiles of the config file, and those with a login."""
+    from dkimctl.settings.profile import known_profiles
+
     session = _session(ctx)
     return _plain(known_profiles(session.config, session.logins))
 
@@ -52,6 +51,9 @@ def complete_selection(ctx: typer.Context, incomplete: str) -> list[str]:
     # `rotate` takes a selection, or the second word of another command.
     words = ["run"] if ctx.command.name == "rotate" and not ctx.params["selection"] else []
     with contextlib.suppress(Exception):
+        from dkimctl.ledger.ledger import domains_with_prefix
+        from dkimctl.settings.profile import require_ledger_account
+
         session = _session(ctx)
         account = require_ledger_account(session.profile)
         words += domains_with_prefix(session.ledger_file, *account, incomplete, MOST_DOMAINS)

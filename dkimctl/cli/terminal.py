@@ -14,7 +14,6 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from types import FrameType
 from typing import TypeVar
 
-from dkimctl.credentials.store import parse_secret
 from dkimctl.errors import CredentialsError, DkimctlError, Interrupted, UsageError
 from dkimctl.models import Secret
 
@@ -107,6 +106,8 @@ def read_client_secret(*, from_stdin: bool, complain: Complain) -> Secret:
 
 
 def _require_secret(text: str) -> Secret:
+    from dkimctl.credentials.store import parse_secret
+
     secret = parse_secret(Secret(text), "the secret")
     if secret is None:
         raise CredentialsError("the secret is empty", hint="give the secret of the client ID")

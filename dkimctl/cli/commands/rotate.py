@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dkimctl.cli import next_steps
-from dkimctl.cli.checking import review_now
 from dkimctl.cli.options import (
     LEDGER,
     App,
@@ -290,6 +289,8 @@ def _list_retired(
     look: bool,
 ) -> int:
     """Write the old records, and say how to remove them."""
+    from dkimctl.cli.checking import review_now  # asks DNS, and so imports asyncio
+
     reporter, fmt = session.reporter, output_options.fmt
     require_writable(output_options.output)  # before a long look
     selection = read_selection(session, words)
