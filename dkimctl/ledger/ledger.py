@@ -437,7 +437,7 @@ class Ledger:
         rows = []
         for answer in answers:
             # A new key needs no row if its answer says when it was registered (see `history_of`).
-            is_told = answer.code == "201" and _is_date(answer.regist_date)
+            is_told = answer.code == "201" and _date(answer.regist_date) is not None
             needs_no_row = is_told or answer.is_taken
             may_be_known = answer.sign_domain.lower() in domains
             if needs_no_row and not may_be_known:
@@ -535,9 +535,7 @@ def _name_of(registration: Registration) -> tuple[str, str]:
     return registration.sign_domain, registration.selector or ""
 
 
-@lru_cache(maxsize=16)  # a batch is registered within seconds
-def _is_date(text: str | None) -> bool:
-    return utc_time(text) is not None
+_date = lru_cache(maxsize=16)(utc_time)  # a batch is registered within seconds
 
 
 def _times_after(

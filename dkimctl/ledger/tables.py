@@ -131,6 +131,12 @@ WHERE account_id = ?
 _SKEW = timedelta(days=1)  # a clock may differ so much from that of the service
 
 
+# Whether the types of a row are those of the columns. Rows differ only in which values are None.
+_has_column_types = lru_cache(maxsize=64)(
+    lambda types: all(map(issubclass, types, ((type_, type(None)) for type_ in COLUMN_TYPES)))
+)
+
+
 def row_of(registration: Registration) -> tuple[object, ...]:
     """The values of COLUMNS."""
     sign_domain, selector, *asked, record, regist_date, code, message = registration
@@ -141,7 +147,11 @@ def row_of(registration: Registration) -> tuple[object, ...]:
 def registration_of(row: Sequence[Any]) -> Registration:
     """The registration of a row of COLUMNS; values of the wrong type are converted."""
     if not _has_column_types(tuple(map(type, row))):
-        row = [_converted(value, type_) for value, type_ in zip(row, COLUMN_TYPES, strict=True)]
+        texts = [value if value is None else str(value) for value in row]
+        row = [
+            value if isinstance(value, type_) else text if type_ is str else None
+            for value, text, type_ in zip(row, texts, COLUMN_TYPES, strict=True)
+        ]
     # fmt: off
     (sign_domain, selector, key_len, start_date, default, enable,
      fqdn, type_, value, regist_date, code, message) = row
@@ -158,19 +168,6 @@ def registration_of(row: Sequence[Any]) -> Registration:
         code,
         message,
     )
-
-
-@lru_cache(maxsize=64)  # rows differ only in which values are None
-def _has_column_types(types: tuple[type, ...]) -> bool:
-    return all(
-        type_ in (wanted, type(None)) for type_, wanted in zip(types, COLUMN_TYPES, strict=True)
-    )
-
-
-def _converted(value: object, type_: type) -> object:
-    if value is None or isinstance(value, type_):
-        return value
-    return str(value) if type_ is str else None
 
 
 def history_of(

@@ -48,10 +48,13 @@ class BatchSender:
         self._max_wait = max_wait
         # One for all: each would hold its batch in a cycle, for the garbage collector to find.
         self._retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(_is_worth_retrying),
+            retry=tenacity.retry_if_exception_type((MaybeProcessed, NotProcessed))
+            & tenacity.retry_if_not_exception_type(NoService),
             wait=_next_wait,
             stop=self._is_over,
-            before_sleep=self._report_backoff,
+            before_sleep=lambda state: channel.report_backoff(
+                state.args[0], _failure(state), state.upcoming_sleep
+            ),
             sleep=channel.sleep,
             reraise=True,
         )
@@ -93,9 +96,6 @@ class BatchSender:
             batch.requested_wait += max(retry_after, _SHORTEST_WAIT)
         return batch.attempts(positions) >= MAX_ATTEMPTS or batch.requested_wait > self._max_wait
 
-    def _report_backoff(self, state: tenacity.RetryCallState) -> None:
-        self._channel.report_backoff(state.args[0], _failure(state), state.upcoming_sleep)
-
     def _attempt(self, batch: Batch, positions: Sequence[int]) -> None:
         """Send these entries, once."""
         self._channel.acquire_permit(batch, batch.still_open(positions))
@@ -122,10 +122,6 @@ def _next_wait(state: tenacity.RetryCallState) -> float:
     if retry_after is None:
         return _backoff(state)
     return max(retry_after, _SHORTEST_WAIT) * random.uniform(1, 1 + _JITTER)  # noqa: S311
-
-
-def _is_worth_retrying(error: BaseException) -> bool:
-    return isinstance(error, MaybeProcessed | NotProcessed) and not isinstance(error, NoService)
 
 
 def _failure(state: tenacity.RetryCallState) -> ServiceError:
