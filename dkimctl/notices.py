@@ -126,16 +126,16 @@ def after_second_look(first: Look, second: Look, doubtful: set[str]) -> Look:
 def find_changes(look: Look, alarms: Iterable[Alarm], now: datetime) -> Notice:
     """Compare what was found with the `alarms` of earlier runs."""
     known = {_name(alarm): alarm for alarm in alarms}
-    found = {_name(problem): problem for problem in look.problems}
+    problems = {_name(problem): problem for problem in look.problems}
     unknown = {problem.subject for problem in look.problems if problem.is_unknown}
     with_alarm = [
         (problem, known.get(name, Alarm(*name, now, now))._replace(looked_at=now))
-        for name, problem in found.items()
+        for name, problem in problems.items()
     ]
     gone = [
         alarm
         for name, alarm in known.items()
-        if name not in found and alarm.subject not in unknown and look.covers(alarm.subject)
+        if name not in problems and alarm.subject not in unknown and look.covers(alarm.subject)
     ]
     return Notice(
         new=[pair for pair in with_alarm if pair[1].told_at is None],

@@ -135,18 +135,18 @@ def library_problems(
 ) -> Iterator[Remark]:
     """Those that are missing, or too old or new; of an extra, only the latter."""
     for name, bounds, extra in requirements:
-        found = installed[name]
+        version = installed[name]
         hint = f"run `pip install '{name}{bounds}'`"
-        if found is None and not extra:
+        if version is None and not extra:
             yield Remark("libraries", Health.WRONG, f"{name} is not installed", hint)
-        elif found is not None and not (
+        elif version is not None and not (
             all(
-                _COMPARISONS[sign](_release(found), _release(bound))
+                _COMPARISONS[sign](_release(version), _release(bound))
                 for sign, bound in re.findall(_BOUND, bounds)
             )
         ):
             state = Health.WARNING if extra else Health.WRONG
-            yield Remark("libraries", state, f"{name} {found} does not fit {bounds}", hint)
+            yield Remark("libraries", state, f"{name} {version} does not fit {bounds}", hint)
 
 
 def _installed_version(name: str) -> str | None:

@@ -45,19 +45,19 @@ async def try_resolver(address: Address) -> tuple[str, list[Remark]]:
         return str(error), []
     if failure := _failure(answer):
         return failure, []
-    found = [Remark(_CHECK, Health.OK, f"{address} answers")]
+    remarks = [Remark(_CHECK, Health.OK, f"{address} answers")]
     try:
         tcp_failure = _failure(await server.ask_over_tcp(question))
     except NoAnswer:
         tcp_failure = "it does not answer"
     if tcp_failure:
         text = f"{address}: over TCP, {tcp_failure}, so large answers are lost"
-        found.append(Remark(_CHECK, Health.WARNING, text, "open TCP port 53 to it"))
+        remarks.append(Remark(_CHECK, Health.WARNING, text, "open TCP port 53 to it"))
     if not answer.is_validated:
         text = f"{address} does not validate DNSSEC"
         hint = "`dkimctl check-dns` then does not see signatures that have expired"
-        found.append(Remark(_CHECK, Health.NOTE, text, hint))
-    return "", found
+        remarks.append(Remark(_CHECK, Health.NOTE, text, hint))
+    return "", remarks
 
 
 async def find_zone_of(domain: str, nameservers: Sequence[Address]) -> Remark:
@@ -91,11 +91,11 @@ def resolver_findings(nameservers: Sequence[Address], domain: str | None) -> Ite
     """What each resolver answers, and whether they find the zone of a domain."""
     reports = [(address, *asyncio.run(try_resolver(address))) for address in nameservers]
     works = any(not failure for _, failure, _ in reports)
-    for address, failure, found in reports:
+    for address, failure, remarks in reports:
         if failure:
             state = Health.WARNING if works else Health.WRONG
             yield Remark(_CHECK, state, f"{address}: {failure}", _HINT)
-        yield from found
+        yield from remarks
     if works and domain is not None:
         yield asyncio.run(find_zone_of(domain, nameservers))
 

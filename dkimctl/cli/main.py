@@ -278,8 +278,8 @@ def last_value(args: Iterable[str], option: str, short: str | None = None) -> st
         name, equals, attached = word.partition("=")
         if name == option:
             value = attached if equals else next(words, None)
-        elif short and (found := re.match(short, word)):
-            value = word[found.end() :] or next(words, None)
+        elif short and (match := re.match(short, word)):
+            value = word[match.end() :] or next(words, None)
     return value
 
 

@@ -259,8 +259,8 @@ class RunNotices:
 
     def _look_again(self, subjects: Collection[str]) -> Look:
         self.report = self._run_again().after(self.report)
-        found = [problem for problem in _problems(self.report) if problem.subject in subjects]
-        return Look(found, lambda subject: not self._is_unknown(subject))
+        problems = [problem for problem in _problems(self.report) if problem.subject in subjects]
+        return Look(problems, lambda subject: not self._is_unknown(subject))
 
     def _covers(self) -> Callable[[str], bool]:
         """Whether a run has looked at a subject, or nothing in the ledger has it any more."""

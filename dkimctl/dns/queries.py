@@ -253,10 +253,10 @@ async def follow_aliases(
         if answer is not None and is_followed(source, answer)
     }
     servers = {key: server for server, key in aliases.items()}
-    found = await gather(
+    followed = await gather(
         _follow(source, target, server, record) for (target, _), server in servers.items()
     )
-    targets = dict(zip(servers, found, strict=True))
+    targets = dict(zip(servers, followed, strict=True))
     return {server: targets[key] for server, key in aliases.items()}
 
 

@@ -341,13 +341,13 @@ class Signer:
         `or_refusal`: REFUSED is believed without one. Knot DNS signs no refusal of names that are
         in none of its zones.
         """
-        found = _find_tsig(wire, len(self._name))
-        if found is None:
+        record = _find_tsig(wire, len(self._name))
+        if record is None:
             rcode = int.from_bytes(wire[3:4]) & 0xF
             if or_refusal and rcode == REFUSED:
                 return wire
             raise NotSigned(rcode)
-        start, signed_at, mac, original_id, error, other = found
+        start, signed_at, mac, original_id, error, other = record
         if number := int.from_bytes(error):
             has_time = len(other) == _TIME_OCTETS
             raise SignatureRefused(number, int.from_bytes(other) if has_time else None)

@@ -300,14 +300,14 @@ class MailReport(NamedTuple):
 
 def alignment(sign_domain: str, from_domains: Sequence[str]) -> Alignment:
     """How a signing domain is aligned with the From field."""
-    found = set()
+    alignments = set()
     for domain in from_domains:
         labels = zip(reversed(sign_domain.split(".")), reversed(domain.split(".")), strict=False)
         common = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], labels))
         if sign_domain == domain:
-            found.add(Alignment.STRICT)
+            alignments.add(Alignment.STRICT)
         elif sign_domain.endswith(f".{domain}") or domain.endswith(f".{sign_domain}"):
-            found.add(Alignment.RELAXED)
+            alignments.add(Alignment.RELAXED)
         elif common > 1:
-            found.add(Alignment.POSSIBLE)
-    return next((alignment for alignment in Alignment if alignment in found), Alignment.NONE)
+            alignments.add(Alignment.POSSIBLE)
+    return next((alignment for alignment in Alignment if alignment in alignments), Alignment.NONE)

@@ -134,13 +134,13 @@ async def _look_up_keys(names: Iterable[str], source: Source) -> dict[str, Looku
         try:
             zone = await source.zone_with(name)
             question = make_txt_question(name)
-            found = await gather(_look_up(source, server, question) for server in zone.servers)
+            lookups = await gather(_look_up(source, server, question) for server in zone.servers)
         except NoAnswer as error:
             return Lookup(failure=str(error))
-        known = {item for item in found if not item.failure}
+        known = {item for item in lookups if not item.failure}
         if len(known) > 1:
             return Lookup(failure="the servers have different records")
-        return known.pop() if known else Lookup(failure=found[0].failure)
+        return known.pop() if known else Lookup(failure=lookups[0].failure)
 
     distinct = list(dict.fromkeys(names))
     return dict(zip(distinct, await gather(map(look_up, distinct)), strict=True))

@@ -244,7 +244,7 @@ def load_class(class_name: str) -> Any:
     package = class_name.partition(".")[0]
     try:
         import_module("octodns")
-        found = getattr(import_module(module_name), attribute, None)
+        provider = getattr(import_module(module_name), attribute, None)
     except ModuleNotFoundError as error:
         message = f"cannot import {name}: there is no module {printable(str(error.name))}"
         hint += ", and that its package is complete"
@@ -259,12 +259,12 @@ def load_class(class_name: str) -> Any:
         reason = short_line(str(error)) or type(error).__name__
         hint = "update octodns and the package of the provider"
         raise UsageError(f"cannot import {name}: {reason}", hint=hint) from None
-    if found is None:
+    if provider is None:
         raise UsageError(f"there is no such class: {name}", hint=hint)
-    if not all(hasattr(found, method) for method in ("populate", "plan", "apply")):
+    if not all(hasattr(provider, method) for method in ("populate", "plan", "apply")):
         message = f"{name} is not an octoDNS provider that can change DNS"
         raise UsageError(message, hint=hint)
-    return found
+    return provider
 
 
 def _revealed(value: Any) -> Any:

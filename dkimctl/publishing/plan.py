@@ -296,7 +296,7 @@ def find_target_zones(
 
     rules = {name: candidates(name) for name in names}
     target_zones: dict[str, TargetZone | None] = dict.fromkeys(names)
-    found: dict[int, dict[str, str | None]] = {}  # the zones of names, by target
+    zones: dict[int, dict[str, str | None]] = {}  # the zones of names, by target
     left = list(target_zones)
     while left:
         asked: dict[int, list[tuple[str, _Rule]]] = {}
@@ -306,7 +306,7 @@ def find_target_zones(
         answered = [
             answer
             for key, item in asked.items()
-            for answer in _ask(item, found.setdefault(key, {}))
+            for answer in _ask(item, zones.setdefault(key, {}))
         ]
         target_zones.update(answered)
         left = [name for name, target_zone in answered if target_zone is None]
@@ -334,15 +334,15 @@ class _Rule(NamedTuple):
     named: str = ""
     globs: tuple[str, ...] = ()
 
-    def target_zone(self, found: str | None) -> TargetZone | None:
-        """Where a name is that is in the zone `found` of the target; None: not by this rule."""
+    def target_zone(self, zone: str | None) -> TargetZone | None:
+        """Where a name is that is in this zone of the target; None: not by this rule."""
         if not self.named:
-            if found is None or (self.globs and not self.means(found)):
+            if zone is None or (self.globs and not self.means(zone)):
                 return None
-            return TargetZone(self.target, found)
-        if found is not None and found.lower() == self.named:
-            return TargetZone(self.target, found)
-        if found is not None and found.lower().endswith(f".{self.named}"):
+            return TargetZone(self.target, zone)
+        if zone is not None and zone.lower() == self.named:
+            return TargetZone(self.target, zone)
+        if zone is not None and zone.lower().endswith(f".{self.named}"):
             return None  # a zone of its own
         error = NegativeAnswer(
             f"{self.target.label} has no zone {printable(self.named)}",

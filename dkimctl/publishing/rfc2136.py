@@ -481,13 +481,13 @@ class UpdateServer:
     async def _connect(self) -> Streams:
         """Tries all addresses of its name, first the latest that answered. Raises ServiceError."""
         try:
-            found = socket.getaddrinfo(*self._address, type=socket.SOCK_STREAM)
+            infos = socket.getaddrinfo(*self._address, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
             raise ServiceError(
                 f"cannot find the address of the DNS server {self._address}: {_reason(error)}",
                 hint="check `server` in the config file, or write its IP address",
             ) from None
-        addresses = [(str(info[4][0]), int(info[4][1])) for info in found]
+        addresses = [(str(info[4][0]), int(info[4][1])) for info in infos]
         failure: OSError | None = None
         for address in sorted(addresses, key=lambda address: address != self._latest):
             try:

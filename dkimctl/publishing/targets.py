@@ -128,9 +128,9 @@ def check_access(
         known = {(id(item.target), item.zone) for item, _ in grouped}
         zones = [zone for target in targets for zone in target.zones if not is_glob(zone)]
         names = [f"{_MADE_UP}.{zone}" for zone in zones]
-        for name, found in find_target_zones(names, targets).items():
-            if found is not None and (id(found.target), found.zone) not in known:
-                jobs.append((found, [name], 0))
+        for name, place in find_target_zones(names, targets).items():
+            if place is not None and (id(place.target), place.zone) not in known:
+                jobs.append((place, [name], 0))
     tried: list[ZoneAccess] = []
 
     def report_progress() -> None:

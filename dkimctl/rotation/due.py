@@ -261,7 +261,7 @@ def find_removals(
     published: Collection[RegistrationKey],
 ) -> list[Removal]:
     """The retired keys of which a successor is `published` and `confirmed` by the service."""
-    found = []
+    removals = []
     for status in statuses:
         if status.stage is not Stage.RETIRED or status.takeover is None:
             continue
@@ -271,8 +271,8 @@ def find_removals(
             if successor.key in confirmed and successor.key in published
         )
         if (successor := next(sure, None)) is not None:
-            found.append(Removal(status.registration, successor, status.takeover.took_over))
-    return found
+            removals.append(Removal(status.registration, successor, status.takeover.took_over))
+    return removals
 
 
 def refused_removals(before: Iterable[RetirementStatus], refreshed: Refreshed) -> Iterator[Task]:

@@ -118,15 +118,15 @@ class KnownKeys(NamedTuple):
 
         Of a key that has been replaced, also a record that was never looked at may be there.
         """
-        found = {}
+        seen = {}
         for status in statuses:
             registration = status.registration
             verdict = self.histories.get(registration.key, KeyHistory()).verdict
             if verdict is None and status.is_over and not record_fault(with_key_len(registration)):
                 verdict = "never checked"
             if verdict not in (None, Verdict.MISSING):
-                found[named(registration)] = verdict
-        return found
+                seen[named(registration)] = verdict
+        return seen
 
     def after(self, looks: Looks, now: datetime) -> KnownKeys:
         """The same, with what looks have found, even where the ledger cannot be written."""
@@ -201,17 +201,17 @@ def review_with_look(
     fresh = policy._replace(now=now, published_now=published)
     statuses, unanswered = [], set()
     for status in known.after(looks, now).statuses(fresh):
-        found = [
+        checked = [
             checks[successor.key] for successor in status.successors if successor.key in checks
         ]
-        if status.stage is not Stage.DUE or not found:
+        if status.stage is not Stage.DUE or not checked:
             statuses.append(status)
             continue
-        if all(check.finding.verdict is Verdict.NO_ANSWER for check in found):
+        if all(check.finding.verdict is Verdict.NO_ANSWER for check in checked):
             unanswered.add(status.registration)
         reason = status.reason
-        if found[0].key == status.successors[0].key:
-            verdict, why = found[0].finding.verdict, found[0].finding.reason
+        if checked[0].key == status.successors[0].key:
+            verdict, why = checked[0].finding.verdict, checked[0].finding.reason
             reason += f"; DNS now: {verdict} ({why})" if why else f"; DNS now: {verdict}"
         statuses.append(status._replace(reason=reason))
     return Review(statuses, frozenset(unanswered))
@@ -319,13 +319,13 @@ def _successors(
     replacing: Mapping[str, Sequence[Registration]],
 ) -> list[Registration]:
     """Those of the `first` and of the keys that replace them that can replace `old`."""
-    found = list(first)
-    for registration in found:  # also those added meanwhile
+    chain = list(first)
+    for registration in chain:  # also those added meanwhile
         following = replacing.get(registration.key.selector, ())
-        found += [other for other in following if other not in found]
+        chain += [other for other in following if other not in chain]
     return [
         registration
-        for registration in found
+        for registration in chain
         if keys[registration].enabled_at is not None
         and keys[registration].disabled_at is None
         and registration.signs

@@ -204,10 +204,10 @@ class Passphrase:
         keys of another program.
         """
         try:
-            found = _OLD_KEY.search(base64.b64decode(b"".join(pem.split(b"\n")[1:-2])))
-            if found is None:
+            match = _OLD_KEY.search(base64.b64decode(b"".join(pem.split(b"\n")[1:-2])))
+            if match is None:
                 return _to_pem(serialization.load_pem_private_key(pem, self._octets))
-            salt, iv, ciphertext = found.groups()
+            salt, iv, ciphertext = match.groups()
             if salt not in self._stretched:
                 scrypt = Scrypt(salt, length=32, n=1 << 14, r=8, p=1)
                 self._stretched[salt] = scrypt.derive(self._octets)

@@ -245,13 +245,13 @@ def find_all(
 ) -> dict[RegistrationName, StoredRegistration]:
     """Those of `names`, in lower case, that are registered, by any client."""
     wanted = sorted(names)
-    found = []
+    stored = []
     for start in range(0, len(wanted), _AT_ONCE):
         domains, selectors = zip(*wanted[start : start + _AT_ONCE], strict=True)
         parameters = {"domains": [*{*domains}], "selectors": [*{*selectors}]}
         with store.reading() as connection:
-            found += [StoredRegistration(*row) for row in connection.execute(_NAMED, parameters)]
-    by_name = {registration.name: registration for registration in found}
+            stored += [StoredRegistration(*row) for row in connection.execute(_NAMED, parameters)]
+    by_name = {registration.name: registration for registration in stored}
     return {name: by_name[name] for name in wanted if name in by_name}
 
 

@@ -167,13 +167,13 @@ def examine(
             continue
         missing = next((name for name in check.needs if name in failed), None)
         if offline and check.is_online:
-            found = _not_checked(check, "it needs the network (--offline)")
+            remarks = _not_checked(check, "it needs the network (--offline)")
         elif missing is not None:
-            found = _not_checked(check, f"it depends on: {missing}")
+            remarks = _not_checked(check, f"it depends on: {missing}")
         else:
-            found = _bounded(session, check)
-        failed |= {finding.check for finding in found if finding.state in _FAILED}
-        yield from found
+            remarks = _bounded(session, check)
+        failed |= {finding.check for finding in remarks if finding.state in _FAILED}
+        yield from remarks
 
 
 def _not_checked(check: Probe, why: str) -> list[Remark]:
@@ -182,12 +182,12 @@ def _not_checked(check: Probe, why: str) -> list[Remark]:
 
 def _bounded(session: Session, check: Probe) -> list[Remark]:
     """What the check finds within its time, in a thread of its own, which may hang."""
-    found: list[Remark] = []
+    remarks: list[Remark] = []
     failures: list[Exception] = []
 
     def work() -> None:
         try:
-            found.extend(check.find(session))
+            remarks.extend(check.find(session))
         except Exception as error:  # noqa: BLE001 - a check that breaks is not the end of others
             failures.append(error)
 
@@ -199,14 +199,14 @@ def _bounded(session: Session, check: Probe) -> list[Remark]:
         limit = format_duration(check.seconds)
         return [Remark(check.name, Health.UNKNOWN, f"no answer within {limit}")]
     if not failures:
-        return found
+        return remarks
     [error] = failures
     if isinstance(error, DkimctlError):
         failure = wrong(check.name, error)
     else:  # without its own text, which may contain anything
         text = f"the check itself failed: {type(error).__name__}"
         failure = Remark(check.name, Health.UNKNOWN, text, "report it as a defect of dkimctl")
-    reported = {finding.check for finding in found}
+    reported = {finding.check for finding in remarks}
     why = f"it depends on: {check.name}"
     rest = [Remark(name, Health.NOT_CHECKED, why) for name in check.also if name not in reported]
-    return [*found, failure, *rest]
+    return [*remarks, failure, *rest]

@@ -125,8 +125,8 @@ def listen(host: str, port: int) -> socket.socket:
                 ("", port), family=socket.AF_INET6, backlog=BACKLOG, dualstack_ipv6=True
             )
         name = "0.0.0.0" if host == "*" else host.strip("[]")  # noqa: S104 - as asked for
-        found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
-        family, *_, address = min(found)  # IPv4 before IPv6
+        infos = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+        family, *_, address = min(infos)  # IPv4 before IPv6
         return socket.create_server(address, family=family, backlog=BACKLOG)
     except (OSError, UnicodeError) as error:  # getaddrinfo() encodes the name as IDNA
         number = getattr(error, "errno", None)

@@ -297,8 +297,8 @@ def list_registrations(
     with closing(open_service_store(data)) as store:
         from dkimctl.service import registrations
 
-        found = registrations.list_registrations(store, client, domain)
-        rows = (registration._asdict() for registration in found)
+        matching = registrations.list_registrations(store, client, domain)
+        rows = (registration._asdict() for registration in matching)
         if fmt is TableOrJson.JSON:
             write(_json_list("registrations", rows))
             return
