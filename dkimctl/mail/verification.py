@@ -161,7 +161,7 @@ async def _look_up(source: Source, server: NameServer, question: Question) -> Lo
     return Lookup(failure=f"more than {MAX_ALIASES} aliases (CNAME) in a row")
 
 
-class KeyAnswer(NamedTuple):
+class MailKey(NamedTuple):
     """A public key. `value` is a key record with it alone, `key_len` in bits."""
 
     value: bytes
@@ -174,7 +174,7 @@ class Judgement(NamedTuple):
 
     verdict: MailVerdict
     reason: str = ""
-    key: KeyAnswer | None = None
+    key: MailKey | None = None
 
 
 def _judge(message: Message, signature: Signature, lookup: Lookup) -> Judgement:
@@ -227,7 +227,7 @@ def _judge_by(message: Message, signature: Signature, value: str) -> Judgement:
     return Judgement(MailVerdict.FAIL, reason, key)
 
 
-def read_key(value: str, signature: Signature) -> KeyAnswer:
+def read_key(value: str, signature: Signature) -> MailKey:
     """The key in a TXT value. Raises KeyRecordError, whose text completes "the key record …"."""
     if len(value) > _MAX_VALUE:
         raise KeyRecordError(f"has {len(value):,} characters, more than {_MAX_VALUE:,}")
@@ -249,7 +249,7 @@ def read_key(value: str, signature: Signature) -> KeyAnswer:
             raise KeyRecordError("is malformed: its p= is not an Ed25519 key")
     else:
         key_len = _rsa_bits(key)
-    return KeyAnswer(f"v=DKIM1; k={kind}; p={key}".encode(), key_len, _items(tags.get("t", "")))
+    return MailKey(f"v=DKIM1; k={kind}; p={key}".encode(), key_len, _items(tags.get("t", "")))
 
 
 def _key_faults(tags: Mapping[str, str], signature: Signature) -> Iterator[str]:

@@ -78,11 +78,7 @@ def test_a_sheet_is_written_although_dns_does_not_answer(cli, inside):
         assert f">{text}</code>" in page
     assert "DNS did not answer" in page
     assert "DNS has no zone" in page
-
-
-def test_a_domain_without_a_zone_is_a_no(cli, inside):
-    register(cli, "nowhere.invalid")
-    done = inside("handoff", "--sandbox")
+    done = inside("handoff", "--sandbox", "nowhere.invalid")
     assert (done.status, name_of("nowhere.invalid") in done.out) == (1, True)
 
 

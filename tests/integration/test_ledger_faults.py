@@ -124,18 +124,6 @@ class TestADamagedLedger:
         assert "damaged" in done.err
         assert damaged.read_bytes() == before
 
-    def test_damage_in_the_middle_is_detected_before_sending(self, cli, registering, ledger, sent):
-        assert cli("register", "-", stdin=specs(300)).status == 0
-        registering.entries.clear()
-        data = bytearray(ledger.read_bytes())
-        middle = len(data) // 2
-        data[middle : middle + 30_000] = b"\xa5" * 30_000
-        ledger.write_bytes(data)
-        done = cli("register", "-", stdin="- {sign_domain: new.example, selector: s1}\n")
-        assert done.status == 2
-        assert "quarantined" in done.err
-        assert sent() == []
-
 
 def test_a_ledger_of_a_newer_version_is_2_and_unchanged(cli, registering, ledger):
     ledger.parent.mkdir()

@@ -46,13 +46,9 @@ app = App()
 SheetRecords = list[tuple[Registration, DnsRecord]]
 
 _BY_SUFFIX = {
-    "": SheetFormat.TEXT,
-    ".htm": SheetFormat.HTML,
-    ".html": SheetFormat.HTML,
-    ".json": SheetFormat.JSON,
-    ".md": SheetFormat.MARKDOWN,
-    ".txt": SheetFormat.TEXT,
-}
+    "": SheetFormat.TEXT, ".txt": SheetFormat.TEXT, ".htm": SheetFormat.HTML,
+    ".html": SheetFormat.HTML, ".json": SheetFormat.JSON, ".md": SheetFormat.MARKDOWN,
+}  # fmt: skip
 _MAX_CONTACT = 200  # characters
 
 
@@ -155,14 +151,9 @@ def handoff(
         return worst([status, unmatched])
     places, answered = _find_places(session, [record.fqdn for _, record in records], zones)
     sheet = make_sheet(
-        records,
-        places,
-        now.astimezone(),
-        panel=panel,
-        ttl=ttl,
-        contact=contact,
-        is_removal=retired,
-    )
+        records, places, now.astimezone(),
+        panel=panel, ttl=ttl, contact=contact, is_removal=retired,
+    )  # fmt: skip
     _show_sheet(session, sheet, fmt, language or Language.ENGLISH, output)
     return worst([status, unmatched, answered])
 

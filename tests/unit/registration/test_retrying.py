@@ -249,14 +249,6 @@ class TestRefusedAsAWhole:
         assert outcomes == ["invalid"] * 10 + ["pending"] * 10
         assert "no usable answer to 5 batches in a row" in run.engine.stopped.message
 
-    def test_all_entries_refused_are_all_invalid(self, service, make_run, entries, outcomes_of):
-        def send(specs):
-            raise RequestRefused("422", "")
-
-        run = make_run(send)
-        assert outcomes_of(run.run(entries(9))) == ["invalid"] * 9
-        assert run.engine.stopped is None
-
 
 class TestTheEnd:
     """A lasting failure ends the run: what was not sent is `pending`."""
