@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from dkimctl.client.wire import Reply
 from dkimctl.errors import TokenRejected
-from dkimctl.models import DomainSpec, Registration, Secret, Token
+from dkimctl.models import DomainSpec, Registration, Result, Secret, Token
 
 Step = Exception | Reply | Callable[[list[DomainSpec]], Reply] | None
 
@@ -102,3 +102,12 @@ class TokenService:
         if token.reveal() in self.rejected:
             raise TokenRejected("no", status=self.status)
         return "answer"
+
+
+def entries(count: int, selector: str | None = "s1") -> list[DomainSpec]:
+    """So many entries, each with this selector."""
+    return [DomainSpec(f"d{number}.example", selector) for number in range(count)]
+
+
+def outcomes_of(results: Iterable[Result]) -> list[str]:
+    return [str(result.outcome) for result in results]

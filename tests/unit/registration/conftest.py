@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import pytest
 
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models import DomainSpec
 from dkimctl.registration.engine import RegistrationEngine
 from dkimctl.registration.limits import Limits, WorkerChannel, WorkerEvent
 from dkimctl.registration.preflight import Planner
@@ -107,16 +106,3 @@ def make_run(ledger):
         )
 
     return make
-
-
-@pytest.fixture
-def outcomes_of():
-    return lambda results: [str(result.outcome) for result in results]
-
-
-@pytest.fixture
-def entries():
-    """So many entries, each with a selector unless told otherwise."""
-    return lambda count, selector="s1": [
-        DomainSpec(f"d{number}.example", selector) for number in range(count)
-    ]

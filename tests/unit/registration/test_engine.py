@@ -26,13 +26,12 @@ from dkimctl.registration.batches import BatchEntry
 from dkimctl.registration.engine import persist
 from dkimctl.registration.limits import WorkerChannel
 from dkimctl.registration.preflight import Planner, plan
+from fakes import entries, outcomes_of
 
 
 @pytest.mark.interface("2.3", "several")
 @pytest.mark.interface("8", "batch-size")
-def test_a_second_run_sends_nothing_and_gives_the_same_results(
-    ledger, service, make_run, outcomes_of, entries
-):
+def test_a_second_run_sends_nothing_and_gives_the_same_results(ledger, service, make_run):
     specs, first, second = entries(3), service(), service()
     created = make_run(first.send, batch_size=2).run(specs)
     assert outcomes_of(created) == ["created"] * 3
@@ -43,9 +42,7 @@ def test_a_second_run_sends_nothing_and_gives_the_same_results(
     assert [result.registration for result in again] == [result.registration for result in created]
 
 
-def test_results_are_emitted_when_known_and_after_they_are_in_the_ledger(
-    ledger, service, make_run, entries
-):
+def test_results_are_emitted_when_known_and_after_they_are_in_the_ledger(ledger, service, make_run):
     server, seen = service(), []
     make_run(server.send, batch_size=2).run(
         entries(10), lambda result: seen.append((len(server.batches), len(list(ledger.all()))))
@@ -63,7 +60,7 @@ def test_results_are_emitted_when_known_and_after_they_are_in_the_ledger(
     ],
 )
 def test_refresh_asks_for_the_key_as_it_is_and_not_for_a_new_one(
-    ledger, service, make_registration, make_run, outcomes_of, start_date, sent
+    ledger, service, make_registration, make_run, start_date, sent
 ):
     known = make_registration("a.example", "chosen", key_len=1024, start_date=start_date)
     ledger.record([known])
@@ -86,7 +83,7 @@ def test_keys_that_sign_before_they_were_to_are_named(service, make_registration
 
 
 def test_taken_is_remembered_and_retried_only_with_refresh(
-    ledger, service, make_registration, make_run, outcomes_of, entries
+    ledger, service, make_registration, make_run
 ):
     taken = make_registration("d0.example", "s1", code="409", record=None)
     server = service(Reply((taken,)))
@@ -106,7 +103,7 @@ def test_taken_is_remembered_and_retried_only_with_refresh(
     ids=["without data", "garbage"],
 )
 def test_a_refresh_never_replaces_a_sound_record_with_an_unusable_one(
-    ledger, service, make_registration, answer, make_run, outcomes_of, entries
+    ledger, service, make_registration, answer, make_run
 ):
     make_run(service().send, batch_size=9).run(entries(1))
     before = list(ledger.all())
@@ -117,7 +114,7 @@ def test_a_refresh_never_replaces_a_sound_record_with_an_unusable_one(
 
 
 def test_a_refresh_keeps_fields_that_its_answer_leaves_out(
-    ledger, service, make_registration, make_run, outcomes_of, entries
+    ledger, service, make_registration, make_run
 ):
     asked = entries(1)[0]._replace(enable=False)
     first = make_registration(
@@ -131,9 +128,7 @@ def test_a_refresh_keeps_fields_that_its_answer_leaves_out(
     assert (kept.enable, kept.regist_date) == (False, first.regist_date)
 
 
-def test_stray_items_and_faults_are_reported(
-    ledger, service, make_registration, make_run, entries, outcomes_of
-):
+def test_stray_items_and_faults_are_reported(ledger, service, make_registration, make_run):
     reply = Reply(
         (make_registration("d0.example"), make_registration("evil.example")), ("a fault",)
     )
@@ -144,7 +139,7 @@ def test_stray_items_and_faults_are_reported(
     assert [found.sign_domain for found in ledger.all()] == ["d0.example"]
 
 
-def test_requests_run_in_parallel_after_a_first_one_alone(service, make_run, entries, outcomes_of):
+def test_requests_run_in_parallel_after_a_first_one_alone(service, make_run):
     server, lock, under_way, seen = service(), threading.Lock(), [0], []
 
     def send(specs):
@@ -197,7 +192,7 @@ def test_an_entry_without_a_registration_is_not_kept(known_after, make_registrat
     assert known_after(make_registration(selector="s2"), outcome) == ["s1"]
 
 
-def test_requests_in_flight_are_awaited_and_stored(ledger, service, make_run, entries, outcomes_of):
+def test_requests_in_flight_are_awaited_and_stored(ledger, service, make_run):
     server = service()
 
     def send(specs):
@@ -214,9 +209,7 @@ def test_requests_in_flight_are_awaited_and_stored(ledger, service, make_run, en
     assert ledger.intents() == []
 
 
-def test_requests_in_flight_are_awaited_no_longer_than_the_grace_period(
-    ledger, service, make_run, entries, outcomes_of
-):
+def test_requests_in_flight_are_awaited_no_longer_than_the_grace_period(ledger, service, make_run):
     server, release = service(), threading.Event()
 
     def send(specs):
@@ -235,7 +228,7 @@ def test_requests_in_flight_are_awaited_no_longer_than_the_grace_period(
     assert {intent.sign_domain for intent in ledger.intents()} == {"d2.example", "d3.example"}
 
 
-def test_a_backoff_ends_at_once(ledger, service, make_run, entries, outcomes_of):
+def test_a_backoff_ends_at_once(ledger, service, make_run):
     server = service(*[MaybeProcessed("timed out", retry_after=200.0)] * 4)
     run = make_run(server.send, channel=WorkerChannel())
     run.observer.waiting = lambda *wait: run.engine.stop()
@@ -245,16 +238,14 @@ def test_a_backoff_ends_at_once(ledger, service, make_run, entries, outcomes_of)
     assert len(server.batches) == 1
 
 
-def test_entries_in_the_ledger_are_still_emitted(service, make_run, entries, outcomes_of):
+def test_entries_in_the_ledger_are_still_emitted(service, make_run):
     make_run(service().send).run(entries(3))
     run = make_run(service().send)
     run.engine.stop()
     assert outcomes_of(run.run(entries(5))) == ["exists"] * 3 + ["pending"] * 2
 
 
-def test_entries_that_wait_for_a_permit_are_not_in_doubt(
-    ledger, service, make_run, entries, outcomes_of
-):
+def test_entries_that_wait_for_a_permit_are_not_in_doubt(ledger, service, make_run):
     """The second half of a batch, while the first is in flight and gets no answer."""
     release = threading.Event()
 
@@ -273,7 +264,7 @@ def test_entries_that_wait_for_a_permit_are_not_in_doubt(
     assert run.engine.may_have_reached_service
 
 
-def test_a_stop_of_a_run_that_is_ending_ends_the_wait(service, make_run, entries, outcomes_of):
+def test_a_stop_of_a_run_that_is_ending_ends_the_wait(service, make_run):
     server, release = service(), threading.Event()
     failed = NoService("the service answered 404")
 
@@ -296,7 +287,7 @@ def test_a_stop_of_a_run_that_is_ending_ends_the_wait(service, make_run, entries
     assert outcomes_of(results)[0] == "created"
 
 
-def test_a_stop_during_a_pause_is_immediate(service, make_run, entries):
+def test_a_stop_during_a_pause_is_immediate(service, make_run):
     run = make_run(service(Throttled("429", retry_after=200.0)).send, channel=WorkerChannel())
     run.observer.waiting = lambda *_: run.engine.stop()
     started = time.monotonic()
@@ -304,7 +295,7 @@ def test_a_stop_during_a_pause_is_immediate(service, make_run, entries):
     assert time.monotonic() - started < 15
 
 
-def test_a_defect_loses_no_answers_of_other_batches(ledger, service, make_run, entries):
+def test_a_defect_loses_no_answers_of_other_batches(ledger, service, make_run):
     server, both = service(), threading.Barrier(2)
 
     def send(specs):
@@ -339,7 +330,7 @@ def path(tmp_path):
 
 @pytest.mark.parametrize("selector", ["s1", None])
 def test_the_intent_is_stored_before_the_request_and_removed_with_the_answer(
-    service, make_run, entries, path, selector
+    service, make_run, path, selector
 ):
     server, seen = service(), []
 
@@ -356,9 +347,7 @@ def test_the_intent_is_stored_before_the_request_and_removed_with_the_answer(
 
 
 @pytest.mark.parametrize(("selector", "most"), [("s1", 7), (None, 3)])
-def test_only_repeatable_batches_are_recorded_ahead(
-    service, make_run, entries, path, selector, most
-):
+def test_only_repeatable_batches_are_recorded_ahead(service, make_run, path, selector, most):
     server, seen, emitted = service(), [], []
 
     def send(specs):
@@ -379,9 +368,7 @@ def test_only_repeatable_batches_are_recorded_ahead(
 
 @pytest.mark.parametrize("selector", ["s1", None])
 @pytest.mark.parametrize("error", [NotProcessed("x"), Throttled("x", retry_after=0.0)])
-def test_a_batch_that_waits_after_a_refusal_has_no_intent(
-    service, make_run, entries, path, error, selector
-):
+def test_a_batch_that_waits_after_a_refusal_has_no_intent(service, make_run, path, error, selector):
     seen = []
 
     class WatchedChannel(WorkerChannel):
@@ -396,7 +383,7 @@ def test_a_batch_that_waits_after_a_refusal_has_no_intent(
 
 
 def test_answered_entries_are_stored_while_the_rest_is_retried(
-    service, make_run, entries, path, make_registration
+    service, make_run, path, make_registration
 ):
     seen = []
 
@@ -415,22 +402,18 @@ def test_answered_entries_are_stored_while_the_rest_is_retried(
      (NotProcessed("x"), None, False), (RequestRefused("400", "x"), "s1", False),
      (TokenRejected("403"), None, False), (CredentialsError("no secret"), None, False)],
 )  # fmt: skip
-def test_only_entries_in_doubt_keep_their_intent(
-    service, make_run, entries, path, step, selector, is_open
-):
+def test_only_entries_in_doubt_keep_their_intent(service, make_run, path, step, selector, is_open):
     make_run(service(*[step] * 4).send).run(entries(1, selector))
     assert open_intents(path) == ({("d0.example", selector)} if is_open else set())
 
 
 class TestTheNextRun:
-    def test_retries_entries_with_a_selector(self, service, make_run, entries, outcomes_of):
+    def test_retries_entries_with_a_selector(self, service, make_run):
         server = service(*[MaybeProcessed("x")] * 4)
         make_run(server.send).run(entries(1))
         assert outcomes_of(make_run(server.send).run(entries(1))) == ["created"]
 
-    def test_never_retries_entries_without_one(
-        self, ledger, service, make_run, entries, outcomes_of
-    ):
+    def test_never_retries_entries_without_one(self, ledger, service, make_run):
         make_run(service(MaybeProcessed("x")).send).run(entries(2, None))
         server = service()
         again = make_run(server.send).run(entries(3, None))
@@ -438,15 +421,13 @@ class TestTheNextRun:
         assert server.sent == [["d2.example"]]
         assert ledger.intents()[0].sent_at in again[0].reason
 
-    def test_retries_them_with_retry_unknown_only(
-        self, ledger, service, make_run, entries, outcomes_of
-    ):
+    def test_retries_them_with_retry_unknown_only(self, ledger, service, make_run):
         make_run(service(MaybeProcessed("x")).send).run(entries(1, None))
         again = make_run(service().send, retry_unknown=True).run(entries(1, None))
         assert outcomes_of(again) == ["created"]
         assert ledger.intents() == []
 
-    def test_keeps_the_assigned_selector(self, service, make_run, entries, outcomes_of):
+    def test_keeps_the_assigned_selector(self, service, make_run):
         def assign(selector):
             return lambda spec: spec._replace(selector=selector)
 
@@ -458,7 +439,7 @@ class TestTheNextRun:
         assert server.batches == [[DomainSpec("d0.example", "s202611")]]
 
     def test_assigns_no_selector_where_a_request_without_one_went_unanswered(
-        self, service, make_run, entries, outcomes_of
+        self, service, make_run
     ):
         make_run(service(MaybeProcessed("x")).send).run(entries(1, None))
         server = service()
@@ -470,15 +451,13 @@ class TestTheNextRun:
 
     @pytest.mark.parametrize("selector", ["s1", None])
     @pytest.mark.parametrize("error", [NotProcessed("x"), TokenRejected("403"), Throttled("x")])
-    def test_stays_in_doubt_after_a_refusal(
-        self, ledger, service, make_run, entries, outcomes_of, selector, error
-    ):
+    def test_stays_in_doubt_after_a_refusal(self, ledger, service, make_run, selector, error):
         make_run(service(*[MaybeProcessed("x")] * 4).send).run(entries(1, selector))
         turned_away = make_run(service(*[error] * 4).send, retry_unknown=True)
         assert outcomes_of(turned_away.run(entries(1, selector))) == ["unknown"]
         assert [intent[:2] for intent in ledger.intents()] == [("d0.example", selector)]
 
-    def test_stays_in_doubt_after_a_stop(self, ledger, service, make_run, entries, outcomes_of):
+    def test_stays_in_doubt_after_a_stop(self, ledger, service, make_run):
         make_run(service(*[MaybeProcessed("x")] * 4).send).run(entries(1))
         stopped = make_run(service().send)
         stopped.engine.stop()
@@ -486,7 +465,7 @@ class TestTheNextRun:
         assert len(ledger.intents()) == 1
 
     def test_does_not_adopt_a_registration_of_another_client(
-        self, ledger, service, make_run, entries, outcomes_of, make_registration
+        self, ledger, service, make_run, make_registration
     ):
         make_run(service(MaybeProcessed("x")).send).run(entries(1, None))
         taken = make_registration("d0.example", "mine", code="409", record=None)
@@ -496,9 +475,7 @@ class TestTheNextRun:
         assert outcomes_of(make_run(server.send).run(entries(1, None))) == ["unknown"]
         assert server.batches == []
 
-    def test_adopts_an_answer_with_any_selector(
-        self, ledger, service, make_run, entries, outcomes_of
-    ):
+    def test_adopts_an_answer_with_any_selector(self, ledger, service, make_run):
         make_run(service(MaybeProcessed("x")).send).run(entries(1, None))
         make_run(service().send).run(entries(1, "mine"))
         server = service()
@@ -507,7 +484,7 @@ class TestTheNextRun:
 
 
 class TestTheLedgerFails:
-    def test_before_anything_is_sent(self, ledger, service, make_run, entries, outcomes_of):
+    def test_before_anything_is_sent(self, ledger, service, make_run):
         server = service()
         run = make_run(server.send, batch_size=1)
         ledger.close()
@@ -517,9 +494,7 @@ class TestTheLedgerFails:
         assert isinstance(run.engine.stopped, LedgerError)
         assert run.engine.stopped.exit_code == 2
 
-    def test_during_the_run_nothing_more_is_sent(
-        self, ledger, service, make_run, entries, outcomes_of
-    ):
+    def test_during_the_run_nothing_more_is_sent(self, ledger, service, make_run):
         server = service()
         run = make_run(server.send, batch_size=1)
         results = run.run(entries(3), lambda result: ledger.close())
@@ -528,7 +503,7 @@ class TestTheLedgerFails:
         assert run.engine.stopped.exit_code == 4
 
     def test_what_it_cannot_store_is_still_emitted_and_keeps_its_intent(
-        self, service, make_run, entries, outcomes_of, path
+        self, service, make_run, path
     ):
         full = sqlite3.connect(path)
         full.execute(

@@ -9,7 +9,7 @@ import pytest
 
 from dkimctl.errors import LedgerError, MaybeProcessed, ThreadLimitError, Throttled
 from dkimctl.registration.limits import BatchScheduler, ConcurrencyLimiter, WorkerChannel
-from fakes import Clock
+from fakes import Clock, entries, outcomes_of
 from thread_limits import FewThreads
 
 
@@ -68,7 +68,7 @@ PAUSE = 0.5  # seconds
 
 @pytest.mark.slow
 @pytest.mark.parametrize("selector", ["s1", None])
-def test_no_request_is_sent_during_a_pause(service, make_run, entries, outcomes_of, selector):
+def test_no_request_is_sent_during_a_pause(service, make_run, selector):
     server, lock = service(), threading.Lock()
     sent, waits_since = [], []
 
@@ -91,7 +91,7 @@ def test_no_request_is_sent_during_a_pause(service, make_run, entries, outcomes_
 
 
 def test_a_full_disk_stops_sending_and_leaves_nothing_in_doubt(
-    ledger, service, make_run, entries, outcomes_of, monkeypatch
+    ledger, service, make_run, monkeypatch
 ):
     asked = []
 
@@ -115,7 +115,7 @@ def test_a_full_disk_stops_sending_and_leaves_nothing_in_doubt(
 
 
 def test_disk_space_is_required_for_all_answers_that_may_arrive(
-    ledger, service, make_run, entries, monkeypatch
+    ledger, service, make_run, monkeypatch
 ):
     asked = []
     monkeypatch.setattr(ledger, "require_disk_space", lambda count: asked.append(count) or 0)
@@ -127,7 +127,7 @@ def test_disk_space_is_required_for_all_answers_that_may_arrive(
 @pytest.mark.parametrize("selector", ["s1", None])
 @pytest.mark.parametrize(("allowed", "most"), [(1, 1), (2, 1), (3, 1), (5, 3), (20, 4)])
 def test_as_many_requests_at_a_time_as_there_are_threads_but_two(
-    ledger, service, make_run, entries, outcomes_of, selector, allowed, most
+    ledger, service, make_run, selector, allowed, most
 ):
     server, lock = service(*[MaybeProcessed("lost", retry_after=0), None] * 3), threading.Lock()
     in_flight, intents, together = [0], [0], threading.Event()
@@ -169,9 +169,7 @@ def test_a_service_that_asks_for_less_gets_less_than_the_threads_could_send():
     scheduler.close()
 
 
-def test_without_a_thread_nothing_is_sent_or_in_doubt(
-    ledger, service, make_run, entries, outcomes_of
-):
+def test_without_a_thread_nothing_is_sent_or_in_doubt(ledger, service, make_run):
     server = service()
     run = make_run(server.send, start_thread=FewThreads(0))
     assert outcomes_of(run.run(entries(20))) == ["pending"] * 20

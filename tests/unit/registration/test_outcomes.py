@@ -139,9 +139,7 @@ def test_an_omitted_key_length_is_read_from_the_key(make_registration, key_recor
     assert outcomes.of_answer(SPEC, answer).outcome is good
 
 
-def test_failure_without_selector_is_unknown_since_it_may_be_registered(
-    make_registration,
-):
+def test_failure_without_selector_is_unknown_since_it_may_be_registered(make_registration):
     answer = make_registration(code="500", record=None, message="oops")
     result = outcomes.of_answer(DomainSpec("example.com"), answer)
     assert (result.outcome, result.reason) == (Outcome.UNKNOWN, "the service answered 500: oops")
