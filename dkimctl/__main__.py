@@ -24,9 +24,9 @@ def main() -> int:
     _disable_core_dumps()
     try:
         if "_DKIMCTL_COMPLETE" in os.environ:  # by a shell's completion script; it is in a hurry
-            from dkimctl.cli.completion import answer
+            from dkimctl.cli.main import complete
 
-            return answer()
+            return complete()
         from dkimctl.cli.main import run
 
         status = run(sys.argv[1:])

@@ -21,6 +21,7 @@ from dkimctl.cli.report import Reporter
 from dkimctl.cli.results import LONG_TABLE, worst_check
 from dkimctl.cli.session import Session
 from dkimctl.cli.terminal import ending_like_ctrl_c
+from dkimctl.cli.urgent import warn_of_urgent
 from dkimctl.dns.verdicts import Check, Looks, Urgency, Verdict, is_good, recording_looks
 from dkimctl.errors import ExitCode, Interrupted, LedgerError, OutputError, UsageError
 from dkimctl.formats.checks import open_checks
@@ -278,7 +279,7 @@ class CheckSink:
             if counts[verdict]
         ]
         self._reporter.summarize(", ".join(parts) or "nothing to check", counts)
-        next_steps.warn_of_urgent(
+        warn_of_urgent(
             self._reporter, self._urgent, self._selection,
             by_target=self._has_targets, is_written=self._is_written,
         )  # fmt: skip

@@ -6,7 +6,6 @@ A completer only reads: it creates no file, takes no lock, opens no keyring and 
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import re
 from collections.abc import Iterable
@@ -15,27 +14,11 @@ from typing import Any
 
 import typer
 
-VARIABLE = "_DKIMCTL_COMPLETE"  # by which a shell's script asks
+from dkimctl.cli.session import open_session
+
 MOST_DOMAINS = 200  # a list that nobody would read further
 # No shell expands anything in such a word, or needs quotes for it; and it is not an option.
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@%+,-]*", re.ASCII)
-
-
-def answer() -> int:
-    """Answer a shell's script; whatever goes wrong, with no message in the middle of typing."""
-    with contextlib.redirect_stderr(io.StringIO()), contextlib.suppress(Exception):
-        from typer import _completion_classes
-        from typer.completion import shell_complete
-
-        from dkimctl.cli.main import root_command
-        from dkimctl.cli.report import Reporter
-
-        _completion_classes.completion_init()
-        # Help has no markup. rich would take longer than all the rest, and break long lines.
-        _completion_classes._sanitize_help_text = lambda text: text
-        context = {"obj": Reporter(quiet=True)}
-        shell_complete(root_command(), context, "dkimctl", VARIABLE, os.environ[VARIABLE])
-    return 0
 
 
 def complete_profiles(ctx: typer.Context) -> list[str]:
@@ -70,8 +53,6 @@ def complete_clients(ctx: typer.Context) -> list[str]:
 
 def _session(ctx: typer.Context) -> Any:
     """A session with the profile that the line names, before or after the command."""
-    from dkimctl.cli.session import open_session
-
     if config := ctx.meta.get("config"):
         # Shells have not expanded it. Standard input or a pipe would keep them waiting.
         ctx.meta["config"] = os.path.expanduser(config)  # noqa: PTH111 - keeps `//`

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dkimctl.cli import next_steps
-from dkimctl.cli.next_steps import SPEC_FILE, WARNINGS
+from dkimctl.cli.next_steps import SPEC_FILE
 from dkimctl.cli.output import table_layout
 from dkimctl.cli.report import write
 from dkimctl.cli.sandbox import INSTALL, is_installed
 from dkimctl.cli.session import Session
+from dkimctl.cli.urgent import WARNINGS
 from dkimctl.dns.verdicts import Urgency
 from dkimctl.errors import CredentialsError, ExitCode
 from dkimctl.formats.table import INDENT, Style, lines_of, styled, wrapped

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import importlib
+import io
 import os
 import re
 import sys
 from collections.abc import Container, Iterable, Sequence
-from contextlib import suppress
+from contextlib import redirect_stderr, suppress
 from typing import Annotated, Any
 
 import typer
@@ -65,6 +66,7 @@ _PANELS = {
         "service": "Manage the embedded service: its clients, registrations, deliveries and keys.",
     },
 }
+COMPLETION_VARIABLE = "_DKIMCTL_COMPLETE"  # by which a shell's script asks
 # Of commands that stand in the module of another.
 _MODULES = {"logout": "login", "token": "api"}
 COMMANDS = {name: panel for panel, helps in _PANELS.items() for name in helps}
@@ -187,6 +189,22 @@ def dkimctl(
 def root_command() -> Any:
     """The root of the command tree."""
     return typer.main.get_command(app)
+
+
+def complete() -> int:
+    """Answer a shell's script; whatever goes wrong, with no message in the middle of typing."""
+    with redirect_stderr(io.StringIO()), suppress(Exception):
+        from typer import _completion_classes
+        from typer.completion import shell_complete
+
+        _completion_classes.completion_init()
+        # Help has no markup. rich would take longer than all the rest, and break long lines.
+        _completion_classes._sanitize_help_text = lambda text: text
+        context = {"obj": Reporter(quiet=True)}
+        shell_complete(
+            root_command(), context, "dkimctl", COMPLETION_VARIABLE, os.environ[COMPLETION_VARIABLE]
+        )
+    return 0
 
 
 def run(args: Sequence[str]) -> int:

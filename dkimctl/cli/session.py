@@ -14,7 +14,6 @@ import typer
 
 from dkimctl.cli import terminal
 from dkimctl.cli.next_steps import given_options, options_of
-from dkimctl.cli.options import SHARED
 from dkimctl.cli.report import Reporter, log_requests
 from dkimctl.errors import ClientRefused, CredentialsError, UsageError
 from dkimctl.files import config_path, state_dir
@@ -29,6 +28,7 @@ from dkimctl.settings.profile import (
     resolve_settings,
     stored_login,
 )
+from dkimctl.settings.values import CHECKS
 
 if TYPE_CHECKING:
     from dkimctl.cli.sandbox import Sandbox
@@ -351,7 +351,8 @@ class Session:
 
 def open_session(ctx: typer.Context) -> Session:
     """The session of a command, with the options that all commands share; it ends with `ctx`."""
-    flags = {name: ctx.meta.get(name) for name in SHARED}
+    names = (*CHECKS, "profile", "sandbox", "config", "color", "verbose", "quiet")
+    flags = {name: ctx.meta.get(name) for name in names}
     return ctx.with_resource(Session(flags, ctx.obj))
 
 

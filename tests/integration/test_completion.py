@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from dkimctl.cli.commands.completion import Shell
-from dkimctl.cli.completion import MOST_DOMAINS, VARIABLE
+from dkimctl.cli.completion import MOST_DOMAINS
+from dkimctl.cli.main import COMPLETION_VARIABLE as VARIABLE
 from documents import ROOT
 
 CONFIG = """\

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dkimctl.cli.completion import VARIABLE
+from dkimctl.cli.main import COMPLETION_VARIABLE
 from dkimctl.cli.options import App, examples
 from dkimctl.cli.report import write
 
@@ -36,5 +36,8 @@ def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> No
     """Print a shell's completion script, which the examples install for you alone."""
     from typer._completion_shared import get_completion_script
 
-    script = get_completion_script(prog_name="dkimctl", complete_var=VARIABLE, shell=shell) + "\n"
+    script = (
+        get_completion_script(prog_name="dkimctl", complete_var=COMPLETION_VARIABLE, shell=shell)
+        + "\n"
+    )
     write([script + _FROM_FPATH if shell is Shell.zsh else script])

@@ -33,6 +33,7 @@ from dkimctl.cli.results import worst_check
 from dkimctl.cli.selected import SelectionArgument, read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import open_session
 from dkimctl.cli.terminal import interrupting, stopping
+from dkimctl.cli.urgent import warn_of_urgent_keys
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted
 from dkimctl.formats.renderer import TableLayout
 from dkimctl.formats.table import Row, Style, below, table
@@ -170,7 +171,7 @@ def show_report(
     for error in {error.message: error for error in report.errors}.values():
         reporter.error(error)
     urgencies = ((task.urgency, task.registration) for task in report.tasks)
-    next_steps.warn_of_urgent_keys(reporter, urgencies, by_target=has_targets)
+    warn_of_urgent_keys(reporter, urgencies, by_target=has_targets)
     _say_what_is_left(reporter, report.tasks, has_targets=has_targets)
     counts = Counter(
         _DONE[task.step] if task.state is State.DONE else _kind(task) for task in report.tasks
