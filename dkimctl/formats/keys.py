@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from dkimctl.dns.verdicts import Verdict
 from dkimctl.formats.data import CsvRenderer, JsonRenderer
@@ -55,6 +56,7 @@ def key_row(key: Key) -> tuple[str | int | None, ...]:
     )  # fmt: skip
 
 
+@lru_cache(maxsize=1024)  # keys that were registered or seen together have the same times
 def written_time(time: datetime | None) -> str | None:
     """ISO 8601, to the second."""
     return None if time is None else time.isoformat(timespec="seconds")
@@ -99,7 +101,8 @@ def _row(
         "NEXT": "register" if key.action is NextAction.REGISTER else key.action,
         "DUE": _day(key.due),
     }
-    return Row([texts[name] for name in columns], [_style(key, name) for name in columns], lines)
+    styles = [_style(key, name) for name in columns] if layout.colour else ()
+    return Row([texts[name] for name in columns], styles, lines)
 
 
 def _style(key: Key, column: str) -> str:

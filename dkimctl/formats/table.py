@@ -6,6 +6,7 @@ ASCII. Rows are padded here: a rich.table takes 0.4 ms a row, and a list may hav
 
 from __future__ import annotations
 
+import operator
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
@@ -111,7 +112,7 @@ def columns_of(text: str) -> int:
 
 
 def padded_to(text: str, width: int) -> str:
-    return text.ljust(width) if text.isascii() else text + " " * (width - columns_of(text))
+    return text + " " * (width - columns_of(text))
 
 
 def lines_of(cells: Sequence[str], widths: Sequence[int]) -> Iterator[Sequence[str]]:
@@ -150,10 +151,11 @@ def _console() -> Console:
 def _lines_of_row(
     cells: Sequence[str], styles: Sequence[str], widths: Sequence[int], layout: TableLayout
 ) -> Iterator[str]:
-    fits = all(columns_of(cell) <= width for cell, width in zip(cells, widths, strict=True))
+    width_of, padded = (len, str.ljust) if all(map(str.isascii, cells)) else (columns_of, padded_to)
+    fits = all(map(operator.le, map(width_of, cells), widths))
     for line in [cells] if fits else lines_of(cells, widths):
         *others, last = line
-        texts: Iterable[str] = [*map(padded_to, others, widths), last]
+        texts: Iterable[str] = [*map(padded, others, widths), last]
         if layout.colour:
             texts = map(styled, texts, styles or repeat(""), repeat(layout))
         yield _GAP.join(texts).rstrip(" ") + "\n"
@@ -162,7 +164,9 @@ def _lines_of_row(
 def _column_widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
     """The width of each column, so that a row is at most `width` columns wide."""
     columns = list(zip(*rows, strict=True))
-    widths = [max(map(columns_of, column)) for column in columns]
+    widths = [
+        max(map(len if all(map(str.isascii, column)) else columns_of, column)) for column in columns
+    ]
     room = width - len(_GAP) * (len(widths) - 1)
     if sum(widths) <= room:
         return widths

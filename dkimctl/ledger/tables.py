@@ -201,6 +201,7 @@ def text_of(value: bytes | None) -> str | None:
     return None if value is None else value.decode("utf-8", "backslashreplace")
 
 
+@lru_cache(maxsize=1024)  # keys that were registered or seen together have the same times
 def time_of(value: bytes | None) -> datetime | None:
     """A time (UTC); None also for other text."""
     return None if value is None else utc_time(text_of(value))
