@@ -275,9 +275,9 @@ class Checker:
                 # But an alias, which was not yet followed, may lead to the record.
                 followed = [response] if self.expect_absent else []
                 targets = await queries.follow_aliases(self.source, followed, record)
-                for found in targets.values():
-                    if found.finding.verdict in (*verdicts.ACCEPTED, Verdict.NO_ANSWER):
-                        finding = found.finding
+                for followed_to in targets.values():
+                    if followed_to.finding.verdict in (*verdicts.ACCEPTED, Verdict.NO_ANSWER):
+                        finding = followed_to.finding
         elif finding.verdict is Verdict.MISSING and not (answer.alias or self.expect_absent):
             finding = await queries.find_at_doubled_name(
                 self.source, server, record, answer.zone or zone

@@ -19,16 +19,7 @@ import dns.tsig
 
 from dkimctl.addresses import Address
 from dkimctl.dns import messages
-from dkimctl.dns.messages import (
-    REFUSED,
-    Answer,
-    QueryLog,
-    Question,
-    TruncatedAnswer,
-    encode,
-    random_id,
-    rcode_text,
-)
+from dkimctl.dns.messages import Answer, QueryLog, Question, TruncatedAnswer
 
 _MAX_BURST = 30.0  # seconds
 _MAX_READ = 1 << 16  # bytes at a time; a datagram is not larger
@@ -94,9 +85,9 @@ class Burst:
             question = next(unsent, None)
             if question is None:
                 break
-            while (message_id := random_id()) in self._waiting:
+            while (message_id := messages.random_id()) in self._waiting:
                 pass
-            query = encode(message_id, question, recursion=self.recursion, edns=self.edns)
+            query = messages.encode(message_id, question, recursion=self.recursion, edns=self.edns)
             try:
                 channel.send(query)
             except BlockingIOError:
@@ -228,7 +219,7 @@ class Pipeline:
                         and unasked
                     ):
                         question = unasked.popleft()
-                        wire, mac = encode(
+                        wire, mac = messages.encode(
                             asked & 0xFFFF,  # an ID may be guessed
                             question, recursion=self.recursion, edns=self.edns,
                         ), b""  # fmt: skip
@@ -298,7 +289,7 @@ class NotSigned(NotTrusted):
     """An answer without signature, and its RCODE."""
 
     def __init__(self, rcode: int) -> None:
-        super().__init__(f"its answer ({rcode_text(rcode)}) is not signed")
+        super().__init__(f"its answer ({messages.rcode_text(rcode)}) is not signed")
         self.rcode = rcode
 
 
@@ -344,7 +335,7 @@ class Signer:
         record = _find_tsig(wire, len(self._name))
         if record is None:
             rcode = int.from_bytes(wire[3:4]) & 0xF
-            if or_refusal and rcode == REFUSED:
+            if or_refusal and rcode == messages.REFUSED:
                 return wire
             raise NotSigned(rcode)
         start, signed_at, mac, original_id, error, other = record

@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
@@ -210,8 +211,6 @@ def _faults_of_times(tags: Mapping[str, str], now: float) -> Iterator[str]:
 
 
 def _date(seconds: str) -> str:
-    from datetime import UTC, datetime
-
     try:
         return f"{datetime.fromtimestamp(int(seconds), UTC):%Y-%m-%d %H:%M} UTC"
     except (OverflowError, ValueError, OSError):

@@ -21,10 +21,7 @@ from dkimctl.threads import DaemonThreadPool
 _MAX_THREADS = 8
 _TICK = 0.2  # seconds
 _AT_ONCE = 500  # changes that are begun before it looks whether to stop
-_OF_KEY = ACCEPTED | {
-    Verdict.TRUNCATED,
-    Verdict.REVOKED,
-}  # or of a revoked key
+_OF_KEY = ACCEPTED | {Verdict.TRUNCATED, Verdict.REVOKED}  # what a retired key's name may have
 # A key record, even if copying has left quotation marks in it or cut its end.
 _KEY_RECORD = r'[\s"\\]*v\s*=\s*DKIM1\b'
 

@@ -15,27 +15,8 @@ from dns.rcode import Rcode
 
 from dkimctl.addresses import Address
 from dkimctl.dns import messages, transport
-from dkimctl.dns.messages import (
-    SOA,
-    TXT,
-    Answer,
-    QueryLog,
-    Question,
-    make_txt_question,
-    plain_name,
-    rcode_text,
-)
-from dkimctl.dns.transport import (
-    ConnectionLost,
-    NotSigned,
-    NotTrusted,
-    Pipeline,
-    Response,
-    SignatureRefused,
-    Signer,
-    Streams,
-    UnreadableAnswer,
-)
+from dkimctl.dns.messages import SOA, TXT, Answer, Question, plain_name, rcode_text
+from dkimctl.dns.transport import ConnectionLost, NotTrusted, Response, SignatureRefused
 from dkimctl.errors import DkimctlError, DnsRefused, NegativeAnswer, ServiceError
 from dkimctl.publishing.plan import (
     Access,
@@ -94,7 +75,7 @@ class Rfc2136Target:
 
         A zone that the server cannot load is found, too: it answers SERVFAIL below its apex.
         """
-        asked = {make_txt_question(name): name.lower() for name in names}
+        asked = {messages.make_txt_question(name): name.lower() for name in names}
         # A negative answer names the zone as well; and the same questions are asked to read.
         steps = {
             asked[question]: self._next(_Step(asked[question]), response.answer)
@@ -150,12 +131,11 @@ class Rfc2136Target:
             rcode = self._server.update(_make_update(zone, (), [probe]), zone)
             if rcode != Rcode.NOERROR:
                 raise self._server.refused_update(rcode, zone)
-        except DnsRefused as error:
-            return Access(True, False, error.message, error.hint)
-        except DkimctlError as error:
-            return Access(True, None, error.message, error.hint)
         except UnknownResult as unknown:
             return Access(True, None, unknown.error.message, unknown.error.hint)
+        except DkimctlError as error:
+            writable = False if isinstance(error, DnsRefused) else None
+            return Access(True, writable, error.message, error.hint)
         return Access(True, True)
 
     def _next(self, step: _Step, answer: Answer) -> _Step:
@@ -183,7 +163,7 @@ class Rfc2136Target:
 
     def _read_visible(self, zone: str, names: Iterable[str]) -> dict[str, NameState]:
         """What each name seems to have: also what a wildcard has. Raises DkimctlError."""
-        questions = {name: make_txt_question(name) for name in names}
+        questions = {name: messages.make_txt_question(name) for name in names}
         responses = self._server.ask(questions.values())
         return {
             name: self._state(zone, question, responses[question])
@@ -414,11 +394,13 @@ class UpdateServer:
         self.timeouts = timeouts
         self._address = address
         self._key = printable(key.name) if key else ""
-        self.signer: Signer | None = None
+        self.signer: transport.Signer | None = None
         if key is not None:
-            self.signer = Signer(dns.tsig.Key(key.name, key.secret.reveal(), key.algorithm))
+            self.signer = transport.Signer(
+                dns.tsig.Key(key.name, key.secret.reveal(), key.algorithm)
+            )
         self._latest: tuple[str, int] | None = None  # the address that answered last
-        self._log = QueryLog(address)
+        self._log = messages.QueryLog(address)
         self._prefetched: dict[Question, Response] = {}
         self._prefetched_at = 0.0  # time.monotonic
 
@@ -433,7 +415,7 @@ class UpdateServer:
         """The responses to all questions. Raises DkimctlError."""
         if time.monotonic() > self._prefetched_at + _MAX_AGE:
             self._prefetched = {}
-        pipeline = Pipeline(
+        pipeline = transport.Pipeline(
             self._connect, self._log, timeout=self.timeouts.answer, signer=self.signer
         )
         unasked = list(dict.fromkeys(questions))
@@ -451,7 +433,7 @@ class UpdateServer:
         except ConnectionLost as lost:
             question = next(question for question in unasked if question not in pipeline.responses)
             raise self.no_answer(str(lost), str(question)) from None
-        except UnreadableAnswer as unreadable:
+        except transport.UnreadableAnswer as unreadable:
             raise self.no_answer(str(unreadable), str(unreadable.question)) from None
         return known | pipeline.responses
 
@@ -478,7 +460,7 @@ class UpdateServer:
             raise UnknownResult(self.no_answer("it cannot be read", what))
         return answer[3] & 0x0F
 
-    async def _connect(self) -> Streams:
+    async def _connect(self) -> transport.Streams:
         """Tries all addresses of its name, first the latest that answered. Raises ServiceError."""
         try:
             infos = socket.getaddrinfo(*self._address, type=socket.SOCK_STREAM)
@@ -569,39 +551,38 @@ class UpdateServer:
 
     def _distrusted(self, wrong: SignatureRefused | NotTrusted) -> DkimctlError:
         """For a signature that the server does not accept, or an answer that is not well signed."""
+        key = self._key
         if isinstance(wrong, SignatureRefused):
-            what, hint = self._why_refused(wrong)
+            what, hint = f"does not accept the TSIG key {key} (error {wrong.error})", _SEE_LOG
+            if wrong.error == Rcode.BADKEY:
+                what = f"does not know the TSIG key {key}, or does not allow it here (BADKEY)"
+                hint = (
+                    "check the name and algorithm in `key_file`, and that the server allows the "
+                    "key to read and update the zone"
+                )
+            elif wrong.error == _BADSIG:
+                what = f"has another secret for the TSIG key {key} (BADSIG)"
+                hint = "check `key_file`: copy the key from the server again"
+            elif wrong.error == Rcode.BADTIME:
+                difference = "differs from ours"
+                if wrong.server_time is not None:
+                    seconds = wrong.server_time - int(time.time())
+                    side = "ahead of" if seconds > 0 else "behind"
+                    difference = f"is {abs(seconds):,} s {side} ours"
+                what = f"refuses our time: its clock {difference} (BADTIME)"
+                hint = "set the clocks of this machine and of the server, such as with NTP"
             return DnsRefused(f"the DNS server {self._address} {what}", hint=hint)
-        if isinstance(wrong, NotSigned) and wrong.rcode in _REFUSED:  # as PowerDNS does
+        if isinstance(wrong, transport.NotSigned) and wrong.rcode in _REFUSED:  # as PowerDNS does
             return DnsRefused(
-                f"the DNS server {self._address} does not accept the TSIG key {self._key}, and "
+                f"the DNS server {self._address} does not accept the TSIG key {key}, and "
                 "signs no answer",
                 hint="check `key_file`: the name, algorithm and secret of the key at the server; "
                 "and that both clocks agree",
             )
         return DnsRefused(
             f"cannot trust the DNS server {self._address}: {wrong}",
-            hint=f"check `server`, and that it has the TSIG key {self._key}",
+            hint=f"check `server`, and that it has the TSIG key {key}",
         )
-
-    def _why_refused(self, refused: SignatureRefused) -> tuple[str, str]:
-        """What the server says of our signature, and what to do."""
-        key, difference = self._key, "its clock differs from ours"
-        if refused.server_time is not None:
-            seconds = refused.server_time - int(time.time())
-            side = "ahead of" if seconds > 0 else "behind"
-            difference = f"its clock is {abs(seconds):,} s {side} ours"
-        if refused.error == Rcode.BADKEY:
-            what = f"does not know the TSIG key {key}, or does not allow it here (BADKEY)"
-            start = "check the name and algorithm in `key_file`, and that the server allows the key"
-            return what, f"{start} to read and update the zone"
-        if refused.error == _BADSIG:
-            what = f"has another secret for the TSIG key {key} (BADSIG)"
-            return what, "check `key_file`: copy the key from the server again"
-        if refused.error == Rcode.BADTIME:
-            hint = "set the clocks of this machine and of the server, such as with NTP"
-            return f"refuses our time: {difference} (BADTIME)", hint
-        return f"does not accept the TSIG key {key} (error {refused.error})", _SEE_LOG
 
     def _allow(self) -> str:
         if self._key:

@@ -23,6 +23,7 @@ from dkimctl.publishing.plan import (
     find_target_zones,
     work_in_parallel,
 )
+from dkimctl.publishing.tsig_key import read_tsig_key
 from dkimctl.settings.config import Config, DnsTarget
 from dkimctl.settings.values import parse_reference
 
@@ -36,7 +37,6 @@ def open_targets(
 
     def rfc2136(entry: DnsTarget) -> Target:
         from dkimctl.publishing.rfc2136 import Rfc2136Target
-        from dkimctl.publishing.tsig_key import read_tsig_key
 
         key = read_tsig_key(entry.key_file) if entry.key_file else None
         return Rfc2136Target(entry.server, parse_server(entry.server), entry.ttl, key)
