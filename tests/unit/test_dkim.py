@@ -228,34 +228,24 @@ def test_a_key_with_which_anyone_could_sign_is_a_fault(make_registration, expone
     assert dkim.record_fault(make_registration(key_len=1024, record=sound)) == ""
 
 
-def test_a_key_with_an_even_modulus_is_a_fault(make_registration):
-    record = _rsa_record(1 << 1023, 65537)
-    assert "not an RSA key" in dkim.record_fault(make_registration(key_len=1024, record=record))
+def test_what_is_not_exactly_one_sound_rsa_key_is_a_fault(make_registration, key_records):
+    def fault_of(key: bytes) -> str:
+        value = f"v=DKIM1; p={base64.b64encode(key).decode()}"
+        record = DnsRecord("s1._domainkey.example.com", "TXT", value)
+        return dkim.record_fault(make_registration(key_len=1024, record=record))
 
-
-def test_more_than_one_key_is_a_fault(make_registration, key_records):
-    head, _, key = key_records[1024].partition("p=")
-    twice = base64.b64encode(2 * base64.b64decode(key)).decode()
-    record = DnsRecord("s1._domainkey.example.com", "TXT", f"{head}p={twice}")
-    assert "bytes after the key" in dkim.record_fault(make_registration()._replace(record=record))
-
-
-def test_a_key_for_another_algorithm_of_rsa_is_a_fault(make_registration, key_records):
-    """RSASSA-PSS (RFC 4055), whose keys look the same, but whose signatures DKIM does not have."""
-    head, _, key = key_records[1024].partition("p=")
-    der = base64.b64decode(key)
+    der = base64.b64decode(key_records[1024].partition("p=")[2])
+    assert fault_of(der) == ""
+    assert "bytes after the key" in fault_of(2 * der)
+    # RSASSA-PSS (RFC 4055), whose keys look the same, but whose signatures DKIM does not have.
     oid = bytes.fromhex("06092a864886f70d0101")
-    changed = base64.b64encode(der.replace(oid + b"\x01", oid + b"\x0a")).decode()
-    record = DnsRecord("s1._domainkey.example.com", "TXT", f"{head}p={changed}")
-    assert "not an RSA key" in dkim.record_fault(make_registration(key_len=1024, record=record))
-
-
-def test_a_length_that_der_does_not_allow_is_a_fault(make_registration):
-    """The indefinite form (X.690 section 10.1), here of a number with 128 octets."""
+    assert "not an RSA key" in fault_of(der.replace(oid + b"\x01", oid + b"\x0a"))
+    # The indefinite form of a length (X.690 section 10.1), here of a number with 128 octets.
     numbers = b"\x02\x80" + b"\xff" * 128 + b"\x02\x03\x01\x00\x01"
-    key = base64.b64encode(_element(0x30, numbers)).decode()
-    record = DnsRecord("s1._domainkey.example.com", "TXT", f"v=DKIM1; p={key}")
-    assert "not an RSA key" in dkim.record_fault(make_registration(key_len=1024, record=record))
+    assert "not an RSA key" in fault_of(_element(0x30, numbers))
+    even = _rsa_record(1 << 1023, 65537)
+    fault = dkim.record_fault(make_registration(key_len=1024, record=even))
+    assert "not an RSA key" in fault
 
 
 @pytest.mark.parametrize(

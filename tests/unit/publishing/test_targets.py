@@ -7,8 +7,8 @@ import pytest
 from dkimctl.credentials.keyring_store import KeyringStore
 from dkimctl.credentials.sources import ReferencedSecrets
 from dkimctl.errors import CredentialsError, NegativeAnswer, ServiceError
-from dkimctl.publishing.plan import Access, Applied, ConfiguredTarget
-from dkimctl.publishing.targets import DeferredTarget, check_access, open_targets
+from dkimctl.publishing.plan import Access, ConfiguredTarget
+from dkimctl.publishing.targets import check_access, open_targets
 from dkimctl.settings.config import Config, DnsTarget
 from dns_targets import FakeTarget
 
@@ -25,33 +25,6 @@ CONFIG = Config(dns=(DYNAMIC, EVERYWHERE, PROVIDER))
 SECRETS = ReferencedSecrets({}, KeyringStore())
 
 
-class CountingTarget:
-    """Counts how often it is made, and answers with what it got."""
-
-    def __init__(self) -> None:
-        self.made = 0
-
-    def make(self) -> CountingTarget:
-        self.made += 1
-        return self
-
-    def find_zones(self, names):
-        return dict.fromkeys(names, "example.com")
-
-    def read(self, zone, names):
-        return dict.fromkeys(names, zone)
-
-    def apply(self, zone, changes):
-        return (Applied(change) for change in changes)
-
-    def check_access(self, zone, names):
-        return Access(True, True, zone)
-
-
-def broken() -> CountingTarget:
-    raise ServiceError("no such server", hint="correct it")
-
-
 @pytest.mark.parametrize(
     ("profile", "labels"),
     [("default", ["192.0.2.1", "192.0.2.2"]),
@@ -66,25 +39,6 @@ def test_a_missing_secret_is_an_error_when_the_target_is_used():
     (configured,) = open_targets(CONFIG, "sandbox", SECRETS)
     with pytest.raises(CredentialsError, match="NONE is not set"):
         configured.target.read("example.net", ["s1._domainkey.example.net"])
-
-
-def test_a_target_is_made_once_and_does_the_work():
-    fake = CountingTarget()
-    target = DeferredTarget("label", 300, fake.make)
-    assert fake.made == 0
-    assert target.find_zones(["a.example.com"]) == {"a.example.com": "example.com"}
-    assert target.read("example.com", ["a"]) == {"a": "example.com"}
-    assert list(target.apply("example.com", ["change"])) == [Applied("change")]
-    assert target.check_access("example.com", ["a"]) == Access(True, True, "example.com")
-    assert fake.made == 1
-
-
-def test_a_target_that_cannot_be_made_fails_each_use():
-    target = DeferredTarget("label", 300, broken)
-
-    for method in (target.read, target.check_access):
-        with pytest.raises(ServiceError, match="no such server"):
-            method("example.com", ["a"])
 
 
 def test_a_provider_that_lists_no_zones_has_those_that_are_named():
