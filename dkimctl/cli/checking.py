@@ -167,7 +167,9 @@ def check_records(
         hint = "the changes were made; to check again: `dkimctl check-dns`"
         raise Interrupted(hint=hint) from None
     if status is not ExitCode.OK and not is_shown:
-        session.reporter.note(f"dkimctl: for the details: {next_steps.check(selection)}")
+        session.reporter.note(
+            f"dkimctl: for the details: {next_steps.command('check-dns', selection)}"
+        )
     return Proof(status, checks)
 
 
@@ -291,5 +293,7 @@ class CheckSink:
                 step = next_steps.wait_for_transfers(self._selection)
             self._reporter.note(f"dkimctl: {step}")
         if counts and counts[Verdict.PUBLISHED] == counts.total():
-            rotate = next_steps.rotate(self._selection, by_target=self._has_targets)
+            rotate = next_steps.command("rotate", self._selection)
+            if self._has_targets:
+                rotate = "`dkimctl rotate run` once a day, from a timer"
             self._reporter.note(f"dkimctl: to replace the keys, every six months or so: {rotate}")

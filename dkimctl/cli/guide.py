@@ -113,8 +113,10 @@ def _try_it() -> Sequence[NextStep]:
 
 def _to_register(session: Session, lines: Sequence[str]) -> Guide:
     if Path(SPEC_FILE).exists():
-        plan = NextStep(next_steps.plan_file(SPEC_FILE), "show what would be registered")
-        register = NextStep(next_steps.register_file(SPEC_FILE), "register it")
+        plan = NextStep(
+            next_steps.command("register --dry-run", [SPEC_FILE]), "show what would be registered"
+        )
+        register = NextStep(next_steps.command("register", [SPEC_FILE]), "register it")
         return Guide(lines, [plan, register])
     if session.profile.is_sandbox:
         command = "`dkimctl init --domain example.com`"
@@ -184,7 +186,9 @@ def guide_of(statuses: Sequence[Key], now: datetime, *, by_target: bool) -> Guid
     if old := [status for status in due if status.action is NextAction.REGISTER]:
         lines.append(f"{_keys(old, 'is', 'are')} due for replacement: {_few(old)}.")
         selection = next_steps.select_domains(status.sign_domain for status in old)
-        steps.append(NextStep(next_steps.rotate(selection), "print the specs of their successors"))
+        steps.append(
+            NextStep(next_steps.command("rotate", selection), "print the specs of their successors")
+        )
     if gone := [status for status in due if status.action is NextAction.REMOVE]:
         lines.append(f"{_keys(gone, 'is', 'are')} retired, and can leave DNS: {_few(gone)}.")
         steps.append(NextStep("`dkimctl rotate --retired`", "look at DNS, and list them"))
@@ -214,7 +218,9 @@ def _to_publish(keys: Sequence[Key], *, by_target: bool) -> list[NextStep]:
             next_steps.publish(selection, by_target=True), "put the records into DNS"
         )
     else:
-        publish = NextStep(next_steps.show_all(selection), "show the records to put into DNS")
+        publish = NextStep(
+            next_steps.command("show-dns", selection), "show the records to put into DNS"
+        )
     return [publish, NextStep(next_steps.wait_for(selection), "wait until all servers have them")]
 
 

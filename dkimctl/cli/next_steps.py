@@ -47,22 +47,21 @@ def select_domains(domains: Iterable[str], otherwise: Sequence[str] = ()) -> Seq
     return words if len(words) <= _MAX_TYPED else otherwise
 
 
+def command(name: str, selection: Iterable[object] = (), *options: str) -> str:
+    """A command in backticks, with the words that select keys, or files, and its options."""
+    return f"`dkimctl {name}{_typed([*map(str, selection), *options])}`"
+
+
 def publish(selection: Sequence[str], *options: str, by_target: bool = False) -> str:
     """`by_target`: the config file says how to change DNS; `options` are for that."""
     if by_target:
-        return f"`dkimctl publish{_typed([*selection, *options])}`"
-    return (
-        f"`dkimctl show-dns{_typed(selection)} --format nsupdate --output add.txt && "
-        "nsupdate -k KEYFILE add.txt`"
-    )
-
-
-def write_zone_files(selection: Sequence[str]) -> str:
-    return f"`dkimctl show-dns{_typed(selection)} --format zone --find-zones --output-dir zones`"
+        return command("publish", selection, *options)
+    script = command("show-dns", selection, "--format", "nsupdate", "--output", "add.txt")
+    return f"{script[:-1]} && nsupdate -k KEYFILE add.txt`"
 
 
 def wait_for(selection: Sequence[str]) -> str:
-    return f"`dkimctl check-dns{_typed(selection)} --wait 30m`"
+    return command("check-dns", selection, "--wait", "30m")
 
 
 def wait_for_transfers(selection: Sequence[str]) -> str:
@@ -72,37 +71,13 @@ def wait_for_transfers(selection: Sequence[str]) -> str:
     )
 
 
-def check(selection: Sequence[str]) -> str:
-    return f"`dkimctl check-dns{_typed(selection)}`"
-
-
-def show_all(selection: Sequence[str]) -> str:
-    return f"`dkimctl show-dns{_typed(selection)}`"
-
-
-def register_file(file: object) -> str:
-    return f"`dkimctl register{_typed([str(file)])}`"
-
-
-def plan_file(file: object) -> str:
-    return f"`dkimctl register --dry-run{_typed([str(file)])}`"
-
-
-def rotate(selection: Sequence[str], *, by_target: bool = False) -> str:
-    """What replaces keys; `by_target`: from a timer, since the config file says how."""
-    if by_target:
-        return "`dkimctl rotate run` once a day, from a timer"
-    return f"`dkimctl rotate{_typed(selection)}`"
+def forget(selection: Sequence[str], *options: str) -> str:
+    return command("ledger forget", selection or ["*"], *options, "--output", "forgotten.json")
 
 
 def rotate_retired(selection: Sequence[str], *options: str) -> str:
     """The command that lists retired keys, without backticks."""
-    return f"dkimctl rotate{_typed(selection)} --retired{_typed(options)}"
-
-
-def forget(selection: Sequence[str], *options: str) -> str:
-    words = _typed([*(selection or ["*"]), *options])
-    return f"`dkimctl ledger forget{words} --output forgotten.json`"
+    return command("rotate", selection, "--retired", *options)[1:-1]
 
 
 def same_command(*, without: Sequence[str] = (), more: Sequence[str] = ()) -> str:

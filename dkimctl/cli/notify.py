@@ -203,7 +203,7 @@ class CheckNotices:
             del self._registrations[subject_of(check.key)]
             return
         selection = (check.sign_domain,)
-        action = f"look at the record: {next_steps.check(selection)}"
+        action = f"look at the record: {next_steps.command('check-dns', selection)}"
         if check.finding.verdict is Verdict.MISSING:
             publish = next_steps.publish(selection, by_target=self._session.has_dns_targets)
             action = f"publish the record: {publish}, then {next_steps.wait_for(selection)}"
@@ -301,7 +301,7 @@ def _problems(report: Report) -> Iterator[KeyProblem]:
             elif task.state is State.BY_HAND:
                 action = f"publish the record: {next_steps.publish(words)}"
             else:
-                action = f"look at the record: {next_steps.check(words)}"
+                action = f"look at the record: {next_steps.command('check-dns', words)}"
             problem = problem_of(check._replace(urgency=task.urgency), action)
             yield problem._replace(detail=task.reason) if task.state in _PROBLEMS else problem
         elif task.state in _PROBLEMS or (task.step, task.state) == _LEFT_TO_PEOPLE:

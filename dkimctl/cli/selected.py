@@ -200,7 +200,7 @@ def report_not_retired(session: Session, review: Review) -> ExitCode:
             warnings.warn(text, kind="due, but check first", code="due")
         warnings.close()
         domains = [status.registration.sign_domain for status in due]
-        check = next_steps.check(next_steps.select_domains(domains))
+        check = next_steps.command("check-dns", next_steps.select_domains(domains))
         reporter.warn(
             f"not listed until their successors are published: {len(due)}",
             hint=f"publish what is missing, then run {check}",

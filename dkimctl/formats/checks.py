@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 from dkimctl.dns.verdicts import ACCEPTED, Check, Urgency, Verdict, is_good
-from dkimctl.formats.data import CsvRenderer, JsonlRenderer, JsonRenderer
+from dkimctl.formats.data import JsonRenderer, open_data
 from dkimctl.formats.monitoring import NO_RUN, NagiosRenderer, PrometheusRenderer, Run
 from dkimctl.formats.renderer import CheckFormat, Renderer, TableLayout, render_all
 from dkimctl.formats.table import Row, Style, below, hidden_rows, table, wrapped
@@ -45,17 +45,14 @@ def open_checks(
 ) -> Renderer[Check]:
     """The renderer of checks in `fmt`."""
     match fmt:
-        case CheckFormat.JSON:
-            return JsonRenderer(check_fields, "count")
-        case CheckFormat.JSONL:
-            return JsonlRenderer(check_fields)
-        case CheckFormat.CSV:
-            return CsvRenderer(CHECK_COLUMNS, lambda check: check_fields(check).values())
+        case CheckFormat.TABLE:
+            return CheckTable(layout, wanted=wanted, quiet=quiet)
         case CheckFormat.PROMETHEUS:
             return PrometheusRenderer(wanted, run)
         case CheckFormat.NAGIOS:
             return NagiosRenderer(wanted, run)
-    return CheckTable(layout, wanted=wanted, quiet=quiet)
+        case _:
+            return open_data(fmt, check_fields, "count", columns=CHECK_COLUMNS)
 
 
 def check_fields(check: Check) -> dict[str, object]:

@@ -25,6 +25,28 @@ def json_line(item: object) -> str:
     return _encode(item).replace("\x7f", "\\u007f")
 
 
+def open_data(
+    fmt: str,
+    fields: Callable[[ItemT], Mapping[str, object]],
+    *counted_as: str,
+    columns: Sequence[str] = (),
+    row: Callable[[ItemT], Iterable[object]] | None = None,
+) -> Renderer[ItemT]:
+    """The renderer of items in a format for programs: "json", "jsonl" or "csv".
+
+    `fields` of an item are its members in JSON, `row` its cells below `columns`; without `row`, the
+    cells are its fields. A new format for programs is a class here, and a line in this function.
+    """
+    match fmt:
+        case "json":
+            return JsonRenderer(fields, *counted_as)
+        case "jsonl":
+            return JsonlRenderer(fields)
+        case "csv":
+            return CsvRenderer(columns, row or (lambda item: fields(item).values()))
+    raise ValueError(fmt)
+
+
 class JsonRenderer(Renderer[ItemT]):
     """One object: `items`, one on each line, then their number under each key in `counted_as`."""
 

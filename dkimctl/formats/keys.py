@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 
 from dkimctl.dns.verdicts import Verdict
-from dkimctl.formats.data import CsvRenderer, JsonRenderer
+from dkimctl.formats.data import open_data
 from dkimctl.formats.renderer import KeyFormat, TableLayout, render_all
 from dkimctl.formats.table import INDENT, Row, Style, below, styled, table
 from dkimctl.names import readable
@@ -28,10 +28,10 @@ def render_keys(
 
     `notes`: a table also says below a row what is urgent, or waits for people.
     """
-    if fmt is KeyFormat.JSON:
-        return render_all(JsonRenderer(key_fields, "count"), keys)
-    if fmt is KeyFormat.CSV:
-        return render_all(CsvRenderer(KEY_COLUMNS, key_row), keys)
+    if fmt is not KeyFormat.TABLE:
+        return render_all(
+            open_data(fmt, key_fields, "count", columns=KEY_COLUMNS, row=key_row), keys
+        )
     width = layout.width
     columns = [name for name in _COLUMNS if layout.wide or width >= _ROOM_FOR.get(name, 0)]
     return table(columns, (_row(key, columns, layout, now, notes=notes) for key in keys), layout)

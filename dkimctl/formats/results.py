@@ -72,17 +72,11 @@ def open_results(
         case Format.MARKDOWN:
             return ResultMarkdown(is_plan=layout.is_plan)
         case Format.JSON | Format.JSONL | Format.CSV:
-            from dkimctl.formats.data import (  # csv and json
-                CsvRenderer,
-                JsonlRenderer,
-                JsonRenderer,
-            )
+            from dkimctl.formats.data import open_data  # and csv and json
 
-            if fmt is Format.CSV:
-                return CsvRenderer(RESULT_COLUMNS, result_row)
-            if fmt is Format.JSONL:
-                return JsonlRenderer(result_fields)
-            return JsonRenderer(result_fields, "count", "total")
+            return open_data(
+                fmt, result_fields, "count", "total", columns=RESULT_COLUMNS, row=result_row
+            )
         case Format.VALUE:
             return ValueRenderer()
         case Format.ZONE:

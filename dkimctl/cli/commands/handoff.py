@@ -212,7 +212,7 @@ def _show_sheet(
     if records:
         selected = next_steps.select_domains(record.sign_domain for record in records)
         wait = next_steps.wait_for(selected)
-        check = next_steps.check(selected)
+        check = next_steps.command("check-dns", selected)
         step = f"deleted: {check}" if sheet.is_removal else f"added: {wait}"
         reporter.note(f"when the records are {step}")
 

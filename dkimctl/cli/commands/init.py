@@ -333,7 +333,10 @@ def _after_init(reporter: Reporter, config: Path | None, specs: Path, *, is_sand
     reporter.note(f"dkimctl: wrote {' and '.join(written)}")
     if is_sandbox and not is_installed():
         reporter.note(f"dkimctl: next, for the embedded service: `{INSTALL}`")
-    steps = [next_steps.plan_file(specs), next_steps.register_file(specs)]
+    steps = [
+        next_steps.command("register --dry-run", [specs]),
+        next_steps.command("register", [specs]),
+    ]
     if config is not None and not os.environ.get("DKIMCTL_CLIENT_SECRET"):
         steps.insert(0, "`dkimctl login`")
     reporter.note(f"dkimctl: next: {', then '.join(steps)}")

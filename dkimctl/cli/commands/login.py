@@ -134,7 +134,7 @@ def login(
         f"(profile {session.profile.name}); the secret is in the {store.name}"
     )
     file = next_steps.SPEC_FILE if Path(next_steps.SPEC_FILE).exists() else "FILE"
-    session.reporter.note(f"dkimctl: next: {next_steps.plan_file(file)}")
+    session.reporter.note(f"dkimctl: next: {next_steps.command('register --dry-run', [file])}")
     return ExitCode.OK
 
 

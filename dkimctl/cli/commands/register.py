@@ -234,7 +234,7 @@ def _register(
     reporter = session.reporter
     sink = ResultSink(
         output, reporter, doing, expected=len(specs),
-        shown_by=reporter.complete(next_steps.show_all(selection)),
+        shown_by=reporter.complete(next_steps.command("show-dns", selection)),
         in_background=True,  # a slow reader of stdout does not hold up the run
     )  # fmt: skip
 
@@ -317,7 +317,9 @@ def _finish(
             note(f"dkimctl: next, publish the records: {publish}")
         elif output.fmt is Format.TABLE:  # other formats were written for that
             note(f"dkimctl: next, publish the records: {next_steps.publish(selection)}")
-            note(f"dkimctl: or as zone files: {next_steps.write_zone_files(selection)}")
+            options = ("--format", "zone", "--find-zones", "--output-dir", "zones")
+            zone_files = next_steps.command("show-dns", selection, *options)
+            note(f"dkimctl: or as zone files: {zone_files}")
         note(f"dkimctl: then check that they are published: {next_steps.wait_for(selection)}")
     return shown.status
 

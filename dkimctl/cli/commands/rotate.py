@@ -255,7 +255,7 @@ def _print_successors(
     )
     register = "`dkimctl register FILE`"
     if output is not None:
-        register = next_steps.register_file(output)
+        register = next_steps.command("register", [output])
     elif sys.stdout.isatty():
         command = next_steps.same_command(more=("--output", "successors.yaml"))
         register = f"`{command} && dkimctl register successors.yaml`"
