@@ -41,30 +41,29 @@ def open_targets(
         key = read_tsig_key(entry.key_file) if entry.key_file else None
         return Rfc2136Target(entry.server, parse_server(entry.server), entry.ttl, key)
 
+    def octodns(entry: DnsTarget) -> Target:
+        from dkimctl.publishing.octodns import OctodnsTarget
+
+        def resolved(value: object) -> object:
+            """The value of a setting, with a Secret in place of each reference."""
+            if isinstance(value, Mapping):
+                return {key: resolved(inner) for key, inner in value.items()}
+            if isinstance(value, list):
+                return [resolved(item) for item in value]
+            reference = parse_reference(value) if isinstance(value, str) else None
+            return secrets.read(reference) if reference else value
+
+        settings = {key: resolved(value) for key, value in entry.settings.items()}
+        names = [zone for zone in entry.zones if not is_glob(zone)]
+        return OctodnsTarget(entry.class_name, settings, entry.ttl, zones=names)
+
     def target(entry: DnsTarget) -> Target:
         if entry.provider == "rfc2136":
             return DeferredTarget(entry.server, entry.ttl, lambda: rfc2136(entry))
-        return DeferredTarget(entry.class_name, entry.ttl, lambda: _octodns(entry, secrets))
+        return DeferredTarget(entry.class_name, entry.ttl, lambda: octodns(entry))
 
     entries = (entry for entry in config.dns if entry.is_for(profile))
     return [ConfiguredTarget(entry.zones, target(entry)) for entry in entries]
-
-
-def _octodns(entry: DnsTarget, secrets: ReferencedSecrets) -> Target:
-    from dkimctl.publishing.octodns import OctodnsTarget
-
-    def resolved(value: object) -> object:
-        """The value of a setting, with a Secret in place of each reference."""
-        if isinstance(value, Mapping):
-            return {key: resolved(inner) for key, inner in value.items()}
-        if isinstance(value, list):
-            return [resolved(item) for item in value]
-        reference = parse_reference(value) if isinstance(value, str) else None
-        return secrets.read(reference) if reference else value
-
-    settings = {key: resolved(value) for key, value in entry.settings.items()}
-    names = [zone for zone in entry.zones if not is_glob(zone)]
-    return OctodnsTarget(entry.class_name, settings, entry.ttl, zones=names)
 
 
 class DeferredTarget:

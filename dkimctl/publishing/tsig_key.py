@@ -64,8 +64,20 @@ def read_tsig_key(file: str) -> TsigKey:
 
 
 def _read(path: Path, name: str) -> TsigKey:
+    def check(status: os.stat_result) -> None:
+        # A group may read a file of root, such as the group of a service.
+        is_lent = sys.platform != "win32" and status.st_uid == 0 != os.geteuid()
+        is_private = not is_lent or bool(status.st_mode & (stat.S_IROTH | stat.S_IWOTH))
+        refuse(status_fault(path, status, private=is_private), UsageError, hint=_OWN_DIRECTORY)
+
     try:
-        data = _read_protected(path)
+        target = path.resolve(strict=True)  # the secrets of containers are links
+        if not target.is_file():
+            raise OSError(errno.EINVAL, "not a regular file")
+        check(target.stat())
+        refuse(path_fault(path), UsageError, hint=_OWN_DIRECTORY)
+        refuse(fault_of(target, in_own_group=True), UsageError, hint=_OWN_DIRECTORY)
+        data = read_regular(target, _MAX_SIZE, check=check)
     except FileNotFoundError:
         hint = "correct key_file, or write the key there: `tsig-keygen NAME`, or `keymgr -t NAME`"
         raise UsageError(f"no such TSIG key file: {name}", hint=hint) from None
@@ -78,24 +90,6 @@ def _read(path: Path, name: str) -> TsigKey:
         return parse_tsig_key(data)
     except UsageError as error:
         raise UsageError(f"TSIG key file {name}: {error.message}", hint=error.hint) from None
-
-
-def _read_protected(path: Path) -> bytes:
-    """Raises UsageError for a file that other users can read or change; and OSError."""
-
-    def check(status: os.stat_result) -> None:
-        # A group may read a file of root, such as the group of a service.
-        is_lent = sys.platform != "win32" and status.st_uid == 0 != os.geteuid()
-        is_private = not is_lent or bool(status.st_mode & (stat.S_IROTH | stat.S_IWOTH))
-        refuse(status_fault(path, status, private=is_private), UsageError, hint=_OWN_DIRECTORY)
-
-    target = path.resolve(strict=True)  # the secrets of containers are links
-    if not target.is_file():
-        raise OSError(errno.EINVAL, "not a regular file")
-    check(target.stat())
-    refuse(path_fault(path), UsageError, hint=_OWN_DIRECTORY)
-    refuse(fault_of(target, in_own_group=True), UsageError, hint=_OWN_DIRECTORY)
-    return read_regular(target, _MAX_SIZE, check=check)
 
 
 def parse_tsig_key(data: bytes) -> TsigKey:
