@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeAlias, TypeVar
 
+from dkimctl.errors import ThreadLimitError
+
+_MAX_AT_ONCE = 8  # jobs
+_TICK = 0.2  # seconds
+
 Job = TypeVar("Job")
+Item = TypeVar("Item")
 StartThread: TypeAlias = Callable[[Callable[[], object], str], threading.Thread | None]
 """Starts a thread that does some work, under a name; None if the system allows no further one."""
 
@@ -72,3 +78,49 @@ def reserved_threads(count: int, start_thread: StartThread = start_daemon) -> It
         for thread in threads:
             if thread is not None:
                 thread.join()
+
+
+def work_in_parallel(
+    jobs: Iterable[Job],
+    work: Callable[[Job], Iterable[Item]],
+    emit: Callable[[Item], None],
+    *,
+    wait: Callable[[], None],
+) -> None:
+    """Emit, in this thread, the items that `work` makes of each job, several jobs at a time.
+
+    The items of a job come in order. `wait` is called while there are none, five times a second.
+    Raises the first error of a job at the end of all; ThreadLimitError without a thread.
+    """
+    waiting = list(jobs)
+    made: queue.SimpleQueue[Item | None] = queue.SimpleQueue()  # None ends a job
+    errors: list[Exception] = []
+
+    def do(job: Job) -> None:
+        try:
+            for item in work(job):
+                made.put(item)
+        except Exception as error:  # noqa: BLE001 - raised again in the other thread
+            errors.append(error)
+        finally:
+            made.put(None)
+
+    pool = DaemonThreadPool[Job](do, "zone")
+    if waiting and not pool.grow(min(_MAX_AT_ONCE, len(waiting))):
+        raise ThreadLimitError
+    for job in waiting:
+        pool.submit(job)
+    pool.close()
+    running = len(waiting)
+    while running:
+        try:
+            item = made.get(timeout=_TICK)
+        except queue.Empty:
+            wait()
+            continue
+        if item is None:
+            running -= 1
+        else:
+            emit(item)
+    if errors:
+        raise errors[0]

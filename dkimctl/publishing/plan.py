@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import fnmatch
-import queue
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import NamedTuple, Protocol, TypeAlias
 
 from dkimctl.dkim import KeyRecordError, parse_tag_list
 from dkimctl.dns.verdicts import ACCEPTED, Check, Verdict, compare_values
-from dkimctl.errors import DkimctlError, NegativeAnswer, ThreadLimitError
+from dkimctl.errors import DkimctlError, NegativeAnswer
 from dkimctl.models import DnsRecord, Registration, RegistrationKey
 from dkimctl.names import is_glob, parents
 from dkimctl.text import printable
-from dkimctl.threads import DaemonThreadPool
+from dkimctl.threads import work_in_parallel
 
-_MAX_THREADS = 8
-_TICK = 0.2  # seconds
 _AT_ONCE = 500  # changes that are begun before it looks whether to stop
 _OF_KEY = ACCEPTED | {Verdict.TRUNCATED, Verdict.REVOKED}  # what a retired key's name may have
 # A key record, even if copying has left quotation marks in it or cut its end.
 _KEY_RECORD = r'[\s"\\]*v\s*=\s*DKIM1\b'
 
 NamedRegistrations: TypeAlias = list[tuple[str, Registration]]  # each with the name of its record
-_Job = TypeVar("_Job")
-_Item = TypeVar("_Item")
 
 
 class TargetZone(NamedTuple):
@@ -350,52 +345,6 @@ class _Rule(NamedTuple):
     def means(self, zone: str) -> bool:
         """Whether a glob is for this zone."""
         return any(fnmatch.fnmatchcase(zone.lower(), glob) for glob in self.globs)
-
-
-def work_in_parallel(
-    jobs: Iterable[_Job],
-    work: Callable[[_Job], Iterable[_Item]],
-    emit: Callable[[_Item], None],
-    *,
-    wait: Callable[[], None],
-) -> None:
-    """Emit, in this thread, the items that `work` makes of each job, several jobs at a time.
-
-    The items of a job come in order. `wait` is called while there are none, five times a second.
-    Raises the first error of a job at the end of all; ThreadLimitError without a thread.
-    """
-    waiting = list(jobs)
-    made: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()  # None ends a job
-    errors: list[Exception] = []
-
-    def do(job: _Job) -> None:
-        try:
-            for item in work(job):
-                made.put(item)
-        except Exception as error:  # noqa: BLE001 - raised again in the other thread
-            errors.append(error)
-        finally:
-            made.put(None)
-
-    pool = DaemonThreadPool[_Job](do, "zone")
-    if waiting and not pool.grow(min(_MAX_THREADS, len(waiting))):
-        raise ThreadLimitError
-    for job in waiting:
-        pool.submit(job)
-    pool.close()
-    running = len(waiting)
-    while running:
-        try:
-            item = made.get(timeout=_TICK)
-        except queue.Empty:
-            wait()
-            continue
-        if item is None:
-            running -= 1
-        else:
-            emit(item)
-    if errors:
-        raise errors[0]
 
 
 class Action(StrEnum):

@@ -21,11 +21,11 @@ from dkimctl.publishing.plan import (
     TargetZone,
     by_target_zone,
     find_target_zones,
-    work_in_parallel,
 )
 from dkimctl.publishing.tsig_key import read_tsig_key
 from dkimctl.settings.config import Config, DnsTarget
 from dkimctl.settings.values import parse_reference
+from dkimctl.threads import work_in_parallel
 
 _MADE_UP = "dkimctl-access-check._domainkey"  # a name to try in a zone without registrations
 
