@@ -8,6 +8,7 @@ a profile, such as `dkimctl login`; the options are added where it is shown:
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -146,6 +147,4 @@ def as_typed(word: str) -> str:
         import subprocess
 
         return subprocess.list2cmdline([word])
-    import shlex
-
     return shlex.quote(word)

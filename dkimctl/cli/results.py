@@ -289,10 +289,30 @@ def _write_zone_files(
     Each file is replaced as a whole, or left as it is. Raises OutputError, and UsageError for
     records outside all zones.
     """
+    most = None if reporter.lists_all else MAX_ALIKE
     files = list(renderer.files())
-    if options.output_dir is not None:
-        _write_into(options.output_dir, files, reporter)
-        _report_leftovers(options.output_dir, files, renderer, options.zones, reporter)
+    sizes = [f"{file.name} ({counted(file.records, 'record')})" for file in files]
+    if (directory := options.output_dir) is not None:
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(
+                f"cannot create the directory {directory}: {error.strerror or error}",
+                hint=f"name another with --output-dir; {KEPT}",
+            ) from None
+        written = 0
+        try:
+            for file in files:
+                write_chunks(file.chunks, directory / file.name)
+                written += 1
+        finally:  # also after an error or Ctrl-C: these files are new, the others as they were
+            if written:
+                of = "" if written == len(files) else f"{written} of "
+                names = listed(sizes[:written], most=most)
+                reporter.note(
+                    f"dkimctl: wrote {of}{counted(len(files), 'file')} in {directory}: {names}"
+                )
+        _report_leftovers(directory, files, renderer, options.zones, reporter)
     elif len(files) > 1:
         names = few([file.name for file in files])
         raise OutputError(
@@ -304,29 +324,10 @@ def _write_zone_files(
         if files and options.output is not None:
             records = counted(files[0].records, "record")
             reporter.note(f"dkimctl: wrote {options.output} ({records})")
-    written = {file.zone for file in files}
-    if empty := [zone for zone in dict.fromkeys(options.zones) if zone not in written]:
-        reporter.note(f"dkimctl: no records, so nothing written, for {_listed(empty, reporter)}")
-
-
-def _write_into(directory: Path, files: Sequence[ZoneFile], reporter: Reporter) -> None:
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(
-            f"cannot create the directory {directory}: {error.strerror or error}",
-            hint=f"name another with --output-dir; {KEPT}",
-        ) from None
-    written: list[str] = []
-    try:
-        for file in files:
-            write_chunks(file.chunks, directory / file.name)
-            written.append(f"{file.name} ({counted(file.records, 'record')})")
-    finally:  # also after an error or Ctrl-C: these files are new, the others as they were
-        if written:
-            of = "" if len(written) == len(files) else f"{len(written)} of "
-            count = f"{of}{counted(len(files), 'file')}"
-            reporter.note(f"dkimctl: wrote {count} in {directory}: {_listed(written, reporter)}")
+    with_records = {file.zone for file in files}
+    if empty := [zone for zone in dict.fromkeys(options.zones) if zone not in with_records]:
+        names = listed(empty, most=most)
+        reporter.note(f"dkimctl: no records, so nothing written, for {names}")
 
 
 def _report_leftovers(
@@ -338,36 +339,25 @@ def _report_leftovers(
 ) -> None:
     """Warn of files of these zones that may be out of date, and name those of others."""
     try:
-        names = os.listdir(directory)  # noqa: PTH208 - names are enough
+        names = set(os.listdir(directory)) - {file.name for file in files}  # noqa: PTH208
     except OSError:  # a directory may be writable and not readable
         return
-    written = {file.name for file in files}
+    most = None if reporter.lists_all else MAX_ALIKE
     stems = {renderer.stem(zone) for zone in zones}
     ours = re.compile(
         rf"([\w-]+(?:\.[\w-]+)*?)(?:\.[0-9]+)?\.{re.escape(renderer.suffix)}", re.ASCII
     )
-    outdated: list[str] = []
-    others: list[str] = []
-    for name in sorted(names):
-        if name in written or (match := ours.fullmatch(name)) is None:
-            continue
-        if match[1] in stems:
-            outdated.append(name)
-        elif "." in match[1]:  # main.tf.json is about no zone
-            others.append(name)
-    if outdated:
+    stem_of = {name: match[1] for name in sorted(names) if (match := ours.fullmatch(name))}
+    if outdated := [name for name, stem in stem_of.items() if stem in stems]:
         reporter.warn(
             f"this run has no records for files of earlier runs in {directory}: "
-            f"{_listed(outdated, reporter)}",
+            f"{listed(outdated, most=most)}",
             hint="delete them, unless the selection left out their records",
             code="outdated_file",
         )
-    if others:
+    # main.tf.json is about no zone.
+    if others := [name for name, stem in stem_of.items() if stem not in stems and "." in stem]:
         reporter.note(
             f"dkimctl: also in {directory}, and not written by this run: "
-            f"{_listed(others, reporter)}"
+            f"{listed(others, most=most)}"
         )
-
-
-def _listed(names: Sequence[str], reporter: Reporter) -> str:
-    return listed(names, most=None if reporter.lists_all else MAX_ALIKE)

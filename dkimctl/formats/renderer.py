@@ -25,7 +25,12 @@ _MAX_LISTED = 10  # names in one error
 
 
 class Format(StrEnum):
-    """What `--format` of `register` and `show-dns` takes."""
+    """What `--format` of `register` and `show-dns` takes.
+
+    A new format is a member here and a class. One for programs stands in `data`, and `open_data`
+    makes it; one for a DNS tool stands in `dns_tools`, `open_tool` makes it, and PER_ZONE names it.
+    Any other is made by `open_results`.
+    """
 
     TABLE = "table"
     JSON = "json"

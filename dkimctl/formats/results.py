@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 
+from dkimctl.formats.data import open_data
 from dkimctl.formats.nsupdate import NsupdateFilesRenderer, NsupdateRenderer
 from dkimctl.formats.renderer import (
     DEFAULT_LAYOUT,
+    PER_ZONE,
     Format,
     PerZoneRenderer,
     Provider,
@@ -71,22 +73,20 @@ def open_results(
             return PlanTable(layout, zones) if layout.is_plan else ResultTable(layout)
         case Format.MARKDOWN:
             return ResultMarkdown(is_plan=layout.is_plan)
-        case Format.JSON | Format.JSONL | Format.CSV:
-            from dkimctl.formats.data import open_data  # and csv and json
-
-            return open_data(
-                fmt, result_fields, "count", "total", columns=RESULT_COLUMNS, row=result_row
-            )
         case Format.VALUE:
             return ValueRenderer()
         case Format.ZONE:
             return ZoneFilesRenderer(zones, ttl) if per_zone else ZoneRenderer(ttl, origin)
         case Format.NSUPDATE:
             return NsupdateFilesRenderer(zones, ttl) if per_zone else NsupdateRenderer(zones, ttl)
-        case _:
-            from dkimctl.formats.dns_tools import open_tool  # and hashlib and json
+        case _ if fmt in PER_ZONE:
+            from dkimctl.formats.dns_tools import open_tool  # and hashlib
 
             return open_tool(fmt, zones, ttl, provider)
+        case _:
+            return open_data(
+                fmt, result_fields, "count", "total", columns=RESULT_COLUMNS, row=result_row
+            )
 
 
 def result_fields(result: Result) -> dict[str, object]:
