@@ -8,7 +8,7 @@ from dkimctl.credentials.keyring_store import KeyringStore
 from dkimctl.credentials.sources import ReferencedSecrets
 from dkimctl.errors import CredentialsError, NegativeAnswer, ServiceError
 from dkimctl.publishing.plan import Access, ConfiguredTarget
-from dkimctl.publishing.targets import check_access, open_targets
+from dkimctl.publishing.targets import DeferredTarget, check_access, open_targets
 from dkimctl.settings.config import Config, DnsTarget
 from dns_targets import FakeTarget
 
@@ -39,6 +39,24 @@ def test_a_missing_secret_is_an_error_when_the_target_is_used():
     (configured,) = open_targets(CONFIG, "sandbox", SECRETS)
     with pytest.raises(CredentialsError, match="NONE is not set"):
         configured.target.read("example.net", ["s1._domainkey.example.net"])
+
+
+def test_a_target_is_opened_when_it_is_used_and_once_unless_that_fails():
+    opened = []
+
+    def open_target():
+        opened.append(FakeTarget("example.com"))
+        if len(opened) == 1:
+            raise ServiceError("no such server")
+        return opened[-1]
+
+    target = DeferredTarget("label", 300, open_target)
+    assert opened == []
+    with pytest.raises(ServiceError, match="no such server"):
+        target.check_access("example.com", ["a.example.com"])
+    for _ in range(2):
+        assert target.find_zones(["a.example.com"]) == {"a.example.com": "example.com"}
+    assert len(opened) == 2
 
 
 def test_a_provider_that_lists_no_zones_has_those_that_are_named():
