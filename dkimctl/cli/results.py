@@ -14,7 +14,6 @@ from dkimctl.cli.output import OutputOptions, TextWriter, open_writer, table_lay
 from dkimctl.cli.report import KEPT, Reporter
 from dkimctl.errors import ExitCode, OutputError
 from dkimctl.formats.renderer import (
-    DEFAULT_LAYOUT,
     Format,
     PerZoneRenderer,
     Renderer,
@@ -59,13 +58,12 @@ class Doing(Enum):
 
 
 def _open_renderer(
-    options: OutputOptions, reporter: Reporter, layout: TableLayout = DEFAULT_LAYOUT
+    options: OutputOptions, layout: TableLayout
 ) -> Renderer[Result] | PerZoneRenderer:
-    look = table_layout(reporter, options.output)
     return open_results(
         options.fmt, ttl=options.ttl, origin=options.origin, zones=options.zones,
         per_zone=options.is_per_zone, provider=options.provider,
-        layout=layout._replace(width=look.width, colour=look.colour, wide=options.wide),
+        layout=layout._replace(wide=options.wide),
     )  # fmt: skip
 
 
@@ -78,7 +76,7 @@ def write_results(
     must_arrive: bool = False,
 ) -> None:
     """Write results and nothing else; for the options see `open_writer`. Raises OutputError."""
-    renderer = _open_renderer(options, reporter)
+    renderer = _open_renderer(options, table_layout(reporter, options.output))
     if isinstance(renderer, PerZoneRenderer):
         for result in results:
             renderer.add(result)
@@ -121,7 +119,7 @@ class ResultSink:
         in_background: bool = False,  # `emit` never waits for the reader of stdout
     ) -> None:
         is_cut = options.is_default and not reporter.verbose
-        layout = TableLayout(
+        layout = table_layout(reporter, options.output)._replace(
             only_attention=is_cut and options.is_on_terminal and expected > LONG_TABLE,
             shown_by=shown_by,
             most_alike=MAX_ALIKE if is_cut else None,
@@ -129,7 +127,7 @@ class ResultSink:
         )
         self._options = options
         self._reporter = reporter
-        self._renderer = _open_renderer(options, reporter, layout)
+        self._renderer = _open_renderer(options, layout)
         self._in_background = in_background
         self._writer: TextWriter | None = None
         self._doing = doing
