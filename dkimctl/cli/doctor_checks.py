@@ -1,34 +1,54 @@
-"""The checks of `doctor`, each a function that returns findings; doctor_dns.py has those of DNS."""
+"""The checks of `doctor`, each a function that returns findings: the set-up, then DNS."""
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import operator
 import os
 import platform
 import re
 import shutil
+import socket
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from enum import StrEnum
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from dkimctl import __version__
+from dkimctl.addresses import Address
 from dkimctl.cli.commands.login import TEST_PATH, strange_answer
 from dkimctl.cli.report import problem_lines
 from dkimctl.cli.sandbox import INSTALL, is_installed
+from dkimctl.cli.selected import read_selection
 from dkimctl.cli.session import Session
 from dkimctl.credentials.sources import IN_ENVIRONMENT
-from dkimctl.errors import DkimctlError, InputError, LedgerError, TokenRejected
+from dkimctl.dns.messages import SOA, USEFUL, Answer, make_question, rcode_text
+from dkimctl.dns.nameserver import (
+    NoAnswer,
+    RecursiveResolver,
+    Server,
+    Timeouts,
+    system_nameservers,
+    validated,
+)
+from dkimctl.dns.zones import find_zone
+from dkimctl.errors import DkimctlError, InputError, LedgerError, TokenRejected, UsageError
 from dkimctl.files import path_fault
+from dkimctl.formats.renderer import publishable
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models import named
+from dkimctl.models import Outcome, Registration, named
+from dkimctl.publishing.targets import check_access, open_targets
+from dkimctl.registration.outcomes import verified
+from dkimctl.rotation.life import read_keys
 from dkimctl.settings.config import webhook_url
 from dkimctl.settings.profile import require_account, require_ledger_account
 from dkimctl.settings.values import parse_reference
-from dkimctl.text import counted, few, format_duration
+from dkimctl.text import counted, few, format_duration, printable
 
 _OLDEST_PYTHON = (3, 11)
 _REQUIREMENT = r"([A-Za-z0-9._-]+)(?:\[[^\]]*\])?\s*([^;]*)(?:;\s*(.*))?"
@@ -39,6 +59,8 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
 # A start date is a matter of days; but a signed DNS update is refused if clocks differ by more
 # than five minutes (RFC 8945 section 10).
 _NOTE_SECONDS, _WRONG_SECONDS = 30, 300
+_TIMEOUTS = Timeouts(udp=(1.0, 2.0), tcp=3.0)  # of the resolvers
+_RESOLVER_HINT = "check /etc/resolv.conf or the network settings of this machine"
 
 
 class Health(StrEnum):
@@ -90,7 +112,7 @@ def check_python(_session: Session) -> Iterator[Remark]:
 
 
 def check_libraries(_session: Session) -> Iterator[Remark]:
-    from importlib.metadata import PackageNotFoundError, requires
+    from importlib.metadata import PackageNotFoundError, requires, version
 
     try:
         lines = requires("dkimctl") or []
@@ -98,13 +120,16 @@ def check_libraries(_session: Session) -> Iterator[Remark]:
         yield Remark("libraries", Health.UNKNOWN, "dkimctl is not installed as a package")
         return
     requirements = [*filter(None, map(parse_requirement, lines))]
-    installed = {
-        requirement.name: _installed_version(requirement.name) for requirement in requirements
-    }
+    installed: dict[str, str | None] = {}
+    for name in [requirement.name for requirement in requirements]:
+        try:
+            installed[name] = version(name)
+        except PackageNotFoundError:
+            installed[name] = None
     problems = [*library_problems(requirements, installed)]
     yield from problems
     if not problems:
-        count = sum(version is not None for version in installed.values())
+        count = len(installed) - [*installed.values()].count(None)
         yield Remark("libraries", Health.OK, f"{count} installed, in versions that fit")
 
 
@@ -147,15 +172,6 @@ def library_problems(
         ):
             state = Health.WARNING if extra else Health.WRONG
             yield Remark("libraries", state, f"{name} {version} does not fit {bounds}", hint)
-
-
-def _installed_version(name: str) -> str | None:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
 
 
 def _release(text: str) -> list[int]:
@@ -277,10 +293,9 @@ def clock_finding(sent_at: float | None, begun: float, ended: float) -> Remark:
         return Remark("clock", Health.OK, "as that of the service")
     text = f"{format_duration(seconds)} {word} the service's"
     hint = "set the clock of this machine, such as by NTP"
-    if seconds > _WRONG_SECONDS:
-        return Remark("clock", Health.WRONG, text, hint)
     if seconds > _NOTE_SECONDS:
-        return Remark("clock", Health.NOTE, text, hint)
+        state = Health.WRONG if seconds > _WRONG_SECONDS else Health.NOTE
+        return Remark("clock", state, text, hint)
     return Remark("clock", Health.OK, text)
 
 
@@ -341,9 +356,6 @@ def check_ledger(session: Session) -> Iterator[Remark]:
 
 def check_keys(session: Session) -> Iterator[Remark]:
     """Whether a key signs, or soon will, without DNS; and whether `rotate run` is overdue."""
-    from dkimctl.cli.selected import read_selection
-    from dkimctl.rotation.life import read_keys
-
     rotation, now = session.config.rotation, datetime.now(UTC)
     with open_ledger(session) as ledger:
         statuses = [*read_keys(ledger, read_selection(session, None), rotation, now)]
@@ -362,3 +374,119 @@ def check_keys(session: Session) -> Iterator[Remark]:
     text = f"overdue since {since:%Y-%m-%d}: {counted(len(overdue), 'key')}"
     hint = "run `dkimctl rotate run` once a day, from a timer"
     yield Remark("timer", Health.WRONG, text, hint)
+
+
+async def try_resolver(address: Address) -> tuple[str, list[Remark]]:
+    """Ask it for the root's SOA record, over UDP and over TCP; why nothing useful came, or ""."""
+    question = validated(make_question(".", SOA))  # what every resolver can look up
+    server = Server(address.host, address.port, recursion=True, timeouts=_TIMEOUTS)
+    try:
+        answer = await server.ask(question)
+    except NoAnswer as error:
+        return str(error), []
+    if failure := _failure(answer):
+        return failure, []
+    remarks = [Remark("resolver", Health.OK, f"{address} answers")]
+    try:
+        tcp_failure = _failure(await server.ask_over_tcp(question))
+    except NoAnswer:
+        tcp_failure = "it does not answer"
+    if tcp_failure:
+        text = f"{address}: over TCP, {tcp_failure}, so large answers are lost"
+        remarks.append(Remark("resolver", Health.WARNING, text, "open TCP port 53 to it"))
+    if not answer.is_validated:
+        text = f"{address} does not validate DNSSEC"
+        hint = "`dkimctl check-dns` then does not see signatures that have expired"
+        remarks.append(Remark("resolver", Health.NOTE, text, hint))
+    return "", remarks
+
+
+async def find_zone_of(domain: str, nameservers: Sequence[Address]) -> Remark:
+    """Whether the resolvers find the zone of a registered domain."""
+    name = printable(domain)
+    try:
+        zone = await find_zone(domain, RecursiveResolver(nameservers, 1))
+    except NoAnswer as error:
+        return Remark(
+            "resolver", Health.WRONG, f"no zone of {name} is found: {error}", _RESOLVER_HINT
+        )
+    if zone is None:
+        hint = "check that the domain is registered and delegated"
+        return Remark("resolver", Health.WARNING, f"DNS has no zone of {name}", hint)
+    return Remark("resolver", Health.OK, f"{name} is in the zone {printable(zone)}")
+
+
+def _failure(answer: Answer) -> str:
+    return "" if answer.rcode in USEFUL else f"it answers {rcode_text(answer.rcode)}"
+
+
+def check_resolver(session: Session) -> Iterator[Remark]:
+    domain = None
+    with suppress(UsageError):  # what is wrong with the account or the ledger is said elsewhere
+        if not session.profile.is_sandbox:  # where domains may be made up
+            domain = next(
+                (registration.key.sign_domain for registration in _registered(session, 1)), None
+            )
+    yield from resolver_findings(system_nameservers(), domain)
+
+
+def resolver_findings(nameservers: Sequence[Address], domain: str | None) -> Iterator[Remark]:
+    """What each resolver answers, and whether they find the zone of a domain."""
+    reports = [(address, *asyncio.run(try_resolver(address))) for address in nameservers]
+    works = any(not failure for _, failure, _ in reports)
+    for address, failure, remarks in reports:
+        if failure:
+            state = Health.WARNING if works else Health.WRONG
+            yield Remark("resolver", state, f"{address}: {failure}", _RESOLVER_HINT)
+        yield from remarks
+    if works and domain is not None:
+        yield asyncio.run(find_zone_of(domain, nameservers))
+
+
+def check_ipv6(_session: Session) -> Iterator[Remark]:
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sock:
+            # A root server (F): connecting a UDP socket to it sends nothing, but needs a route.
+            sock.connect(("2001:500:2f::f", 53))
+    except OSError:
+        text = "there is no route: name servers that have only IPv6 addresses cannot be asked"
+        yield Remark("IPv6", Health.NOTE, text)
+    else:
+        yield Remark("IPv6", Health.OK, "there is a route")
+
+
+def check_targets(session: Session) -> Iterator[Remark]:
+    """What `publish --check-access` tries, of some registrations."""
+    if not session.has_dns_targets:
+        yield Remark("DNS targets", Health.OK, "none: DNS is changed by hand")
+        return
+    targets = open_targets(session.config, session.profile.name, session.secrets)
+    registrations = _registered(session, 20)  # registrations whose zones are tried
+    report = check_access(registrations, targets, tries_named=True)
+    for zone in report.zones:
+        access, where = zone.access, zone.target
+        if zone.zone:
+            where = f"{printable(zone.target)}, zone {printable(zone.zone)}"
+        known = (access.readable, access.writable)
+        if all(known):
+            yield Remark("DNS targets", Health.OK, f"{where}: can be read and written")
+        else:
+            reason = f": {access.reason}" if access.reason else ""
+            state = Health.WRONG if False in known else Health.UNKNOWN
+            yield Remark("DNS targets", state, f"{where}{reason}", access.hint)
+    if report.uncovered:
+        names = few([registration.sign_domain for registration in report.uncovered])
+        hint = "add their zones to `dns` in the config file"
+        yield Remark("DNS targets", Health.WARNING, f"no target has the zone of {names}", hint)
+
+
+def _registered(session: Session, most: int) -> list[Registration]:
+    """Some registrations whose records may be published."""
+    with open_ledger(session) as ledger:
+        signing = (registration for registration in ledger.ours() if registration.signs)
+        sound = (
+            registration
+            for registration in signing
+            if publishable(verified(registration, Outcome.EXISTS))
+        )
+        return list(itertools.islice(sound, most))

@@ -9,11 +9,12 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 
-from dkimctl.cli import doctor_checks, doctor_dns, terminal
+from dkimctl.cli import doctor_checks as checks
+from dkimctl.cli import terminal
 from dkimctl.cli.doctor_checks import Health, Remark, wrong
 from dkimctl.cli.options import ACCOUNT, CONNECTION, App, TableOrJson, TableOrJsonOption, examples
 from dkimctl.cli.output import table_layout
@@ -56,40 +57,27 @@ class Probe(NamedTuple):
     seconds: float = _SECONDS  # the longest that it may take
 
 
-def _dns() -> Any:
-    return doctor_dns
-
-
 _CONFIG, _PROFILE = ("config file",), ("config file", "profile")
 CHECKS = (
-    Probe("python", doctor_checks.check_python),
-    Probe("libraries", doctor_checks.check_libraries),
-    Probe("embedded service", doctor_checks.check_service_extra, outside_sandbox=False),
-    Probe("config file", doctor_checks.check_config),
-    Probe("profile", doctor_checks.check_profile, _CONFIG),
-    Probe("auth URL", doctor_checks.check_auth_url, _PROFILE, is_online=True, in_sandbox=False),
-    Probe(
-        "base URL", doctor_checks.check_base_url, _PROFILE, is_online=True, in_sandbox=False,
-        also=("clock",),
-    ),
+    Probe("python", checks.check_python),
+    Probe("libraries", checks.check_libraries),
+    Probe("embedded service", checks.check_service_extra, outside_sandbox=False),
+    Probe("config file", checks.check_config),
+    Probe("profile", checks.check_profile, _CONFIG),
+    Probe("auth URL", checks.check_auth_url, _PROFILE, is_online=True, in_sandbox=False),
+    Probe("base URL", checks.check_base_url, _PROFILE, is_online=True, in_sandbox=False,
+          also=("clock",)),
     # On a terminal, a keyring has a minute to be unlocked, for each of several calls.
-    Probe(
-        "credentials", doctor_checks.check_credentials, _PROFILE, in_sandbox=False,
-        seconds=2 * _SECONDS,
-    ),
-    Probe(
-        "token", doctor_checks.check_token, (*_PROFILE, "auth URL", "credentials"), is_online=True,
-        in_sandbox=False,
-    ),
-    Probe("ledger", doctor_checks.check_ledger, _PROFILE),
-    Probe("resolver", lambda session: _dns().check_resolver(session), is_online=True),
-    Probe("IPv6", lambda session: _dns().check_ipv6(session), is_online=True),
-    Probe(
-        "DNS targets", lambda session: _dns().check_targets(session), (*_PROFILE, "ledger"),
-        is_online=True,
-    ),
-    Probe("keys", doctor_checks.check_keys, (*_PROFILE, "ledger"), also=("timer",)),
-    Probe("notices", doctor_checks.check_notices, _CONFIG),
+    Probe("credentials", checks.check_credentials, _PROFILE, in_sandbox=False,
+          seconds=2 * _SECONDS),
+    Probe("token", checks.check_token, (*_PROFILE, "auth URL", "credentials"), is_online=True,
+          in_sandbox=False),
+    Probe("ledger", checks.check_ledger, _PROFILE),
+    Probe("resolver", checks.check_resolver, is_online=True),
+    Probe("IPv6", checks.check_ipv6, is_online=True),
+    Probe("DNS targets", checks.check_targets, (*_PROFILE, "ledger"), is_online=True),
+    Probe("keys", checks.check_keys, (*_PROFILE, "ledger"), also=("timer",)),
+    Probe("notices", checks.check_notices, _CONFIG),
 )  # fmt: skip
 
 
@@ -155,14 +143,14 @@ def _lines(finding: Remark, layout: TableLayout) -> Iterator[str]:
 
 
 def examine(
-    session: Session, *, offline: bool, checks: Iterable[Probe] = CHECKS
+    session: Session, *, offline: bool, probes: Iterable[Probe] = CHECKS
 ) -> Iterator[Remark]:
     """What each check finds, as soon as it has ended; `offline` leaves out what sends anything."""
     failed: set[str] = set()
     is_sandbox = bool(session.flags["sandbox"])
     with suppress(DkimctlError):
         is_sandbox = session.profile.is_sandbox
-    for check in checks:
+    for check in probes:
         if not (check.in_sandbox if is_sandbox else check.outside_sandbox):
             continue
         missing = next((name for name in check.needs if name in failed), None)

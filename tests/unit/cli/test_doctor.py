@@ -17,8 +17,8 @@ from dkimctl.cli.doctor_checks import (
     clock_finding,
     library_problems,
     parse_requirement,
+    resolver_findings,
 )
-from dkimctl.cli.doctor_dns import resolver_findings
 from dkimctl.cli.report import Reporter
 from dkimctl.cli.session import Session
 from dkimctl.errors import UsageError
@@ -82,7 +82,7 @@ def test_a_check_that_fails_stops_only_those_that_depend_on_it(session):
         named("d", Remark("d", Health.OK, ""), needs=("c",)), Probe("e", break_),
         named("f", Remark("f", Health.OK, "")),
     ]  # fmt: skip
-    found = [*examine(session, offline=False, checks=checks)]
+    found = [*examine(session, offline=False, probes=checks)]
     assert [(one.check, str(one.state)) for one in found] == [
         ("b", "ok"), ("b", "wrong"), ("b2", "not checked"), ("c", "not checked"),
         ("d", "not checked"), ("e", "unknown"), ("f", "ok"),
@@ -98,7 +98,7 @@ def test_a_check_that_hangs_is_left(session):
         yield Remark("slow", Health.OK, "")
 
     checks = [Probe("slow", hang, seconds=0.1), named("next", Remark("next", Health.OK, ""))]
-    found = [*examine(session, offline=False, checks=checks)]
+    found = [*examine(session, offline=False, probes=checks)]
     waiting.set()
     assert [(one.check, one.state) for one in found] == [
         ("slow", Health.UNKNOWN), ("next", Health.OK)
@@ -108,7 +108,7 @@ def test_a_check_that_hangs_is_left(session):
 def test_no_thread_for_a_check_is_unknown(session, monkeypatch):
     monkeypatch.setattr("dkimctl.cli.commands.doctor.start_daemon", lambda work, name: None)
     checks = [named("x", Remark("x", Health.OK, ""))]
-    [found] = examine(session, offline=False, checks=checks)
+    [found] = examine(session, offline=False, probes=checks)
     assert found.state is Health.UNKNOWN
 
 
