@@ -26,14 +26,14 @@ Every error explains itself: `message` says what happened and where, `hint` what
 `dkimctl.cli.main` catches them all.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from typing import NamedTuple
 
 
 class ExitCode(IntEnum):
-    """The exit status of a command. If several apply: 130, 3, 4, 2, 1, 0."""
+    """The exit status of a command; if several apply, see `worst` and `worst_check`."""
 
     OK = 0
     NO = 1
@@ -41,6 +41,25 @@ class ExitCode(IntEnum):
     AUTH = 3
     SERVICE = 4
     INTERRUPTED = 130
+
+
+def worst(codes: Iterable[ExitCode]) -> ExitCode:
+    """The one that stands for all: 130, then 3, 4, 2, 1, 0."""
+    return _first(codes, ExitCode.SERVICE, ExitCode.USAGE, ExitCode.NO)
+
+
+def worst_check(codes: Iterable[ExitCode]) -> ExitCode:
+    """The one that stands for all checks: 130, then 3, 2, 1, 4, 0.
+
+    "No" wins over "no answer", or a script that retries on 4 might do so forever.
+    """
+    return _first(codes, ExitCode.USAGE, ExitCode.NO, ExitCode.SERVICE)
+
+
+def _first(codes: Iterable[ExitCode], *order: ExitCode) -> ExitCode:
+    given = set(codes)
+    always = (ExitCode.INTERRUPTED, ExitCode.AUTH)
+    return next((code for code in (*always, *order) if code in given), ExitCode.OK)
 
 
 class DkimctlError(Exception):

@@ -18,12 +18,12 @@ from dkimctl.cli.options import read_duration
 from dkimctl.cli.output import TextWriter, open_writer, table_layout
 from dkimctl.cli.progress import CheckProgress
 from dkimctl.cli.report import Reporter
-from dkimctl.cli.results import LONG_TABLE, worst_check
+from dkimctl.cli.results import LONG_TABLE
 from dkimctl.cli.session import Session
 from dkimctl.cli.terminal import ending_like_ctrl_c
 from dkimctl.cli.urgent import warn_of_urgent
 from dkimctl.dns.verdicts import Check, Looks, Urgency, Verdict, is_good, recording_looks
-from dkimctl.errors import ExitCode, Interrupted, LedgerError, OutputError, UsageError
+from dkimctl.errors import ExitCode, Interrupted, LedgerError, OutputError, UsageError, worst_check
 from dkimctl.formats.checks import open_checks
 from dkimctl.formats.monitoring import NO_RUN, Run
 from dkimctl.formats.renderer import CheckFormat, Renderer

@@ -15,7 +15,7 @@ from dkimctl.cli.options import read_duration
 from dkimctl.cli.output import table_layout, write_chunks
 from dkimctl.cli.progress import PublicationProgress
 from dkimctl.cli.report import AlikeWarnings, Reporter
-from dkimctl.cli.results import LONG_TABLE, worst
+from dkimctl.cli.results import LONG_TABLE
 from dkimctl.cli.selected import (
     Checkable,
     read_selection,
@@ -25,7 +25,7 @@ from dkimctl.cli.selected import (
 )
 from dkimctl.cli.session import Session
 from dkimctl.cli.terminal import interrupting, stopping
-from dkimctl.errors import DkimctlError, ExitCode, Interrupted, OutputError, UsageError
+from dkimctl.errors import DkimctlError, ExitCode, Interrupted, OutputError, UsageError, worst
 from dkimctl.formats.changes import render_changes
 from dkimctl.formats.renderer import PublicationFormat
 from dkimctl.models import Registration, RegistrationKey, named

@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 
 from dkimctl.cli.output import OutputOptions, TextWriter, open_writer, table_layout, write_chunks
 from dkimctl.cli.report import KEPT, Reporter
-from dkimctl.errors import ExitCode, OutputError
+from dkimctl.errors import ExitCode, OutputError, worst
 from dkimctl.formats.renderer import (
     Format,
     PerZoneRenderer,
@@ -195,25 +195,6 @@ def show(
         for result in results:
             sink.emit(result)
         return sink.close()
-
-
-def worst(codes: Iterable[ExitCode]) -> ExitCode:
-    """The one that stands for all: 130, then 3, 4, 2, 1, 0."""
-    return _first(codes, ExitCode.SERVICE, ExitCode.USAGE, ExitCode.NO)
-
-
-def worst_check(codes: Iterable[ExitCode]) -> ExitCode:
-    """The one that stands for all checks: 130, then 3, 2, 1, 4, 0.
-
-    "No" wins over "no answer", or a script that retries on 4 might do so forever.
-    """
-    return _first(codes, ExitCode.USAGE, ExitCode.NO, ExitCode.SERVICE)
-
-
-def _first(codes: Iterable[ExitCode], *order: ExitCode) -> ExitCode:
-    given = set(codes)
-    always = (ExitCode.INTERRUPTED, ExitCode.AUTH)
-    return next((code for code in (*always, *order) if code in given), ExitCode.OK)
 
 
 def summary(counts: Mapping[Outcome, int], doing: Doing = Doing.REGISTERING) -> str:

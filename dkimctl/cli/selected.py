@@ -14,9 +14,8 @@ from dkimctl.cli import next_steps
 from dkimctl.cli.completion import complete_selection
 from dkimctl.cli.options import read_duration
 from dkimctl.cli.report import AlikeWarnings, Reporter, warn_unreadable
-from dkimctl.cli.results import worst_check
 from dkimctl.cli.session import Session
-from dkimctl.errors import ExitCode, NegativeAnswer, UsageError
+from dkimctl.errors import ExitCode, NegativeAnswer, UsageError, worst_check
 from dkimctl.formats.renderer import sound_record
 from dkimctl.models import Outcome, Registration, RegistrationKey, Result, named
 from dkimctl.names import Selection, parse_domain

@@ -23,9 +23,13 @@ LONGEST = "test_two_years.py"  # takes minutes, and comes first: others need not
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Where the slow tests are left out, their modules are not imported: that takes seconds."""
+    """Where the slow tests are left out, their modules are not imported: that takes seconds.
+
+    One that is named on the command line is, so that pytest says that all of it is left out.
+    """
     is_slow = collection_path.suffix == ".py" and collection_path.name not in FAST
-    return True if is_slow and config.option.markexpr == "not slow" else None
+    is_named = any(collection_path.name in argument for argument in config.args)
+    return True if is_slow and not is_named and config.option.markexpr == "not slow" else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -25,7 +25,6 @@ from dkimctl.cli.notify import CheckNotices, require_checks_to_notify, send_test
 from dkimctl.cli.options import LEDGER, SAVED_RESULT, App, OutputOption, examples
 from dkimctl.cli.output import require_writable
 from dkimctl.cli.progress import CheckProgress
-from dkimctl.cli.results import worst_check
 from dkimctl.cli.selected import (
     Checkable,
     SelectionArgument,
@@ -39,7 +38,7 @@ from dkimctl.cli.session import Session, open_session
 from dkimctl.cli.terminal import ending_like_ctrl_c
 from dkimctl.dns.check import check_publication
 from dkimctl.dns.verdicts import Check, Looks, same_records
-from dkimctl.errors import Interrupted, LedgerError, UsageError
+from dkimctl.errors import Interrupted, LedgerError, UsageError, worst_check
 from dkimctl.formats.monitoring import Run
 from dkimctl.formats.renderer import CheckFormat, sound_record
 from dkimctl.models import Outcome, Registration, RegistrationKey

@@ -13,7 +13,7 @@ from dkimctl.cli import next_steps
 from dkimctl.cli.checking import review_now
 from dkimctl.cli.options import LEDGER, MAX_TTL, App, AssumeSuccessorsOption, OutputOption, examples
 from dkimctl.cli.output import read_zone, require_writable, write_chunks
-from dkimctl.cli.results import AttentionWarnings, worst
+from dkimctl.cli.results import AttentionWarnings
 from dkimctl.cli.selected import (
     SelectionArgument,
     read_retirement_policy,
@@ -26,7 +26,7 @@ from dkimctl.cli.selected import (
 )
 from dkimctl.cli.session import Session, open_session
 from dkimctl.dns.nameserver import system_nameservers
-from dkimctl.errors import ExitCode, UsageError
+from dkimctl.errors import ExitCode, UsageError, worst
 from dkimctl.formats.renderer import outside_zones, publishable, sound_record
 from dkimctl.handoff.providers import DnsPlace, Trouble, find_places, given_places, provider_with
 from dkimctl.handoff.sheet import (

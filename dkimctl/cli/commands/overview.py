@@ -13,10 +13,9 @@ import typer
 from dkimctl.cli import next_steps
 from dkimctl.cli.options import LEDGER, App, TableOrJson, TableOrJsonOption, examples
 from dkimctl.cli.output import require_writable, table_layout, write_chunks
-from dkimctl.cli.results import worst
 from dkimctl.cli.selected import SelectionArgument, read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import Session, open_session
-from dkimctl.errors import ExitCode, UsageError
+from dkimctl.errors import ExitCode, UsageError, worst
 from dkimctl.formats.overview_text import make_overview, overview_lines, overview_text
 from dkimctl.formats.pages import overview_page
 from dkimctl.models import named

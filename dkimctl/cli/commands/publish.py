@@ -22,10 +22,9 @@ from dkimctl.cli.publication import (
     unchanged_if_interrupted,
 )
 from dkimctl.cli.report import Reporter
-from dkimctl.cli.results import worst
 from dkimctl.cli.selected import SelectionArgument
 from dkimctl.cli.session import Session, open_session
-from dkimctl.errors import ExitCode, NegativeAnswer, UsageError
+from dkimctl.errors import ExitCode, NegativeAnswer, UsageError, worst
 from dkimctl.formats.renderer import PublicationFormat
 from dkimctl.formats.table import Row, Style, below, table
 from dkimctl.models import named

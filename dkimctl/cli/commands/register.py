@@ -31,9 +31,9 @@ from dkimctl.cli.options import (
 )
 from dkimctl.cli.output import OutputOptions, read_output_options, resolve_zones
 from dkimctl.cli.report import Reporter
-from dkimctl.cli.results import Doing, ResultSink, Shown, show, summary, worst
+from dkimctl.cli.results import Doing, ResultSink, Shown, show, summary
 from dkimctl.cli.session import Session, open_session
-from dkimctl.errors import DkimctlError, ExitCode, Interrupted, ServiceError, UsageError
+from dkimctl.errors import DkimctlError, ExitCode, Interrupted, ServiceError, UsageError, worst
 from dkimctl.formats.renderer import Format, publishable
 from dkimctl.models import USABLE, DomainSpec, Outcome, Registration, Result, named
 from dkimctl.registration.engine import RegistrationEngine, assign_from, record_names

@@ -27,7 +27,7 @@ from dkimctl.cli.output import (
     require_writable,
     write_chunks,
 )
-from dkimctl.cli.results import worst_check, write_results
+from dkimctl.cli.results import write_results
 from dkimctl.cli.selected import (
     MAX_AGE_OF_CHECK,
     SelectionArgument,
@@ -39,7 +39,7 @@ from dkimctl.cli.selected import (
     warn_unmatched,
 )
 from dkimctl.cli.session import Session, open_session
-from dkimctl.errors import UsageError
+from dkimctl.errors import UsageError, worst_check
 from dkimctl.formats.nsupdate import NsupdateRenderer
 from dkimctl.formats.renderer import Format, render_all
 from dkimctl.models import DomainSpec, Outcome, named

@@ -29,12 +29,11 @@ from dkimctl.cli.options import (
 from dkimctl.cli.output import require_writable, table_layout, write_chunks
 from dkimctl.cli.progress import CheckProgress, RegistrationProgress
 from dkimctl.cli.report import Reporter
-from dkimctl.cli.results import worst_check
 from dkimctl.cli.selected import SelectionArgument, read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import open_session
 from dkimctl.cli.terminal import interrupting, stopping
 from dkimctl.cli.urgent import warn_of_urgent_keys
-from dkimctl.errors import DkimctlError, ExitCode, Interrupted
+from dkimctl.errors import DkimctlError, ExitCode, Interrupted, worst_check
 from dkimctl.formats.renderer import TableLayout
 from dkimctl.formats.table import Row, Style, below, table
 from dkimctl.models import named

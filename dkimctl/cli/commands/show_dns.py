@@ -23,7 +23,7 @@ from dkimctl.cli.options import (
     examples,
 )
 from dkimctl.cli.output import OutputOptions, read_output_options, resolve_zones
-from dkimctl.cli.results import show, worst
+from dkimctl.cli.results import show
 from dkimctl.cli.selected import (
     SelectionArgument,
     read_selection,
@@ -32,7 +32,7 @@ from dkimctl.cli.selected import (
     warn_unmatched,
 )
 from dkimctl.cli.session import Session, open_session
-from dkimctl.errors import ExitCode, NegativeAnswer
+from dkimctl.errors import ExitCode, NegativeAnswer, worst
 from dkimctl.formats.renderer import Format, publishable
 from dkimctl.models import Outcome, Result, named
 from dkimctl.names import Selection

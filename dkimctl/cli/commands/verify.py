@@ -13,9 +13,8 @@ import typer
 from dkimctl.cli.checking import ResolverOption, ServerOption, open_source
 from dkimctl.cli.options import LEDGER, App, OutputOption, TableOrJson, TableOrJsonOption, examples
 from dkimctl.cli.output import require_writable, table_layout, write_chunks
-from dkimctl.cli.results import worst_check
 from dkimctl.cli.session import Session, open_session
-from dkimctl.errors import ExitCode, LedgerError, UsageError
+from dkimctl.errors import ExitCode, LedgerError, UsageError, worst_check
 from dkimctl.formats.checks import render_mails
 from dkimctl.input_files import read_bytes
 from dkimctl.mail.message import KnownKey, MailReport, MailVerdict, read_message

@@ -9,8 +9,8 @@ import pytest
 
 from dkimctl.cli.output import OutputOptions
 from dkimctl.cli.report import Reporter
-from dkimctl.cli.results import Doing, ResultSink, worst, worst_check, write_results
-from dkimctl.errors import ExitCode
+from dkimctl.cli.results import Doing, ResultSink, write_results
+from dkimctl.errors import ExitCode, worst, worst_check
 from dkimctl.formats.renderer import Format
 from dkimctl.models import Outcome, Registration, Result
 
