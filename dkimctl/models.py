@@ -169,9 +169,7 @@ class KeyHistory(NamedTuple):
     """When a key was enabled and seen in DNS (UTC). None: not known."""
 
     enabled_at: datetime | None = None  # since when at least, perhaps until `disabled_at`
-    disabled_at: datetime | None = (
-        None  # when the ledger heard of it, if it was ever enabled or not
-    )
+    disabled_at: datetime | None = None  # when the ledger heard of it; also if never enabled
     replaces: str | None = None  # the selector of the key it was made to replace
     published_at: datetime | None = None  # since when all servers have it, at each look
     looked_at: datetime | None = None  # the last look with a verdict that is certain
