@@ -20,7 +20,7 @@ from dkimctl.dns.verdicts import Urgency
 from dkimctl.errors import CredentialsError, ExitCode
 from dkimctl.formats.table import INDENT, Style, lines_of, styled, wrapped
 from dkimctl.models import named
-from dkimctl.rotation.life import NOT_IN_USE, Key, KeyStage, NextAction, due_first
+from dkimctl.rotation.life import NOT_IN_USE, Key, KeyStage, NextAction, due_first, read_keys
 from dkimctl.settings.profile import login_of, require_ledger_account, settings_of
 from dkimctl.text import counted, few, printable
 
@@ -113,16 +113,12 @@ def _try_it() -> Sequence[NextStep]:
 
 def _to_register(session: Session, lines: Sequence[str]) -> Guide:
     if Path(SPEC_FILE).exists():
-        plan = NextStep(
-            next_steps.command("register --dry-run", [SPEC_FILE]), "show what would be registered"
-        )
-        register = NextStep(next_steps.command("register", [SPEC_FILE]), "register it")
-        return Guide(lines, [plan, register])
-    if session.profile.is_sandbox:
-        command = "`dkimctl init --domain example.com`"
-    else:
-        command = "`dkimctl init --no-config`"
-    return Guide(lines, [NextStep(command, f"write a first {SPEC_FILE}")])
+        plan = next_steps.command("register --dry-run", [SPEC_FILE])
+        register = next_steps.command("register", [SPEC_FILE])
+        steps = [NextStep(plan, "show what would be registered"), NextStep(register, "register it")]
+        return Guide(lines, steps)
+    option = "--domain example.com" if session.profile.is_sandbox else "--no-config"
+    return Guide(lines, [NextStep(f"`dkimctl init {option}`", f"write a first {SPEC_FILE}")])
 
 
 def _is_logged_in(session: Session) -> bool:
@@ -142,7 +138,6 @@ def _is_logged_in(session: Session) -> bool:
 def guide_to_keys(session: Session) -> Guide | None:
     """What the profile's keys need, by the ledger; None if it has none."""
     from dkimctl.cli.selected import read_selection
-    from dkimctl.rotation.life import read_keys
 
     ledger = session.open_ledger(for_writing=False)
     domains = ledger.count_domains(*require_ledger_account(session.profile))
@@ -214,14 +209,14 @@ def guide_of(statuses: Sequence[Key], now: datetime, *, by_target: bool) -> Guid
 def _to_publish(keys: Sequence[Key], *, by_target: bool) -> list[NextStep]:
     selection = next_steps.select_domains(status.sign_domain for status in keys)
     if by_target:
-        publish = NextStep(
-            next_steps.publish(selection, by_target=True), "put the records into DNS"
-        )
+        command, purpose = next_steps.publish(selection, by_target=True), "put the records into DNS"
     else:
-        publish = NextStep(
-            next_steps.command("show-dns", selection), "show the records to put into DNS"
-        )
-    return [publish, NextStep(next_steps.wait_for(selection), "wait until all servers have them")]
+        command = next_steps.command("show-dns", selection)
+        purpose = "show the records to put into DNS"
+    return [
+        NextStep(command, purpose),
+        NextStep(next_steps.wait_for(selection), "wait until all servers have them"),
+    ]
 
 
 def _keys(keys: Sequence[Key], singular: str, several: str) -> str:

@@ -173,14 +173,14 @@ def overview_text(
     for name, text in facts.items():
         lines += wrapped(f"{name:<7} {text}", layout) if text else ()
     if overview.urgent:
-        kinds = grouped((_URGENCIES[Urgency(key.urgency)], key) for key in overview.urgent)
         lines.append(_title("Urgent", "", layout))
-        lines += _rows([("", what, keys) for what, keys in kinds.items()], Style.BOLD_RED, layout)
+        urgent = [("", _URGENCIES[Urgency(key.urgency)], key) for key in overview.urgent]
+        lines += _rows(urgent, Style.BOLD_RED, layout)
     if overview.undecided:
-        kinds = grouped((str(key.action), key) for key in overview.undecided)
         why = complete("`dkimctl list --sort-by due` says why")
         lines.append(_title("For you to decide", why, layout))
-        lines += _rows([("", what, keys) for what, keys in kinds.items()], Style.YELLOW, layout)
+        undecided = [("", str(key.action), key) for key in overview.undecided]
+        lines += _rows(undecided, Style.YELLOW, layout)
     lines += _section("This week", overview.week, now + WEEK, now, layout)
     lines += _section("This month", overview.month, now + MONTH, now, layout)
     lines.append(_title("Age of the keys", "in days", layout))
@@ -207,16 +207,14 @@ def _section(
 ) -> Iterator[str]:
     yield _title(title, f"until {until:%Y-%m-%d}", layout)
     overdue = [("overdue", event.what, event.key) for event in events if event.at < now]
-    yield from _rows(rows_of_events(overdue), Style.BOLD_RED, layout)
+    yield from _rows(overdue, Style.BOLD_RED, layout)
     coming = [(str(at.date()), what, key) for at, what, key in events if at >= now]
-    yield from _rows(rows_of_events(coming, _MOST_DATES), Style.CYAN, layout)
+    yield from _rows(coming, Style.CYAN, layout, _MOST_DATES)
     if not events:
         yield "  nothing\n"
 
 
-def rows_of_events(
-    events: Sequence[tuple[str, str, Key]], most: int | None = None
-) -> Sequence[Row]:
+def rows_of_events(events: Sequence[tuple[str, str, Key]], most: int | None) -> Sequence[Row]:
     """A row for each day and kind of event; for each kind alone if those are more than `most`."""
     by_day = grouped(((day, what), key) for day, what, key in events)
     if most is None or len(by_day) <= most:
@@ -226,8 +224,11 @@ def rows_of_events(
     return [(f"from {firsts[what]}", what, keys) for what, keys in kinds.items()]
 
 
-def _rows(rows: Sequence[Row], style: str, layout: TableLayout) -> Iterator[str]:
+def _rows(
+    events: Sequence[tuple[str, str, Key]], style: str, layout: TableLayout, most: int | None = None
+) -> Iterator[str]:
     """Columns; of the names as many as fit."""
+    rows = rows_of_events(events, most)
     days = max((len(day) for day, _, _ in rows), default=0)
     whats = max((len(what) for _, what, _ in rows), default=0)
     for day, what, keys in rows:
@@ -300,11 +301,8 @@ def spans_of(status: Key, now: datetime) -> Iterator[tuple[str, datetime, dateti
 
 def first_domains(statuses: Sequence[Key], most: int) -> list[Key]:
     """The keys of the first domains, each domain's together and whole, about `most` of them."""
-    by_domain: dict[str, list[Key]] = {}
-    for status in statuses:
-        by_domain.setdefault(status.sign_domain, []).append(status)
     shown: list[Key] = []
-    for keys in by_domain.values():
+    for keys in grouped((status.sign_domain, status) for status in statuses).values():
         if shown and len(shown) + len(keys) > most:
             break
         shown += keys
@@ -365,13 +363,8 @@ def timeline(statuses: Sequence[Key], now: datetime, layout: TableLayout) -> Ite
         return min(int(scale.share(time) * columns), columns - 1)
 
     width = max(layout.width, _MIN_WIDTH)
-    rows = [
-        (
-            printable(readable(status.sign_domain, layout.encoding)),
-            printable(status.selector or "-"),
-        )
-        for status in statuses
-    ]
+    domains = [printable(readable(status.sign_domain, layout.encoding)) for status in statuses]
+    rows = [*zip(domains, (printable(status.selector or "-") for status in statuses), strict=True)]
     widths = [
         min(max(map(columns_of, cells)), width // 3) for cells in zip(_HEADER, *rows, strict=True)
     ]

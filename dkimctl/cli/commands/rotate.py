@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -44,13 +44,10 @@ from dkimctl.formats.nsupdate import NsupdateRenderer
 from dkimctl.formats.renderer import Format, render_all
 from dkimctl.models import DomainSpec, Outcome, named
 from dkimctl.names import SelectorTemplate
-from dkimctl.rotation.retirement import Review, read_known_keys
+from dkimctl.rotation.retirement import RetirementPolicy, Review, read_known_keys
 from dkimctl.rotation.successors import Rotation, RotationPolicy, plan_rotation, start_date
 from dkimctl.strict_yaml import yaml_scalar
 from dkimctl.text import few, quoted, with_unit, written_duration
-
-if TYPE_CHECKING:
-    from dkimctl.rotation.retirement import RetirementPolicy
 
 app = App()
 
@@ -267,16 +264,14 @@ def _print_successors(
     return warn_unmatched(session, selection)
 
 
-def render_spec_yaml(specs: Iterable[DomainSpec], comment: str) -> Iterator[str]:
+def render_spec_yaml(specs: Sequence[DomainSpec], comment: str) -> Iterator[str]:
     """A comment line, then a list of entries without unset fields; `[]` for no specs."""
     yield f"# {comment}\n"
-    is_empty = True
     for spec in specs:
         fields = spec._asdict().items()
         lines = (f"{key}: {yaml_scalar(value)}\n" for key, value in fields if value is not None)
         yield "- " + "  ".join(lines)
-        is_empty = False
-    if is_empty:
+    if not specs:
         yield "[]\n"
 
 

@@ -42,7 +42,6 @@ from dkimctl.rotation.due import Report, RunPolicy, State, Step, Task, Tools
 from dkimctl.rotation.run import RotationRun
 from dkimctl.text import MAX_ALIKE, Grouping, and_more, counted, listed, printable, without_names
 
-_WAIT = "2m"
 app = App()
 _ORDER = (State.FAILED, State.BLOCKED, State.BY_HAND, State.DONE, State.DUE, State.WAITING)
 _TOGETHER = (State.FAILED, State.BLOCKED, State.WAITING)  # tasks of one cause share a row
@@ -79,7 +78,7 @@ def run(
             metavar="TIME",
             help="Check again until all servers have what was changed, for at most this long.",
         ),
-    ] = _WAIT,
+    ] = "2m",
     fmt: TableOrJsonOption = TableOrJson.TABLE,
     output: OutputOption = None,
 ) -> int:
@@ -122,9 +121,8 @@ def run(
             return runs[-1].execute()
 
     def show(report: Report) -> None:
-        show_report(
-            reporter, report, fmt, output, is_dry=dry_run, has_targets=session.has_dns_targets
-        )  # fmt: skip
+        has_targets = session.has_dns_targets
+        show_report(reporter, report, fmt, output, is_dry=dry_run, has_targets=has_targets)
 
     told = ExitCode.OK
     try:
