@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
 from typing import NoReturn, Protocol, TypeVar
@@ -298,35 +298,28 @@ def is_file(word: str) -> bool:
 
 
 class Selection:
-    """The registrations that words select; no words select all.
+    """The registrations with one of these names, or whose domain a glob matches.
 
-    `read_specs` gives the entries of a spec file, `to_domain` the A-label form of a name.
+    A name is a signing domain or a key. Without names (None), everything is selected.
     """
 
     def __init__(
-        self,
-        words: Sequence[str],
-        *,
-        read_specs: Callable[[str], Iterable[DomainSpec]],
-        to_domain: Callable[[str], str],
+        self, names: Iterable[str | RegistrationKey] | None = None, globs: Iterable[str] = ()
     ) -> None:
-        self._is_all = not words
-        self._globs: dict[str, re.Pattern[str]] = {}
-        # Words (as typed, or for an entry of a file) by what they select: a domain or one key.
+        self._is_all = names is None
+        self._globs = {glob: re.compile(fnmatch.translate(glob.lower())) for glob in globs}
+        # What `unmatched` calls each name.
         self._names: dict[str | RegistrationKey, str] = {}
+        for name in names or ():
+            if isinstance(name, str):
+                self._names[name] = name
+            else:  # as it was typed, in any case
+                self._names[key_of(*name)] = f"{name.sign_domain} (selector {name.selector})"
         self._matched: set[str] = set()
-        for word in words:
-            if is_file(word):
-                for spec in read_specs(word):
-                    self._add(spec.sign_domain, spec.selector)
-            elif is_glob(word):
-                self._globs[word] = re.compile(fnmatch.translate(word.lower()))
-            else:
-                self._add(to_domain(word), None)
 
     @property
     def is_empty(self) -> bool:
-        """Whether it selects nothing, whatever is registered: its words are files without specs."""
+        """Whether it selects nothing, whatever is registered: no name and no glob."""
         return not (self._is_all or self._globs or self._names)
 
     def pick(self, keys: Iterable[_SelectableT]) -> Iterator[_SelectableT]:
@@ -337,10 +330,6 @@ class Selection:
         """The words that have selected nothing, once `pick` is exhausted."""
         words = [*self._globs, *self._names.values()]
         return [word for word in words if word not in self._matched]
-
-    def _add(self, domain: str, selector: str | None) -> None:
-        word = domain if selector is None else f"{domain} (selector {selector})"
-        self._names[domain if selector is None else key_of(domain, selector)] = word
 
     def _has(self, selectable: _Selectable) -> bool:
         domain = selectable.sign_domain

@@ -18,7 +18,7 @@ from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, NegativeAnswer, UsageError, worst_check
 from dkimctl.formats.renderer import sound_record
 from dkimctl.models import Outcome, Registration, RegistrationKey, Result, named
-from dkimctl.names import Selection, parse_domain
+from dkimctl.names import Selection, is_file, is_glob, parse_domain
 from dkimctl.registration import outcomes
 from dkimctl.text import few, without_names
 
@@ -39,7 +39,25 @@ SelectionArgument = Annotated[
 
 def read_selection(session: Session, words: Sequence[str] | None) -> Selection:
     """What `words` select. Raises UsageError for an invalid name or spec file."""
-    return Selection(words or [], read_specs=session.read_specs, to_domain=_to_domain)
+    if not words:
+        return Selection()
+    names: list[str | RegistrationKey] = []
+    for word in words:
+        if is_file(word):
+            names += [
+                spec.sign_domain
+                if spec.selector is None
+                else RegistrationKey(spec.sign_domain, spec.selector)
+                for spec in session.read_specs(word)
+            ]
+        elif not is_glob(word):
+            try:
+                names.append(parse_domain(word))
+            except UsageError as error:
+                if hint := _file_hint([word]):
+                    raise UsageError(error.message, hint=hint) from None
+                raise
+    return Selection(names, [word for word in words if is_glob(word) and not is_file(word)])
 
 
 def registered_results(session: Session, selection: Selection) -> Iterator[Result]:
@@ -96,15 +114,6 @@ def warn_unmatched(session: Session, selection: Selection) -> ExitCode:
         warnings.warn(f"{word} is not registered", kind="not registered", code="not_registered")
     warnings.close()
     return ExitCode.NO if unmatched else ExitCode.OK
-
-
-def _to_domain(word: str) -> str:
-    try:
-        return parse_domain(word)
-    except UsageError as error:
-        if hint := _file_hint([word]):
-            raise UsageError(error.message, hint=hint) from None
-        raise
 
 
 def _file_hint(words: Sequence[str]) -> str:

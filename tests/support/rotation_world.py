@@ -67,10 +67,8 @@ class World:
         """Close the ledgers, as a session does at its end."""
         self._opened.close()
 
-    def run(
-        self, *words: str, is_dry: bool = False, specs: Sequence[DomainSpec] = (), **settings: Any
-    ) -> Report:
-        selection = Selection(words, read_specs=lambda path: specs, to_domain=str)
+    def run(self, *words: str, is_dry: bool = False, **settings: Any) -> Report:
+        selection = Selection([] if words else None, globs=words)
         policy = RunPolicy(RotationSettings(**settings), 0.0, is_dry)
         with contextlib.closing(self):
             return RotationRun(selection, policy, self.tools()).execute()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dkimctl.models import DomainSpec, Registration
+from dkimctl.models import Registration, RegistrationKey
 from dkimctl.names import Selection, is_file
 
 KNOWN = [
@@ -13,38 +13,25 @@ KNOWN = [
     Registration("mail.example.com", "s1"),
     Registration("xn--bcher-kva.example", "s1"),
 ]
-FILE = [DomainSpec("example.com", "s2"), DomainSpec("mail.example.com"), DomainSpec("gone.example")]
-
-
-def select(*words: str) -> tuple[list[int], list[str]]:
-    selection = Selection(words, read_specs=lambda name: FILE, to_domain=str.lower)
-    found = [KNOWN.index(registration) for registration in selection.pick(KNOWN)]
-    return found, selection.unmatched()
+FILE = [RegistrationKey("example.com", "s2"), "mail.example.com", "gone.example"]
 
 
 @pytest.mark.parametrize(
-    ("words", "found", "unmatched"),
-    [([], [0, 1, 2, 3], []), (["example.com"], [0, 1], []),
-     (["EXAMPLE.com", "absent.example"], [0, 1], ["absent.example"]),
-     (["*.example.com"], [2], []), (["*.EXAMPLE.Com"], [2], []),
-     (["*.example.co"], [], ["*.example.co"]), (["*"], [0, 1, 2, 3], []),
-     (["[xm]*", "?.example"], [2, 3], ["?.example"]),
-     (["domains.yaml"], [1, 2], ["gone.example"]),
-     (["example.com", "-"], [0, 1, 2], ["gone.example"])],
+    ("names", "globs", "selected", "unmatched"),
+    [(None, [], [0, 1, 2, 3], []), (["example.com"], [], [0, 1], []),
+     (["example.com", "absent.example"], [], [0, 1], ["absent.example"]),
+     ([], ["*.example.com"], [2], []), ([], ["*.EXAMPLE.Com"], [2], []),
+     ([], ["*.example.co"], [], ["*.example.co"]), ([], ["*"], [0, 1, 2, 3], []),
+     ([], ["[xm]*", "?.example"], [2, 3], ["?.example"]),
+     (FILE, [], [1, 2], ["gone.example"]),
+     ([RegistrationKey("example.com", "S3")], [], [], ["example.com (selector S3)"]),
+     (["example.com", *FILE], [], [0, 1, 2], ["gone.example"]), ([], [], [], [])],
 )  # fmt: skip
-def test_words_select(words, found, unmatched):
-    assert select(*words) == (found, unmatched)
-
-
-def test_only_files_without_specs_select_nothing_at_all():
-    def is_empty(*words: str) -> bool:
-        return Selection(words, read_specs=lambda name: (), to_domain=str.lower).is_empty
-
-    assert is_empty("empty.yaml")
-    assert is_empty("empty.yaml", "-")
-    assert not is_empty()
-    assert not is_empty("empty.yaml", "example.com")
-    assert not is_empty("*.example", "empty.yaml")
+def test_names_and_globs_select(names, globs, selected, unmatched):
+    selection = Selection(names, globs)
+    assert [KNOWN.index(registration) for registration in selection.pick(KNOWN)] == selected
+    assert selection.unmatched() == unmatched
+    assert selection.is_empty is (names == [] and not globs)
 
 
 @pytest.mark.parametrize(

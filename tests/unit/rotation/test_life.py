@@ -153,7 +153,7 @@ def stages_in_ledger(tmp_path, make_registration):
                 {key_of("example.com", name): old for name, old in replaces.items()}
             )
             change(ledger)
-            selection = Selection([], read_specs=lambda _: [], to_domain=str)
+            selection = Selection()
             return {one.selector: one for one in read_keys(ledger, selection, SETTINGS, NOW)}
 
     return stages_in_ledger
@@ -249,7 +249,7 @@ def keys(portfolio, tmp_path):
 
     def keys(*words: str):
         portfolio.save()
-        selection = Selection(words, read_specs=lambda path: [], to_domain=str)
+        selection = Selection(words or None)
         with Ledger.open_existing(tmp_path / "ledger.db", **ACCOUNT) as ledger:
             return [*read_keys(ledger, selection, RotationSettings(), NOW)]
 

@@ -441,7 +441,7 @@ def review(open_ledger, dns, pair):
 
     def review(*words):
         with open_ledger() as ledger:
-            selection = Selection(words, read_specs=lambda path: (), to_domain=str)
+            selection = Selection(words or None)
             known = read_known_keys(ledger, selection)
         with recording_looks(open_ledger, on_failure=pytest.fail) as looks:
             done = review_with_look(

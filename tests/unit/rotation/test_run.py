@@ -209,7 +209,7 @@ def test_the_lead_begins_when_other_commands_have_let_go_of_the_account(old):
             yield
 
     policy = RunPolicy(RotationSettings())
-    selection = Selection([], read_specs=lambda _: [], to_domain=str)
+    selection = Selection()
     begun = old.now
     RotationRun(selection, policy, tools._replace(lock_account=lock)).execute()
     [new] = [one for one in old.read("service").values() if one["regist_date"] > "2027-06"]
@@ -458,7 +458,7 @@ def stage(world):
     """The stage of the first key, the next action, and in how many days that is due."""
 
     def stage():
-        selection = Selection([], read_specs=lambda _: [], to_domain=str)
+        selection = Selection()
         with world.open_ledger(for_writing=False) as ledger:
             statuses = [*read_keys(ledger, selection, RotationSettings(), world.now)]
         [one] = [one for one in statuses if one.selector == "s1"]

@@ -46,7 +46,7 @@ def plan(registrations, unanswered=(), policy=POLICY) -> Rotation:
     ledger = SimpleNamespace(
         domains=lambda: (DomainKeys(name, *known) for name, known in sorted(domains.items()))
     )
-    every = Selection([], read_specs=lambda path: (), to_domain=str)
+    every = Selection()
     return plan_rotation(ledger, every, policy, NOW) or Rotation([], [], [])
 
 
@@ -174,7 +174,7 @@ def test_selector_is_new_to_the_domain(one, used, unanswered, selector):
 
 def test_domain_of_which_only_another_account_has_a_key_is_not_selected(one, tmp_path):
     """So the user is told that nothing matches, and not that nothing is due."""
-    every = Selection([], read_specs=lambda path: (), to_domain=str)
+    every = Selection()
     with Ledger.open(tmp_path / "ledger.db", base_url="https://api.example", client_id="me") as it:
         it.record([one(code="409", record=None)])
         assert plan_rotation(it, every, POLICY, NOW) is None
