@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+import time
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -16,7 +17,7 @@ import typer
 from dkimctl.cli import next_steps
 from dkimctl.cli.options import read_duration
 from dkimctl.cli.output import TextWriter, open_writer, table_layout
-from dkimctl.cli.progress import CheckProgress
+from dkimctl.cli.progress import REDRAW, ProgressDisplay
 from dkimctl.cli.report import Reporter
 from dkimctl.cli.results import LONG_TABLE
 from dkimctl.cli.session import Session
@@ -28,7 +29,7 @@ from dkimctl.formats.checks import open_checks
 from dkimctl.formats.monitoring import NO_RUN, Run
 from dkimctl.formats.renderer import CheckFormat, Renderer
 from dkimctl.models import Registration, RegistrationKey, named
-from dkimctl.text import MAX_ALIKE
+from dkimctl.text import MAX_ALIKE, format_duration
 
 if TYPE_CHECKING:
     from dkimctl.dns.check import CheckPolicy
@@ -171,6 +172,53 @@ def check_records(
             f"dkimctl: for the details: {next_steps.command('check-dns', selection)}"
         )
     return Proof(status, checks)
+
+
+class CheckProgress(ProgressDisplay):
+    """Shows how far the checks are. `wanted` is the good verdict.
+
+    Where no bar can be drawn, a line is written for each verdict that a later round changes.
+    """
+
+    def __init__(self, reporter: Reporter, wanted: Verdict, *, may_draw: bool = True) -> None:
+        super().__init__(reporter, may_draw=may_draw)
+        self._wanted = wanted
+        self._last: dict[str, Verdict] = {}  # by FQDN, from the second round on
+        self._done = 0  # in this round, and good in those before it
+        self._total: int | None = None  # known from the second round on
+
+    def checked(self, check: Check) -> None:
+        """A check is done."""
+        self._done += 1
+        before, verdict = self._last.get(check.fqdn), check.finding.verdict
+        if self._total is not None and not self.draws and before is not verdict:
+            self._last[check.fqdn] = verdict
+            text = f"{check.fqdn}: {before} -> {verdict} ({self._good_of_all()})"
+            self._reporter.note(f"dkimctl: {text}")
+        if self.is_due:
+            of_all = "" if self._total is None else f"/{self._total}"
+            self.draw(self._done, self._total, f"{self._done}{of_all} checked")
+
+    def pause(self, seconds: float, checks: Sequence[Check]) -> None:
+        """Wait until the next round; `checks` has the latest of each record."""
+        self._last = {check.fqdn: check.finding.verdict for check in checks}
+        good = self._good_of_all()
+        if self._total is None and not self.draws:
+            self._reporter.note(f"dkimctl: {good}; checking the rest again")
+        self._done, self._total = self._count_good(), len(checks)
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            if self.draws:
+                text = f"{good}, next check in {format_duration(left)}"
+                self.draw(self._done, self._total, text)
+            time.sleep(min(left, REDRAW) if self.draws else left)
+
+    def _good_of_all(self) -> str:
+        word = "gone" if self._wanted is Verdict.MISSING else str(self._wanted)
+        return f"{self._count_good()} of {len(self._last)} {word}"
+
+    def _count_good(self) -> int:
+        return sum(is_good(verdict, self._wanted) for verdict in self._last.values())
 
 
 class CheckSink:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from dkimctl.cli import next_steps
-from dkimctl.cli.progress import CheckProgress
+from dkimctl.cli.checking import CheckProgress
 from dkimctl.cli.session import Session
 from dkimctl.dns.verdicts import Check, Looks, Verdict, is_good
 from dkimctl.errors import DkimctlError, ExitCode, UsageError, naming

@@ -11,7 +11,6 @@ from contextlib import ExitStack, redirect_stderr, suppress
 from typing import TYPE_CHECKING, Any, Self, TextIO, cast
 
 from dkimctl.cli.report import PLAIN_TERMINALS, Reporter
-from dkimctl.dns.verdicts import Check, Verdict, is_good
 from dkimctl.models import GOOD, Outcome, Result
 from dkimctl.text import counted, format_duration
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 # All in seconds.
 _BAR_AFTER = 1.0  # shorter work needs no bar
-_REDRAW = 0.2
+REDRAW = 0.2
 _LINE_EVERY = 5.0
 _MUCH_LONGER = 10.0
 _RATE_OVER = 30.0  # longer than most waits, which would otherwise bring the rate to zero
@@ -61,7 +60,7 @@ class ProgressDisplay:
 
     def draw(self, done: int, total: int | None, text: str) -> None:
         """Draw now that `done` of `total` is done; None: the total is not known."""
-        self._next_draw = time.monotonic() + _REDRAW
+        self._next_draw = time.monotonic() + REDRAW
         try:
             if self._bar is None:
                 self._bar = _Bar(total, colour=self._reporter.shows_colour(sys.stderr))
@@ -82,53 +81,6 @@ class PublicationProgress(ProgressDisplay):
     def show(self, done: int) -> None:
         if self.is_due:
             self.draw(done, self._total, f"{done}/{self._total} {self._done_word}")
-
-
-class CheckProgress(ProgressDisplay):
-    """Shows how far the checks are. `wanted` is the good verdict.
-
-    Where no bar can be drawn, a line is written for each verdict that a later round changes.
-    """
-
-    def __init__(self, reporter: Reporter, wanted: Verdict, *, may_draw: bool = True) -> None:
-        super().__init__(reporter, may_draw=may_draw)
-        self._wanted = wanted
-        self._last: dict[str, Verdict] = {}  # by FQDN, from the second round on
-        self._done = 0  # in this round, and good in those before it
-        self._total: int | None = None  # known from the second round on
-
-    def checked(self, check: Check) -> None:
-        """A check is done."""
-        self._done += 1
-        before, verdict = self._last.get(check.fqdn), check.finding.verdict
-        if self._total is not None and not self.draws and before is not verdict:
-            self._last[check.fqdn] = verdict
-            text = f"{check.fqdn}: {before} -> {verdict} ({self._good_of_all()})"
-            self._reporter.note(f"dkimctl: {text}")
-        if self.is_due:
-            of_all = "" if self._total is None else f"/{self._total}"
-            self.draw(self._done, self._total, f"{self._done}{of_all} checked")
-
-    def pause(self, seconds: float, checks: Sequence[Check]) -> None:
-        """Wait until the next round; `checks` has the latest of each record."""
-        self._last = {check.fqdn: check.finding.verdict for check in checks}
-        good = self._good_of_all()
-        if self._total is None and not self.draws:
-            self._reporter.note(f"dkimctl: {good}; checking the rest again")
-        self._done, self._total = self._count_good(), len(checks)
-        until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0:
-            if self.draws:
-                text = f"{good}, next check in {format_duration(left)}"
-                self.draw(self._done, self._total, text)
-            time.sleep(min(left, _REDRAW) if self.draws else left)
-
-    def _good_of_all(self) -> str:
-        word = "gone" if self._wanted is Verdict.MISSING else str(self._wanted)
-        return f"{self._count_good()} of {len(self._last)} {word}"
-
-    def _count_good(self) -> int:
-        return sum(is_good(verdict, self._wanted) for verdict in self._last.values())
 
 
 class RegistrationProgress(ProgressDisplay):

@@ -13,6 +13,7 @@ from dkimctl.cli.checking import (
     MAX_IN_FLIGHT,
     SERVERS_PANEL,
     WARN_WITHIN,
+    CheckProgress,
     CheckSink,
     ResolverOption,
     ServerOption,
@@ -24,7 +25,6 @@ from dkimctl.cli.checking import (
 from dkimctl.cli.notify import CheckNotices, require_checks_to_notify, send_test_notice
 from dkimctl.cli.options import LEDGER, SAVED_RESULT, App, OutputOption, examples
 from dkimctl.cli.output import require_writable
-from dkimctl.cli.progress import CheckProgress
 from dkimctl.cli.selected import (
     Checkable,
     SelectionArgument,

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from dkimctl.cli import next_steps
-from dkimctl.cli.checking import open_source
+from dkimctl.cli.checking import CheckProgress, open_source
 from dkimctl.cli.notify import RunNotices
 from dkimctl.cli.options import (
     ACCOUNT,
@@ -27,7 +27,7 @@ from dkimctl.cli.options import (
     read_duration,
 )
 from dkimctl.cli.output import require_writable, table_layout, write_chunks
-from dkimctl.cli.progress import CheckProgress, RegistrationProgress
+from dkimctl.cli.progress import RegistrationProgress
 from dkimctl.cli.report import Reporter
 from dkimctl.cli.selected import SelectionArgument, read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import open_session

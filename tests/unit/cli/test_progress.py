@@ -11,8 +11,10 @@ from types import SimpleNamespace
 
 import pytest
 
+import dkimctl.cli.checking as checking_module
 import dkimctl.cli.progress as progress_module
-from dkimctl.cli.progress import CheckProgress, RegistrationProgress
+from dkimctl.cli.checking import CheckProgress
+from dkimctl.cli.progress import RegistrationProgress
 from dkimctl.cli.report import Color, Reporter
 from dkimctl.dns.verdicts import Check, Finding, Verdict
 from dkimctl.models import Outcome, Registration, Result
@@ -31,6 +33,7 @@ def clock(monkeypatch):
     clock = Clock()
     time = SimpleNamespace(monotonic=clock, sleep=clock.sleep)
     monkeypatch.setattr(progress_module, "time", time)
+    monkeypatch.setattr(checking_module, "time", time)
     return clock
 
 
