@@ -144,47 +144,47 @@ def guide_to_keys(session: Session) -> Guide | None:
     if domains > 5_000:  # domains whose keys are looked through in half a second
         return Guide([f"{domains:,} domains are registered."], [_OVERVIEW, _CHECK])
     now = datetime.now(UTC)
-    keys = read_keys(ledger, read_selection(session, None), session.config.rotation, now)
-    statuses = sorted(keys, key=due_first)
-    if not statuses:
+    every = read_keys(ledger, read_selection(session, None), session.config.rotation, now)
+    keys = sorted(every, key=due_first)
+    if not keys:
         return None
-    return guide_of(statuses, now, by_target=session.has_dns_targets)
+    return guide_of(keys, now, by_target=session.has_dns_targets)
 
 
-def guide_of(statuses: Sequence[Key], now: datetime, *, by_target: bool) -> Guide:
+def guide_of(keys: Sequence[Key], now: datetime, *, by_target: bool) -> Guide:
     """What these keys need first; `by_target`: the config file says how to change DNS."""
-    used = [status for status in statuses if status.stage not in NOT_IN_USE]
-    stages = Counter(str(status.stage) for status in statuses)
+    used = [key for key in keys if key.stage not in NOT_IN_USE]
+    stages = Counter(str(key.stage) for key in keys)
     counts = ", ".join(f"{stage} {stages[stage]}" for stage in KeyStage if stages[stage])
-    domains = len({status.sign_domain for status in used})
+    domains = len({key.sign_domain for key in used})
     summary = f"{counted(len(used), 'key')} of {counted(domains, 'domain')}: {counts}."
 
-    if urgent := [status for status in statuses if status.urgency]:
+    if urgent := [key for key in keys if key.urgency]:
         lines = []
         for urgency, text in WARNINGS.items():
-            if some := [named(status) for status in urgent if status.urgency == urgency]:
+            if some := [named(key) for key in urgent if key.urgency == urgency]:
                 word = "URGENT" if urgency is not Urgency.SOON else "Soon urgent"
                 lines.append(f"{word}: {text}: {len(some)} ({few(some)}).")
         return Guide([*lines, summary], _to_publish(urgent, by_target=by_target), is_urgent=True)
 
-    if undecided := [status for status in statuses if status.needs_attention]:
+    if undecided := [key for key in keys if key.needs_attention]:
         line = f"{_keys(undecided, 'needs', 'need')} a decision of yours: {_few(undecided)}."
         step = NextStep("`dkimctl list --sort-by due`", "see the notes")
         return Guide([line, summary], [step])
 
-    if missing := [status for status in statuses if status.action is NextAction.PUBLISH]:
+    if missing := [key for key in keys if key.action is NextAction.PUBLISH]:
         line = f"{_keys(missing, 'has', 'have')} not been seen in DNS: {_few(missing)}."
         return Guide([line, summary], _to_publish(missing, by_target=by_target))
 
-    due = [status for status in statuses if status.due is not None and status.due <= now]
+    due = [key for key in keys if key.due is not None and key.due <= now]
     lines, steps = [], []
-    if old := [status for status in due if status.action is NextAction.REGISTER]:
+    if old := [key for key in due if key.action is NextAction.REGISTER]:
         lines.append(f"{_keys(old, 'is', 'are')} due for replacement: {_few(old)}.")
-        selection = next_steps.select_domains(status.sign_domain for status in old)
+        selection = next_steps.select_domains(key.sign_domain for key in old)
         steps.append(
             NextStep(next_steps.command("rotate", selection), "print the specs of their successors")
         )
-    if gone := [status for status in due if status.action is NextAction.REMOVE]:
+    if gone := [key for key in due if key.action is NextAction.REMOVE]:
         lines.append(f"{_keys(gone, 'is', 'are')} retired, and can leave DNS: {_few(gone)}.")
         steps.append(NextStep("`dkimctl rotate --retired`", "look at DNS, and list them"))
     if lines and by_target:
@@ -193,11 +193,7 @@ def guide_of(statuses: Sequence[Key], now: datetime, *, by_target: bool) -> Guid
         return Guide([*lines, summary], steps)
 
     well = "All is well."
-    planned = [
-        (status.due, status)
-        for status in statuses
-        if status.due and status.action is not NextAction.NONE
-    ]
+    planned = [(key.due, key) for key in keys if key.due and key.action is not NextAction.NONE]
     if planned:
         at, first = min(planned, key=lambda pair: pair[0])
         # A key that waits does so for its start.
@@ -207,7 +203,7 @@ def guide_of(statuses: Sequence[Key], now: datetime, *, by_target: bool) -> Guid
 
 
 def _to_publish(keys: Sequence[Key], *, by_target: bool) -> list[NextStep]:
-    selection = next_steps.select_domains(status.sign_domain for status in keys)
+    selection = next_steps.select_domains(key.sign_domain for key in keys)
     if by_target:
         command, purpose = next_steps.publish(selection, by_target=True), "put the records into DNS"
     else:

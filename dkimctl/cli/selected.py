@@ -180,18 +180,20 @@ def retired_keys(session: Session) -> Mapping[RegistrationKey, str]:
 
 def retired_results(review: Review) -> list[Result]:
     """The retired registrations."""
-    from dkimctl.rotation.retirement import Stage, as_result
+    from dkimctl.rotation.retirement import Retirement, as_result
 
-    return [as_result(status) for status in review.statuses if status.stage is Stage.RETIRED]
+    return [
+        as_result(status) for status in review.statuses if status.retirement is Retirement.RETIRED
+    ]
 
 
 def report_not_retired(session: Session, review: Review) -> ExitCode:
     """Warn about those that are due, and cannot be listed; returns the exit code for these."""
-    from dkimctl.rotation.retirement import Stage
+    from dkimctl.rotation.retirement import Retirement
 
     statuses, reporter = review.statuses, session.reporter
-    due = [status for status in statuses if status.stage is Stage.DUE]
-    unknown = [status for status in statuses if status.stage is Stage.UNKNOWN]
+    due = [status for status in statuses if status.retirement is Retirement.DUE]
+    unknown = [status for status in statuses if status.retirement is Retirement.UNKNOWN]
     if unknown:
         domains = list(dict.fromkeys(status.registration.sign_domain for status in unknown))
         reporter.warn(
@@ -214,7 +216,7 @@ def report_not_retired(session: Session, review: Review) -> ExitCode:
             hint=f"publish what is missing, then run {check}",
             code="due",
         )
-    elif not any(status.stage is Stage.RETIRED for status in statuses):
+    elif not any(status.retirement is Retirement.RETIRED for status in statuses):
         reporter.note(
             "dkimctl: nothing is retired: a key is retired when its successor has been enabled and "
             "published for the grace period (14 days by default), and has started that long ago"

@@ -9,7 +9,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -37,8 +36,8 @@ from dkimctl.ledger.opening import (
 from dkimctl.ledger.tables import (
     COLUMN_TYPES,
     COLUMNS,
+    HISTORY,
     IS_OURS,
-    KEYS,
     history_of,
     registration_of,
     row_of,
@@ -257,7 +256,8 @@ class Ledger:
             more = intents.pop(domain, ()), begun.pop(domain, {}), closed.pop(domain, ())
             return DomainKeys(domain, histories, *more)
 
-        registered = map(_registered, self._rows(f"{KEYS} ORDER BY sign_domain, selector"))
+        query = f"SELECT {COLUMNS}, {HISTORY} ORDER BY sign_domain, selector"
+        registered = map(_registered, self._rows(query))
         others = sorted({*intents, *begun, *closed}, reverse=True)
         for domain, keys in itertools.groupby(registered, lambda pair: pair[0].key.sign_domain):
             while others and others[-1] < domain:
@@ -283,7 +283,7 @@ class Ledger:
         }
 
     def closed_keys(self) -> list[ClosedKey]:
-        """The keys that `retire` has closed, sorted by signing domain and selector."""
+        """The keys that `close_keys` has closed, sorted by signing domain and selector."""
         return [
             ClosedKey(
                 text_of(row[0]) or "", text_of(row[1]) or "", row[2],
@@ -334,7 +334,7 @@ class Ledger:
         with self._deleting(list(registrations)):
             pass
 
-    def retire(self, replaced: Mapping[Registration, str | None]) -> None:
+    def close_keys(self, replaced: Mapping[Registration, str | None]) -> None:
         """Close registrations, each with the selector of its successor; durable on return.
 
         They and their histories are deleted. Of each a ClosedKey stays, until its key is recorded
@@ -437,7 +437,7 @@ class Ledger:
         rows = []
         for answer in answers:
             # A new key needs no row if its answer says when it was registered (see `history_of`).
-            is_told = answer.code == "201" and _date(answer.regist_date) is not None
+            is_told = answer.code == "201" and utc_time(answer.regist_date) is not None
             needs_no_row = is_told or answer.is_taken
             may_be_known = answer.sign_domain.lower() in domains
             if needs_no_row and not may_be_known:
@@ -450,10 +450,10 @@ class Ledger:
 
     def _history(self, registration: Registration) -> KeyHistory | None:
         """The history of one registration; None: the account has no such registration."""
-        query = f"{KEYS} AND sign_domain = ? AND selector = ?"
+        query = f"SELECT {HISTORY} AND sign_domain = ? AND selector = ?"
         name = self._account_id, *_name_of(registration)
         row = self._connection.execute(query, name).fetchone()
-        return None if row is None else history_of(*row[len(COLUMN_TYPES) :])
+        return None if row is None else history_of(*row)
 
     @contextlib.contextmanager
     def _deleting(self, registrations: Sequence[Registration]) -> Iterator[None]:
@@ -505,7 +505,7 @@ class Ledger:
 
 
 def _registered(row: Sequence[Any]) -> tuple[Registration, KeyHistory]:
-    """A registration and its history, of a row of KEYS; those of other accounts have none."""
+    """Those of a row of COLUMNS and HISTORY; a registration of another account has no history."""
     registration = registration_of(row[: len(COLUMN_TYPES)])
     if registration.is_taken:
         return registration, KeyHistory()
@@ -533,9 +533,6 @@ def domains_with_prefix(
 
 def _name_of(registration: Registration) -> tuple[str, str]:
     return registration.sign_domain, registration.selector or ""
-
-
-_date = lru_cache(maxsize=16)(utc_time)  # a batch is registered within seconds
 
 
 def _times_after(

@@ -121,13 +121,14 @@ COLUMNS = (
 )
 COLUMN_TYPES = (str, str, int, str, int, int, str, str, str, str, str, str)  # of the columns
 IS_OURS = "NOT (code IS '409' AND value IS NULL)"
-KEYS = f"""
-SELECT {COLUMNS}, code IS '201', enable IS 0, CAST(regist_date AS BLOB),
-  CAST(enabled_at AS BLOB), CAST(disabled_at AS BLOB), CAST(replaces AS BLOB),
-  CAST(published_at AS BLOB), CAST(looked_at AS BLOB), CAST(verdict AS BLOB)
+# The columns of a history after those of its registration, and where both are.
+HISTORY = """
+code IS '201', enable IS 0, CAST(regist_date AS BLOB),
+CAST(enabled_at AS BLOB), CAST(disabled_at AS BLOB), CAST(replaces AS BLOB),
+CAST(published_at AS BLOB), CAST(looked_at AS BLOB), CAST(verdict AS BLOB)
 FROM registration LEFT JOIN history USING (account_id, sign_domain, selector)
 WHERE account_id = ?
-"""  # noqa: S608 - the columns are the constant above
+"""
 _SKEW = timedelta(days=1)  # a clock may differ so much from that of the service
 
 
@@ -173,7 +174,7 @@ def registration_of(row: Sequence[Any]) -> Registration:
 def history_of(
     was_registered: int, is_disabled: int, regist_date: bytes | None, *columns: bytes | None
 ) -> KeyHistory:
-    """The history of the last columns of KEYS.
+    """The history of the columns of HISTORY.
 
     Most keys need no row: one that was registered (201), and of which nothing else is known, has
     been enabled or disabled since its `regist_date`. A row that states neither time changes

@@ -30,9 +30,8 @@ if TYPE_CHECKING:
 MAX_ATTEMPTS = 4  # for an entry
 # Seconds between two attempts: 0.5 to 1, then 2 to 2.5, then 8 to 8.5; no more, since attempts that
 # the service has put off (Retry-After) count here, and are not limited by MAX_ATTEMPTS.
-_backoff = tenacity.wait_exponential(multiplier=0.5, exp_base=4, max=8) + tenacity.wait_random(
-    0, 0.5
-)
+_growing = tenacity.wait_exponential(multiplier=0.5, exp_base=4, max=8)
+_backoff = _growing + tenacity.wait_random(0, 0.5)
 _SHORTEST_WAIT = 0.3  # seconds, even if the service says 0
 _JITTER = 0.1  # of the requested time, so that not all batches come back at once
 

@@ -13,7 +13,7 @@ from dkimctl.dns.verdicts import Check, Urgency, Verdict, urgency_of
 from dkimctl.errors import DkimctlError, ExitCode, ServiceError
 from dkimctl.models import KeyHistory, Registration, RegistrationKey
 from dkimctl.rotation.life import urgency_of_start, warning_time
-from dkimctl.rotation.retirement import Histories, RetirementStatus, Stage
+from dkimctl.rotation.retirement import Histories, Retirement, RetirementStatus
 from dkimctl.settings.config import RotationSettings
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ def find_removals(
     """The retired keys of which a successor is `published` and `confirmed` by the service."""
     removals = []
     for status in statuses:
-        if status.stage is not Stage.RETIRED or status.takeover is None:
+        if status.retirement is not Retirement.RETIRED or status.takeover is None:
             continue
         sure = (
             successor
@@ -296,6 +296,6 @@ def refused_removals(before: Iterable[RetirementStatus], refreshed: Refreshed) -
 def waiting_removals(statuses: Iterable[RetirementStatus]) -> Iterator[Task]:
     """The tasks of keys whose grace period is over, but that cannot be removed yet."""
     for status in statuses:
-        is_due = status.stage is Stage.DUE and status.is_over
-        if is_due or status.stage is Stage.UNKNOWN:
+        is_due = status.retirement is Retirement.DUE and status.is_over
+        if is_due or status.retirement is Retirement.UNKNOWN:
             yield Task(Step.REMOVE, State.WAITING, status.registration, status.reason)

@@ -21,9 +21,9 @@ from dkimctl.models import (
     utc_time,
 )
 from dkimctl.rotation.retirement import (
+    Retirement,
     RetirementPolicy,
     RetirementStatus,
-    Stage,
     Takeover,
     statuses_of,
 )
@@ -224,7 +224,7 @@ def _registered_key(
     signs_since = replaced_at = removable_at = None
     if starts_at is not None and history.enabled_at is not None and registration.signs:
         signs_since = max(starts_at, history.enabled_at)
-    note = "" if status.stage is Stage.CURRENT else status.reason
+    note = "" if status.retirement is Retirement.CURRENT else status.reason
 
     stage, action = KeyStage.UNKNOWN, NextAction.NONE
     since = due = None
@@ -235,7 +235,7 @@ def _registered_key(
         stage, note = KeyStage.TAKEN, status.reason
     elif not registration.signs:
         stage, since = KeyStage.DISABLED, history.disabled_at
-    elif status.stage is Stage.UNKNOWN or starts_at is None:
+    elif status.retirement is Retirement.UNKNOWN or starts_at is None:
         action, note = NextAction.DECIDE, status.reason
     elif starts_at <= now:
         stage, since = KeyStage.SIGNING, signs_since
@@ -270,7 +270,7 @@ def _replaced(
 ) -> tuple[KeyStage, datetime | None, NextAction, datetime | None]:
     """The stage of a key that has a successor, since when, what comes next, and when."""
     begins, took_over = takeover.begins, takeover.took_over
-    if takeover.stage is Stage.RETIRED:
+    if takeover.retirement is Retirement.RETIRED:
         return KeyStage.RETIRED, removable_at, NextAction.REMOVE, removable_at
     if took_over <= now:
         return KeyStage.GRACE, took_over, NextAction.REMOVE, removable_at

@@ -37,7 +37,7 @@ GRACE_PERIOD = timedelta(days=14)
 Histories = Mapping[RegistrationKey, KeyHistory]  # as the ledger has them
 
 
-class Stage(StrEnum):
+class Retirement(StrEnum):
     """How far a registration is on its way out, the furthest first."""
 
     RETIRED = "retired"
@@ -47,7 +47,7 @@ class Stage(StrEnum):
     CURRENT = "current"
 
 
-_STAGES = list(Stage)
+_RETIREMENTS = list(Retirement)
 
 
 class RetirementPolicy(NamedTuple):
@@ -69,15 +69,15 @@ class Takeover(NamedTuple):
     begins: datetime  # when it begins to sign
     published_at: datetime | None  # since when it is in DNS
     took_over: datetime  # since when it does all that it must; NEVER: it was not seen published
-    stage: Stage
+    retirement: Retirement
     reason: str
 
 
 class RetirementStatus(NamedTuple):
-    """The stage of a registration; `reason` says by which successor, or what is missing."""
+    """How far a registration is; `reason` says by which successor, or what is missing."""
 
     registration: Registration
-    stage: Stage
+    retirement: Retirement
     reason: str
     #: The keys of which one must be seen published, of a registration that is due or retired.
     successors: Sequence[Registration] = ()
@@ -204,7 +204,7 @@ def review_with_look(
         checked = [
             checks[successor.key] for successor in status.successors if successor.key in checks
         ]
-        if status.stage is not Stage.DUE or not checked:
+        if status.retirement is not Retirement.DUE or not checked:
             statuses.append(status)
             continue
         if all(check.finding.verdict is Verdict.NO_ANSWER for check in checked):
@@ -242,7 +242,7 @@ def statuses_of(
         elif start > policy.now:
             reason = f"it starts on {start.date()}"
         if reason:
-            yield RetirementStatus(registration, Stage.CURRENT, reason)
+            yield RetirementStatus(registration, Retirement.CURRENT, reason)
         else:
             yield _status(registration, histories, replacing, policy)
 
@@ -292,24 +292,26 @@ def _status(
     successors = [*recorded, *assumed] if policy.assume_successors else recorded
     if not successors and assumed:
         reason = f"it is not recorded whether {assumed[0].selector or ''} replaces it"
-        return RetirementStatus(old, Stage.UNKNOWN, reason)
+        return RetirementStatus(old, Retirement.UNKNOWN, reason)
     if not successors:
         reason = "no newer selector of the domain replaces it: run `dkimctl rotate`"
-        return RetirementStatus(old, Stage.CURRENT, reason)
+        return RetirementStatus(old, Retirement.CURRENT, reason)
     takeovers = [_takeover(successor, keys[successor], policy) for successor in successors]
     takeovers.sort(
         key=lambda takeover: (
-            _STAGES.index(takeover.stage),
+            _RETIREMENTS.index(takeover.retirement),
             takeover.took_over,
             takeover.successor.starts_at or NEVER,
         )
     )
     best = takeovers[0]
     deciding = [
-        takeover.successor for takeover in takeovers if takeover.stage in (Stage.RETIRED, Stage.DUE)
+        takeover.successor
+        for takeover in takeovers
+        if takeover.retirement in (Retirement.RETIRED, Retirement.DUE)
     ]
     is_over = best.took_over <= policy.now - policy.grace
-    return RetirementStatus(old, best.stage, best.reason, deciding, is_over, best)
+    return RetirementStatus(old, best.retirement, best.reason, deciding, is_over, best)
 
 
 def _successors(
@@ -356,15 +358,15 @@ def _takeover(successor: Registration, history: KeyHistory, policy: RetirementPo
         if published is not None:
             end = min(took_over, NEVER - policy.grace) + policy.grace
             wait = f"wait until {end.isoformat(timespec='minutes')}"
-        stage, text = Stage.WAITING, f"{text}: {wait}"
+        retirement, text = Retirement.WAITING, f"{text}: {wait}"
     else:
         # It is retired only if the successor was published at the last look, which is recent.
         is_seen = looked_at is not None and policy.seen_since <= looked_at <= now
         is_seen = is_seen and history.verdict == Verdict.PUBLISHED
         if policy.published_now is not None:
             is_seen = successor.key in policy.published_now
-        stage = Stage.RETIRED if is_seen and published is not None else Stage.DUE
-    return Takeover(successor, begins, history.published_at, took_over, stage, text)
+        retirement = Retirement.RETIRED if is_seen and published is not None else Retirement.DUE
+    return Takeover(successor, begins, history.published_at, took_over, retirement, text)
 
 
 def _is_newer(registration: Registration, old: Registration) -> bool:

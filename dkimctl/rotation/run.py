@@ -268,7 +268,7 @@ class RotationRun:
             try:
                 with tools.lock_account(), tools.open_ledger(for_writing=True) as ledger:
                     ledger.check()
-                    ledger.retire(
+                    ledger.close_keys(
                         {result.registration: result.successor.selector for result in gone}
                     )
                 state = State.DONE

@@ -15,6 +15,7 @@ from dkimctl.errors import ExitCode
 from dkimctl.formats.renderer import Format
 from dkimctl.handoff.providers import providers
 from dkimctl.models import Outcome
+from dkimctl.rotation.life import KeyStage
 from dkimctl.settings.values import CHECKS
 from documents import PAGES, ROOT
 
@@ -93,6 +94,11 @@ def test_every_library_has_its_reason():
 )
 def test_tables_are_complete(page, head, names):
     assert first_words(page, head) == names
+
+
+@pytest.mark.parametrize("page", ["rotation.md", "architecture.md"])
+def test_every_stage_is_explained(page):
+    assert {stage for stage in KeyStage if f"`{stage}`" not in PAGES[page]} == set()
 
 
 def test_every_environment_variable_is_explained():

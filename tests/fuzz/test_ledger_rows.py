@@ -98,7 +98,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ledger.record([registration("a.example", "201"), registration("b.example", "409")])
         over = [registration("c.example", "201"), registration("d.example", "201")]
         ledger.record(over)
-        ledger.retire(dict.fromkeys(over, "s2"))
+        ledger.close_keys(dict.fromkeys(over, "s2"))
         ledger.replace_alarms([], [Alarm(f"{one}.example s1", "missing", NOW, NOW) for one in "ab"])
         ledger.commit(
             begun=[
@@ -253,7 +253,7 @@ def test_a_writer_continues_with_damaged_rows_or_refuses_them(damage, changes):
             lambda: ledger.note_replacements({key_of("b.example", "s1"): "s0"}),
             lambda: ledger.commit(answered=[answer], begun=[[DomainSpec("d.example")]]),
             lambda: ledger.forget([Registration("b.example", "s1")]),
-            lambda: ledger.retire(dict.fromkeys(ledger.of_domain("a.example"), "s2")),
+            lambda: ledger.close_keys(dict.fromkeys(ledger.of_domain("a.example"), "s2")),
             lambda: ledger.commit(answered=[registration("c.example", "201")]),
             lambda: ledger.replace_alarms(ledger.alarms(), [Alarm("a", "b", NOW, NOW, NOW)]),
             ledger.check,

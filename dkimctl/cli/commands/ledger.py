@@ -161,7 +161,7 @@ def forget(
         options = OutputOptions(chosen, output=output)
         write_results(map(as_result, forgotten), options, session.reporter, must_arrive=True)
         # The selector of a retired key is never used again.
-        ledger.retire(
+        ledger.close_keys(
             {
                 result.registration: result.successors[0].selector
                 for result in forgotten

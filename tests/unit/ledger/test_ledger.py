@@ -84,7 +84,7 @@ def test_keys_that_were_begun_are_those_without_a_registration(rotated):
     "value", ["x'ff'", "CAST(x'ff' AS TEXT)", "1.5", "char(0)", "zeroblob(100000)"]
 )
 def test_a_closed_key_with_damaged_columns_is_read_without_them(rotated, tmp_path, value):
-    rotated.retire(dict.fromkeys(registered(rotated).values(), "next"))
+    rotated.close_keys(dict.fromkeys(registered(rotated).values(), "next"))
     sound = rotated.closed_keys()[0]
     columns = ("created_at", "started_at", "closed_at", '"default"')
     with contextlib.closing(sqlite3.connect(tmp_path / "ledger.db")) as connection, connection:

@@ -156,7 +156,7 @@ def test_a_migrated_ledger_closes_keys_and_remembers_alarms(old, write, read):
     now = datetime(2027, 1, 20, 10, tzinfo=UTC)
     alarm = Alarm("example.net s1", "missing", now, now)
     with write(clock=now.timestamp) as ledger:
-        ledger.retire({KEPT: "s2"})
+        ledger.close_keys({KEPT: "s2"})
         ledger.replace_alarms([], [alarm])
     with read() as ledger:
         closed = ClosedKey("example.com", "s1", 1, REGISTERED, REGISTERED, "s2", now)

@@ -189,7 +189,7 @@ class LedgerAndModel(RuleBasedStateMachine):
         retired = [
             self.answers.pop(key) for pair in pairs if (key := folded(*pair)) in self.answers
         ]
-        self.ledger.retire(dict.fromkeys(retired, successor))
+        self.ledger.close_keys(dict.fromkeys(retired, successor))
         for one in retired:
             history = self.histories.pop(one.key, KeyHistory())
             started_at = one.starts_at and max(one.starts_at, history.enabled_at or one.starts_at)

@@ -14,7 +14,7 @@ from dkimctl.ledger.ledger import DomainKeys, Ledger
 from dkimctl.models import ClosedKey, DomainSpec, KeyHistory, Registration, key_of
 from dkimctl.names import Selection
 from dkimctl.rotation.life import NOT_CHECKED, KeyStage, NextAction, keys_of, read_keys, removed_key
-from dkimctl.rotation.retirement import RetirementPolicy, Stage, statuses_of
+from dkimctl.rotation.retirement import Retirement, RetirementPolicy, statuses_of
 from dkimctl.rotation.successors import run_policy
 from dkimctl.settings.config import RotationSettings
 from portfolio import ACCOUNT, Portfolio
@@ -223,9 +223,10 @@ def test_a_key_is_retired_or_in_its_grace_period_when_rotate_says_so(keys):
     policy = RetirementPolicy(NOW, NOW - DAY, grace=SETTINGS.grace)
     for status in statuses_of(histories, policy):
         stage = stages[status.registration.selector]
-        assert (stage is KeyStage.RETIRED) == (status.stage is Stage.RETIRED)
+        assert (stage is KeyStage.RETIRED) == (status.retirement is Retirement.RETIRED)
         assert (stage is KeyStage.GRACE) == (
-            status.stage is not Stage.RETIRED and (status.is_over or _is_waiting(status.reason))
+            status.retirement is not Retirement.RETIRED
+            and (status.is_over or _is_waiting(status.reason))
         )
 
 

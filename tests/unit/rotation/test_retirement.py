@@ -19,9 +19,9 @@ from dkimctl.names import Selection
 from dkimctl.rotation.retirement import (
     GRACE_PERIOD,
     KnownKeys,
+    Retirement,
     RetirementPolicy,
     RetirementStatus,
-    Stage,
     as_result,
     keys_past_grace,
     read_known_keys,
@@ -34,7 +34,7 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 POLICY = RetirementPolicy(NOW, NOW - DAY)
 ASSUMING = POLICY._replace(assume_successors=True)
-RETIRED, DUE, WAITING, UNKNOWN, CURRENT = Stage
+RETIRED, DUE, WAITING, UNKNOWN, CURRENT = Retirement
 
 
 def ago(days: float) -> str:
@@ -84,8 +84,8 @@ def status_of(make_keys):
     return status_of
 
 
-def stages(statuses) -> list[Stage]:
-    return [status.stage for status in statuses.values()]
+def stages(statuses) -> list[Retirement]:
+    return [status.retirement for status in statuses.values()]
 
 
 def test_key_is_retired_14_days_after_its_successor_took_over(status_of):
@@ -132,7 +132,7 @@ def test_key_is_retired_14_days_after_its_successor_took_over(status_of):
 def test_reason_says_what_is_missing_until_then(status_of, new, stage, reason):
     fields, history = new
     status = status_of(old=started(200), new=(fields, history._replace(replaces="old")))["old"]
-    assert status.stage is stage
+    assert status.retirement is stage
     assert reason in status.reason
 
 
@@ -167,7 +167,7 @@ def test_a_key_that_never_signed_is_not_replaced(status_of, old, reason):
     new = started(20, published=20, replaces="old")
     for policy in (POLICY, ASSUMING):
         status = status_of(policy, old=old, new=new)["old"]
-        assert (status.stage, reason in status.reason) == (CURRENT, True)
+        assert (status.retirement, reason in status.reason) == (CURRENT, True)
 
 
 def test_an_old_key_that_was_disabled_is_retired(status_of):
@@ -224,7 +224,7 @@ class TestUnknown:
         statuses = status_of(
             old=started(200), new=started(5, replaces="old"), other=started(50, published=50)
         )
-        assert statuses["old"].stage is WAITING
+        assert statuses["old"].retirement is WAITING
         assert "successor new" in statuses["old"].reason
 
 
@@ -236,7 +236,7 @@ def test_domains_do_not_retire_each_other_and_names_are_case_insensitive(make_re
         old: KeyHistory(time(200)),
     }
     statuses = list(statuses_of(histories, POLICY))
-    assert [(status.registration, status.stage) for status in statuses] == [
+    assert [(status.registration, status.retirement) for status in statuses] == [
         (old, RETIRED), (new, CURRENT)
     ]  # fmt: skip
 
@@ -247,9 +247,9 @@ def test_result_is_retired_once_the_grace_period_is_over(status_of):
     assert as_result(listed["old"])[1:] == (Outcome.RETIRED, listed["old"].reason)
     assert as_result(listed["new"])[1:] == (Outcome.EXISTS, "")
     due = status_of(old=started(300), new=started(20, looked=2, **new))["old"]
-    assert (due.stage, as_result(due).outcome) == (DUE, Outcome.RETIRED)
+    assert (due.retirement, as_result(due).outcome) == (DUE, Outcome.RETIRED)
     unseen = status_of(old=started(300), new=started(20, replaces="old"))["old"]
-    assert (unseen.stage, as_result(unseen).outcome) == (DUE, Outcome.EXISTS)
+    assert (unseen.retirement, as_result(unseen).outcome) == (DUE, Outcome.EXISTS)
     broken = status_of(old=started(300, key_len=1024), new=started(20, **new))["old"]
     broken = broken._replace(registration=broken.registration._replace(key_len=2048))
     assert as_result(broken).outcome is Outcome.UNUSABLE
@@ -361,7 +361,7 @@ def test_a_retired_key_has_a_successor_that_signs_and_is_published(keys, assume)
             and keys[name][1].enabled_at is not None
         )  # fmt: skip
         expected = is_old and any(replaces(new, name) for new in keys)
-        assert (status.stage is RETIRED) == expected
+        assert (status.retirement is RETIRED) == expected
         assert status.reason
 
 
@@ -467,7 +467,7 @@ def test_a_successor_that_is_published_now_retires_the_old_key(review, dns, pair
     record = pair[1].record
     dns.values[record.fqdn] = record.value
     status, unanswered = review()
-    assert (status.stage, unanswered) == (Stage.RETIRED, frozenset())
+    assert (status.retirement, unanswered) == (Retirement.RETIRED, frozenset())
     assert dns.asked == [record.fqdn] * 2, "of the old key, nothing is asked"
     assert history(open_ledger).looked_at == NOW
     assert history(open_ledger).published_at == NOW - 20 * DAY
@@ -479,7 +479,7 @@ def test_a_look_of_the_same_moment_is_none_of_now(review, dns, open_ledger):
     with open_ledger(-5 / 86400) as ledger:
         ledger.note_looks({NEW: "published"})
     status, _ = review()
-    assert status.stage is Stage.DUE
+    assert status.retirement is Retirement.DUE
 
 
 @pytest.mark.parametrize("looks", [{5: ["missing"]}, {-400: ["missing", "published"]}], ids=str)
@@ -492,14 +492,14 @@ def test_a_successor_that_reappeared_is_waited_for(review, dns, pair, open_ledge
     record = pair[1].record
     dns.values[record.fqdn] = record.value
     status, _ = review()
-    assert status.stage is Stage.WAITING
+    assert status.retirement is Retirement.WAITING
     assert "wait until 2026-12-05T12:00+00:00" in status.reason
 
 
 def test_another_key_in_its_place_does_not_count(review, dns, pair, key_records):
     dns.values[pair[1].record.fqdn] = key_records[1024]
     status, _ = review()
-    assert status.stage is Stage.DUE
+    assert status.retirement is Retirement.DUE
     assert "DNS now: mismatch" in status.reason
 
 
@@ -507,7 +507,7 @@ def test_a_successor_with_an_unusable_record_is_never_published(review, dns, pai
     with open_ledger() as ledger:
         ledger.record([pair[1]._replace(key_len=1024)])
     status, unanswered = review()
-    assert (status.stage, unanswered) == (Stage.DUE, frozenset())
+    assert (status.retirement, unanswered) == (Retirement.DUE, frozenset())
     assert dns.asked == []
 
 
@@ -522,17 +522,17 @@ def test_one_of_two_successors_that_answers_is_an_answer(review, dns, pair, open
         ledger.note_looks({other.key: "published"})
     dns.silent = {other.record.fqdn}
     status, unanswered = review()
-    assert (status.stage, unanswered) == (Stage.DUE, frozenset())
+    assert (status.retirement, unanswered) == (Retirement.DUE, frozenset())
     dns.silent |= {pair[1].record.fqdn}
     status, unanswered = review()
-    assert (status.stage, unanswered) == (Stage.DUE, {pair[0]})
+    assert (status.retirement, unanswered) == (Retirement.DUE, {pair[0]})
 
 
 class TestKnownKeys:
     @pytest.mark.parametrize("verdict", [*Verdict])
     def test_a_record_is_there_unless_the_last_look_found_it_missing(self, pair, verdict):
         known = KnownKeys([*pair], frozenset(pair), {NEW: KeyHistory(NOW, verdict=verdict)})
-        status = RetirementStatus(pair[1], Stage.CURRENT, "")
+        status = RetirementStatus(pair[1], Retirement.CURRENT, "")
         expected = {} if verdict is Verdict.MISSING else {"example.com (selector new)": verdict}
         assert known.not_seen_gone([status]) == expected
 
