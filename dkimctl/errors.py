@@ -1,26 +1,4 @@
-"""The exception tree and the exit codes.
-
-::
-
-    DkimctlError                    anything that ends a command
-    ├── UsageError                  2: the command line or a setting is invalid
-    │   ├── InputError              2: a file is invalid; lists every problem in it
-    │   ├── LedgerError             2: the ledger cannot be used
-    │   └── ThreadLimitError        2: the system allows no thread
-    ├── NegativeAnswer              1: the answer to the question asked is no
-    │   └── RequestRefused          1: the service refused a request as a whole
-    ├── CredentialsError            3: no usable client ID, secret or credential store
-    ├── DnsRefused                  3: a DNS server or provider refused access
-    ├── AuthenticationError         3: the service refused the client or the token
-    │   ├── ClientRefused           3: a wrong client ID or secret, or a deleted client
-    │   └── TokenRejected           3: 401 or 403 for a request with a token
-    ├── OutputError                 4: the result could not be written
-    ├── Interrupted                 130: stopped by Ctrl-C or a signal
-    └── ServiceError                4: no usable response from the service or the network
-        ├── NotProcessed            4: the request certainly had no effect
-        │   ├── Throttled           4: the service is limiting requests
-        │   └── NoService           4: no request to that address will have an effect
-        └── MaybeProcessed          4: the request may have had an effect
+"""The exceptions and the exit codes.
 
 Every error explains itself: `message` says what happened and where, `hint` what to do about it.
 `dkimctl.cli.main` catches them all.
@@ -36,16 +14,20 @@ class ExitCode(IntEnum):
     """The exit status of a command; if several apply, see `worst` and `worst_check`."""
 
     OK = 0
-    NO = 1
-    USAGE = 2
-    AUTH = 3
-    SERVICE = 4
+    NO = 1  # the answer to the question asked is no
+    USAGE = 2  # the command line, a file or a setting is invalid
+    AUTH = 3  # access was refused, or there are no credentials
+    SERVICE = 4  # no usable response from the service or the network
     INTERRUPTED = 130
+
+
+_ALWAYS_FIRST = (ExitCode.INTERRUPTED, ExitCode.AUTH)
 
 
 def worst(codes: Iterable[ExitCode]) -> ExitCode:
     """The one that stands for all: 130, then 3, 4, 2, 1, 0."""
-    return _first(codes, ExitCode.SERVICE, ExitCode.USAGE, ExitCode.NO)
+    order = (*_ALWAYS_FIRST, ExitCode.SERVICE, ExitCode.USAGE, ExitCode.NO, ExitCode.OK)
+    return min(codes, key=order.index, default=ExitCode.OK)
 
 
 def worst_check(codes: Iterable[ExitCode]) -> ExitCode:
@@ -53,13 +35,8 @@ def worst_check(codes: Iterable[ExitCode]) -> ExitCode:
 
     "No" wins over "no answer", or a script that retries on 4 might do so forever.
     """
-    return _first(codes, ExitCode.USAGE, ExitCode.NO, ExitCode.SERVICE)
-
-
-def _first(codes: Iterable[ExitCode], *order: ExitCode) -> ExitCode:
-    given = set(codes)
-    always = (ExitCode.INTERRUPTED, ExitCode.AUTH)
-    return next((code for code in (*always, *order) if code in given), ExitCode.OK)
+    order = (*_ALWAYS_FIRST, ExitCode.USAGE, ExitCode.NO, ExitCode.SERVICE, ExitCode.OK)
+    return min(codes, key=order.index, default=ExitCode.OK)
 
 
 class DkimctlError(Exception):

@@ -8,7 +8,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import redirect_stderr, suppress
 from typing import Annotated, Any
 
@@ -21,7 +21,6 @@ from dkimctl.cli.next_steps import given_options
 from dkimctl.cli.options import COMMON_PANEL, App, Group, examples
 from dkimctl.cli.report import Color, Reporter, open_missing_streams, show_lines, write
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, OutputError, UsageError
-from dkimctl.text import parse_duration
 
 # By panel of the help, each with the first sentence of its own help, so that to list them imports
 # none. Each is a module of dkimctl.cli.commands. `rotate` takes a selection as well as the second
@@ -73,31 +72,20 @@ COMMANDS = {name: panel for panel, helps in _PANELS.items() for name in helps}
 
 SHORT_FORMAT = "-[nqvy]*f"  # also after the letters of flags, such as in -nf
 _OPTION_NAME = r"--[a-z-]{1,30}|-[a-zA-Z]"
-_UNKNOWN_COMMAND = r"(?s)No such command '(.*)'\."
-_EXTRA_ARGUMENT = r"(?s)(Got unexpected extra argument).*"
-_REFUSED_VALUE = r"(?s)'(.*)' is not "
-_LONGEST = 40  # characters: comparing takes quadratic time
-_FILE = r".+\.(?:ya?ml|json|txt|csv)"
-_DURATION = r"[0-9]{1,4}[smhdw]"
-_EXAMPLE = r"\n  (dkimctl .*)"
 _SECRETS = ("--secret", "--client-secret", "--password", "--token", "--access-token")
-# By command, without `dkimctl`. The last word may be an argument, such as in `schema output`.
-REMOVED_COMMANDS = {
+# Commands, and options of commands, without `dkimctl`.
+REMOVED = {
     "service backup": 'copy the data with `sqlite3 FILE ".backup COPY"`, or with `pg_dump`',
     "service restore": "copy the backup to where the data was, or use `pg_restore`",
     "service audit": "the log of `dkimctl serve` names client and operation of each request",
     "rotate status": "`dkimctl list` has the columns NEXT and DUE, `dkimctl overview` the timeline",
-    "schema output": "docs/ci.md describes the JSON that commands print",
-}
-# By command and option.
-REMOVED_OPTIONS = {
-    ("serve", "--faults"): "put a proxy that injects faults between the client and the service",
-    ("serve", "--key-pool"): "leave it out: keys are made when a request needs them",
-    ("serve", "--log-format"): "leave it out: the log has one line for each request",
-    ("serve", "--metrics-from"): "write --metrics-bind ADDRESS, where /metrics answers alone",
-    ("publish", "--retired"): "run `dkimctl rotate run`, which removes the retired records",
-    ("publish", "--assume-successors"): "it is an option of `dkimctl rotate --retired`",
-    ("list", "--filter"): "write --stage or --state, or use jq on the output of --format json",
+    "serve --faults": "put a proxy that injects faults between the client and the service",
+    "serve --key-pool": "leave it out: keys are made when a request needs them",
+    "serve --log-format": "leave it out: the log has one line for each request",
+    "serve --metrics-from": "write --metrics-bind ADDRESS, where /metrics answers alone",
+    "publish --retired": "run `dkimctl rotate run`, which removes the retired records",
+    "publish --assume-successors": "it is an option of `dkimctl rotate --retired`",
+    "list --filter": "write --stage or --state, or use jq on the output of --format json",
 }
 
 
@@ -115,11 +103,11 @@ class _Root(Group):
         super().format_help(ctx, formatter)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        name, rest = split_command(args, COMMANDS, self.params)
+        name, rest = split_command(args, self.params)
         if name != args[0]:
             return name, self.get_command(ctx, name), rest
-        # The command takes the word for a selection.
-        if f"{name} run" in COMMANDS and rest and (hint := replacement(f"dkimctl {name}", rest[0])):
+        # `rotate` would take the word for a selection.
+        if name == "rotate" and (hint := _replacement(" ".join(args[:2]))):
             raise UsageError("no such command", hint=hint)
         return super().resolve_command(ctx, args)
 
@@ -257,7 +245,7 @@ def _as_dkimctl_error(error: Exception) -> DkimctlError:
     if isinstance(error, DkimctlError):
         return error
     if isinstance(error, TyperException):
-        return usage_error(error)
+        return _usage_error(error)
     if isinstance(error, MemoryError):
         return DkimctlError("out of memory", hint="end other programs, or select fewer domains")
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
@@ -270,12 +258,10 @@ def _as_dkimctl_error(error: Exception) -> DkimctlError:
     )
 
 
-def split_command(
-    args: Sequence[str], commands: Container[str], options: Iterable[Any]
-) -> tuple[str, list[str]]:
-    """The name of the command that `args` begin with, which may have two words, and what follows.
+def split_command(args: Sequence[str], options: Iterable[Any]) -> tuple[str, list[str]]:
+    """The command that `args` begin with, which may have two words, and what follows.
 
-    Between the two, `options` may stand, which are those of all commands.
+    Between the two may stand `options`, which are those of all commands.
     """
     first, *rest = args
     takes_value = {name: not option.is_flag for option in options for name in option.opts}
@@ -283,7 +269,7 @@ def split_command(
     while at < len(rest) and (name := rest[at].partition("=")[0]) in takes_value:
         at += 2 if takes_value[name] and name == rest[at] else 1
     two = " ".join([first, *rest[at : at + 1]])
-    return (two, rest[:at] + rest[at + 1 :]) if two in commands else (first, rest)
+    return (two, rest[:at] + rest[at + 1 :]) if two in COMMANDS else (first, rest)
 
 
 def last_value(args: Iterable[str], option: str, short: str | None = None) -> str | None:
@@ -301,114 +287,54 @@ def last_value(args: Iterable[str], option: str, short: str | None = None) -> st
     return value
 
 
-def usage_error(error: TyperException) -> UsageError:
-    """An error with Typer's message, but without the value of an option or argument."""
-    context = getattr(error, "ctx", None)
-    path = context.command_path if context else "dkimctl"
-    text = " ".join(_message(error).split()).rstrip(".")
-    hint = _hint(error, context) or f"run `{path} --help`"
-    return UsageError(text[:1].lower() + text[1:], hint=hint)
-
-
-def _message(error: Any) -> str:
-    """By the name of the error's class, since Typer does not export them."""
+def _usage_error(error: Any) -> UsageError:
+    """Typer's error, known by the name of its class, without a value that was typed."""
     kind, text = type(error).__name__, str(error.format_message())
+    context: Any = getattr(error, "ctx", None)
+    path = context.command_path if context else "dkimctl"
+    params = context.command.params if context else ()
+    hint = f"run `{path} --help`"
     if kind == "NoSuchOption":
-        is_name = re.fullmatch(_OPTION_NAME, error.option_name)
-        return f"No such option: {error.option_name}" if is_name else "No such option"
-    if kind == "BadParameter":  # the option without its short form, or the argument
+        typed = error.option_name
+        text = f"no such option: {typed}" if re.fullmatch(_OPTION_NAME, typed) else "no such option"
+        formats = [word for param in params if "--format" in param.opts for word in _choices(param)]
+        if replaced := _replacement(f"{path} {typed}".removeprefix("dkimctl ")):
+            hint = replaced
+        elif typed in _SECRETS:
+            hint = "no option takes a secret: `dkimctl login` asks for it, or reads --secret-stdin"
+        elif typed.removeprefix("--") in formats:
+            hint = f"write --format {typed.removeprefix('--')}"
+        elif error.possibilities:
+            hint = f"did you mean {error.possibilities[0]}?"
+    elif kind == "BadParameter":  # the option without its short form, or the argument
         is_option = error.param.param_type_name == "option"
-        name = f"'{error.param.opts[0]}'" if is_option else error.param.get_error_hint(error.ctx)
+        name = f"'{error.param.opts[0]}'" if is_option else error.param.get_error_hint(context)
         taken, expected = error.param.type, ""
         if choices := _choices(error.param):
             expected = f": it is not one of {', '.join(choices)}"
         elif getattr(taken, "min", None) is not None:
             limits = f"{taken.min} up" if taken.max is None else f"{taken.min} to {taken.max}"
             expected = f": it is not a whole number from {limits}"
-        return f"Invalid value for {name}{expected}"
-    if text.startswith("No such command "):
-        return "No such command"
-    return re.sub(_EXTRA_ARGUMENT, r"\1", text)
-
-
-def _hint(error: Any, context: Any) -> str:
-    """What to type instead, which never quotes what was typed; "" if nothing is known."""
-    kind, message = type(error).__name__, str(error.message)
-    if kind == "BadOptionUsage" and message.endswith("requires an argument."):
-        return f"write its value after {error.option_name}"
-    if context is None:
-        return ""
-    path, command = context.command_path, context.command
-    if kind == "NoSuchOption":
-        return replacement(path, error.option_name) or _for_option(error.option_name, command)
-    if kind == "BadParameter" and (value := re.match(_REFUSED_VALUE, message)):
-        return replacement(path, value[1]) or _for_value(value[1], error.param)
-    if kind == "MissingParameter":  # the first example of the command's help
-        example = re.search(_EXAMPLE, command.epilog or "")
-        takes_file = any(param.metavar == "FILE" for param in command.params if param.required)
-        pipe = "; - is standard input" if takes_file else ""
-        return f"for example, `{example[1]}`{pipe}" if example else ""
-    if message.startswith("Got unexpected extra argument"):
-        arguments = [param for param in command.params if param.param_type_name == "argument"]
-        names = " ".join(str(argument.metavar or argument.name).upper() for argument in arguments)
-        return f"`{path}` takes only {names or 'options'}: see its --help"
-    if unknown := re.match(_UNKNOWN_COMMAND, message):
-        return replacement(path, unknown[1]) or _for_command(unknown[1], command, path)
-    return ""
-
-
-def _for_option(typed: str, command: Any) -> str:
-    """For an option that the command does not have; "" if none of ours resembles it."""
-    name = typed.lower().replace("_", "-").partition("=")[0][:_LONGEST]
-    known = {opt: option for option in command.params for opt in option.opts}
-    if name in known:
-        return f"did you mean {name}?"
-    if (word := name.removeprefix("--")) in _choices(known.get("--format")):
-        return f"write --format {word}"
-    if name in _SECRETS:
-        return "no option takes a secret: `dkimctl login` asks for it, or reads --secret-stdin"
-    near = _near(name, (name for name in known if name.startswith("--")), cutoff=0.7)
-    return f"did you mean {near}?" if near else ""
-
-
-def _for_command(typed: str, group: Any, path: str) -> str:
-    """For a command that the group does not have."""
-    word = typed.lower()[:_LONGEST]
-    if near := _near(word.replace("_", "-"), group.commands, cutoff=0.65):
-        return f"did you mean `{path} {near}`?"
-    if path != "dkimctl":
-        return f"the commands are {', '.join(group.commands)}"
-    is_file = re.fullmatch(_FILE, word)
-    return "to register the domains of a file: `dkimctl register FILE`" if is_file else ""
-
-
-def _for_value(typed: str, option: Any) -> str:
-    """For a value that an option or argument does not take; "" if there is nothing to suggest."""
-    name = option.opts[0] if option.param_type_name == "option" else ""
-    if choices := _choices(option):
-        near = _near(typed.lower()[:_LONGEST], choices, cutoff=0.5)
-        return f"did you mean {name} {near}?".replace("  ", " ") if near else ""
-    if option.metavar == "SECONDS" and re.fullmatch(_DURATION, typed):
-        with suppress(UsageError):
-            return f"it is in seconds: write {name} {parse_duration(typed):.0f}"
-        return ""
-    has_default = isinstance(option.default, int)
-    return f"write a number, such as {name} {option.default}" if has_default else ""
+        text = f"invalid value for {name}{expected}"
+    elif kind == "MissingParameter":  # the first example of the command's help
+        if example := re.search(r"\n  (dkimctl .*)", context.command.epilog or ""):
+            hint = f"for example, `{example[1]}`"
+    elif unknown := re.match(r"(?s)No such command '(.*?)'\.", text):
+        if replaced := _replacement(f"{path} {unknown[1]}".removeprefix("dkimctl ")):
+            hint = replaced
+        elif near := re.search(r"\. Did you mean '([a-z -]+)'(?:, '[a-z -]+')*\?\Z", text):
+            hint = f"did you mean `{path} {near[1]}`?"
+        text = "no such command"
+    elif text.startswith("Got unexpected extra argument"):
+        text = "got unexpected extra argument"
+    text = " ".join(text.split()).rstrip(".")
+    return UsageError(text[:1].lower() + text[1:], hint=hint)
 
 
 def _choices(option: Any) -> list[str]:
-    return [str(choice) for choice in getattr(getattr(option, "type", None), "choices", None) or ()]
+    return [str(choice) for choice in getattr(option.type, "choices", None) or ()]
 
 
-def _near(word: str, known: Iterable[str], *, cutoff: float) -> str:
-    import difflib  # 3 ms, and only for a mistake
-
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=cutoff)
-    return near[0] if near else ""
-
-
-def replacement(path: str, word: str) -> str:
-    """What replaces an option or subcommand of the command `path`; "" if it is not of the table."""
-    command = " ".join(path.split()[1:])
-    text = REMOVED_OPTIONS.get((command, word)) or REMOVED_COMMANDS.get(f"{command} {word}".strip())
-    return f"it was removed: {text}" if text else ""
+def _replacement(words: str) -> str:
+    """What replaces a command or an option; "" if it was not removed."""
+    return f"it was removed: {REMOVED[words]}" if words in REMOVED else ""
