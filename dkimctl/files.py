@@ -1,10 +1,12 @@
-"""Files: read within limits, replaced as a whole, locked against other processes."""
+"""Files: read within limits, replaced as a whole, locked, and used only where others cannot write.
+
+Functions raise OSError for what the system refuses.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import itertools
 import math
 import os
 import re
@@ -26,17 +28,56 @@ if sys.platform != "win32":
 if TYPE_CHECKING:
     import sqlite3
 
-_HELD = (errno.EAGAIN, errno.EACCES)  # by another process; file systems differ
-_OWN_STATE_DIR = "name a directory of your own in DKIMCTL_STATE_DIR"
 _GROUP_OR_OTHERS = stat.S_IWGRP | stat.S_IWOTH  # may write
 _APP = "dkimctl"
 
 
-def read_regular(path: Path, max_size: int, *, check: Callable[[os.stat_result], None]) -> bytes:
-    """The content of a regular file of at most `max_size` bytes. Raises OSError for any other.
+def config_path(flag: str | None, environ: Mapping[str, str]) -> Path:
+    """`flag`, else DKIMCTL_CONFIG, else config.yaml in the user's config directory."""
+    if given := flag or environ.get("DKIMCTL_CONFIG"):
+        return Path(given)
+    return platformdirs.user_config_path(_APP, appauthor=False) / "config.yaml"
 
-    Symbolic links are refused as well. `check` gets the status of the very file that is read, and
-    may raise.
+
+def state_dir(environ: Mapping[str, str]) -> Path:
+    """DKIMCTL_STATE_DIR, else the user's state directory. It may not exist."""
+    if given := environ.get("DKIMCTL_STATE_DIR"):
+        return Path(given)
+    return platformdirs.user_state_path(_APP, appauthor=False)
+
+
+def data_dir() -> Path:
+    """The user's data directory, for the embedded service. It may not exist."""
+    return platformdirs.user_data_path(_APP, appauthor=False)
+
+
+def prepare_directory(directory: Path) -> None:
+    """Create a missing directory, unless the place is unsafe: `directory_fault` then says why.
+
+    It and its parents get mode 0700, whatever the umask. Check it afterwards: another user may have
+    created it first.
+    """
+    if directory.is_dir() or directory_fault(directory):
+        return
+    for path in (*reversed(directory.parents), directory):
+        if not path.is_dir():
+            path.mkdir(mode=0o700, exist_ok=True)
+            path.chmod(0o700)  # the umask may have removed more
+
+
+def open_without_following(path: str, flags: int) -> int:
+    """An opener for `open`: follows no symbolic link, waits at no FIFO, creates with mode 0600."""
+    flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    descriptor = os.open(path, flags, 0o600)
+    if flags & os.O_CREAT and sys.platform != "win32":
+        os.fchmod(descriptor, 0o600)  # the umask may have removed more
+    return descriptor
+
+
+def read_regular(path: Path, max_size: int, *, check: Callable[[os.stat_result], None]) -> bytes:
+    """The content of a regular file, not a link, of at most `max_size` bytes.
+
+    `check` gets the status of the very file that is read, and may raise.
     """
     with open(path, "rb", opener=open_without_following) as file:
         status = os.fstat(file.fileno())
@@ -49,17 +90,23 @@ def read_regular(path: Path, max_size: int, *, check: Callable[[os.stat_result],
     return data
 
 
-def open_without_following(path: str, flags: int) -> int:
-    """An opener for `open`: follows no symbolic link, waits at no FIFO, creates with mode 0600."""
-    flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    descriptor = os.open(path, flags, 0o600)
-    if flags & os.O_CREAT and sys.platform != "win32":
-        os.fchmod(descriptor, 0o600)  # the umask may have removed more
-    return descriptor
+def read_safe(
+    path: Path, max_size: int, error: Callable[..., Exception], *, private: bool = False
+) -> bytes:
+    """The content of a file that no other user can change or, if it is `private`, read.
+
+    Raises `error` for any other.
+    """
+    refuse(fault_of(path, private=private), error)
+    return read_regular(
+        path,
+        max_size,
+        check=lambda status: refuse(status_fault(path, status, private=private), error),
+    )
 
 
 def write_private(path: Path, text: str) -> None:
-    """Atomically write a file that only its owner can read. Raises OSError."""
+    """Atomically write a file that only its owner can read."""
     with atomic_writer(path, mode=0o600) as file:
         file.write(text)
 
@@ -69,8 +116,7 @@ def atomic_writer(path: Path, *, mode: int | None = None) -> Iterator[TextIO]:
     """A text file to write, which replaces the one at `path` at the end, or not at all on error.
 
     Its permissions are `mode`, else those of the replaced file, else set by the umask. Anything
-    but a regular file, such as /dev/stdout, is written directly. Raises OSError, also for a FIFO
-    that nothing reads.
+    but a regular file, such as /dev/stdout, is written directly.
     """
     if path.exists() and not path.is_file():
         with open(path, "w", encoding="utf-8", newline="\n", opener=_open_at_once) as file:
@@ -94,8 +140,34 @@ def atomic_writer(path: Path, *, mode: int | None = None) -> Iterator[TextIO]:
     sync_directory(path.parent)
 
 
+def _open_at_once(path: str, flags: int) -> int:
+    """An opener for `open` that raises OSError for a FIFO that nothing reads, and does not wait."""
+    descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    if sys.platform != "win32":
+        os.set_blocking(descriptor, True)
+    return descriptor
+
+
+def create_files(texts: Mapping[Path, str], *, private: Collection[Path] = ()) -> None:
+    """Write new files: all, each as a whole, or none. Only their owner can read the `private` ones.
+
+    Raises FileExistsError if one exists, or a link.
+    """
+    with contextlib.ExitStack() as undo, contextlib.ExitStack() as published:
+        finished = {}
+        for path, text in texts.items():
+            finished[path] = new = temporary_name(path)
+            undo.callback(new.unlink, missing_ok=True)
+            with atomic_writer(new, mode=0o600 if path in private else None) as file:
+                file.write(text)
+        for path, new in finished.items():
+            publish(new, path)
+            published.callback(path.unlink, missing_ok=True)
+        published.pop_all()
+
+
 def publish(new: Path, path: Path) -> None:
-    """Give a finished file this name, too. Raises FileExistsError if it is taken, and OSError."""
+    """Give a finished file this name, too. Raises FileExistsError if it is taken."""
     try:
         os.link(new, path)  # to rename it would replace the other one
     except FileExistsError:
@@ -107,23 +179,9 @@ def publish(new: Path, path: Path) -> None:
     sync_directory(path.parent)
 
 
-def create_files(texts: Mapping[Path, str], *, private: Collection[Path] = ()) -> None:
-    """Write new files: all, each as a whole, or none. Only their owner can read the `private` ones.
-
-    Raises FileExistsError if one exists, or a link, and OSError.
-    """
-    with contextlib.ExitStack() as undo:
-        finished = {}
-        for path, text in texts.items():
-            finished[path] = new = temporary_name(path)
-            undo.callback(new.unlink, missing_ok=True)
-            with atomic_writer(new, mode=0o600 if path in private else None) as file:
-                file.write(text)
-        with contextlib.ExitStack() as published:
-            for path, new in finished.items():
-                publish(new, path)
-                published.callback(path.unlink, missing_ok=True)
-            published.pop_all()
+def temporary_name(path: Path) -> Path:
+    """A name next to `path` that no file has; see `delete_leftovers`."""
+    return path.with_name(f".{path.name}-{os.urandom(4).hex()}")
 
 
 def delete_leftovers(path: Path) -> None:
@@ -146,24 +204,6 @@ def sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-def _open_at_once(path: str, flags: int) -> int:
-    """An opener for `open` that does not wait at a FIFO for a process that reads it."""
-    try:
-        descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
-    except OSError as error:
-        if error.errno == errno.ENXIO:
-            raise OSError(errno.ENXIO, "nothing reads from it") from None
-        raise
-    if sys.platform != "win32":
-        os.set_blocking(descriptor, True)
-    return descriptor
-
-
-def temporary_name(path: Path) -> Path:
-    """A name next to `path` that no file has; see `delete_leftovers`."""
-    return path.with_name(f".{path.name}-{os.urandom(4).hex()}")
-
-
 def lock_file_of(path: Path) -> Path:
     """The file that `locked` locks for the one at `path`."""
     return path.with_suffix(".lock")
@@ -171,10 +211,9 @@ def lock_file_of(path: Path) -> Path:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Lock the file at `path` against other processes, from reading to replacing it.
+    """Lock the file at `path`, in a directory that exists, from reading to replacing it.
 
-    Its directory exists. Raises OSError, among them TimeoutError if another process holds the lock
-    for five seconds.
+    Raises TimeoutError if another process holds the lock for five seconds.
     """
     unlock = wait_for_lock(lock_file_of(path), seconds=5)
     try:
@@ -184,7 +223,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def wait_for_lock(path: Path, *, seconds: float = math.inf) -> Callable[[], None]:
-    """Lock as `try_lock` does, as soon as possible. Raises OSError, also TimeoutError."""
+    """Lock as `try_lock` does, as soon as possible. Raises TimeoutError."""
     deadline = time.monotonic() + seconds
     while (unlock := try_lock(path)) is None:
         if time.monotonic() > deadline:
@@ -197,7 +236,6 @@ def try_lock(path: Path) -> Callable[[], None] | None:
     """Lock the file at `path`, created if it is missing; None if another process has locked it.
 
     The returned function unlocks it. The operating system does so at the end of the process.
-    Raises OSError if there is no such lock here.
     """
     if sys.platform == "win32":
         import filelock
@@ -215,26 +253,19 @@ def try_lock(path: Path) -> Callable[[], None] | None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BaseException as error:
         os.close(descriptor)
-        if isinstance(error, OSError) and error.errno in _HELD:
-            return None
+        if isinstance(error, OSError) and error.errno in (errno.EAGAIN, errno.EACCES):
+            return None  # file systems differ
         raise
     return lambda: os.close(descriptor)
 
 
-class FileIdentity(NamedTuple):
-    """Tells a file from another one that has taken its name since."""
-
-    device: int
-    inode: int
-
-
-def file_identity(path: Path) -> FileIdentity | None:
-    """None if the file is missing."""
+def file_identity(path: Path) -> tuple[int, int] | None:
+    """Tells a file from another one that has taken its name since; None if it is missing."""
     try:
         status = os.stat(path)  # noqa: PTH116 - before every commit, and twice as fast
     except FileNotFoundError:
         return None
-    return FileIdentity(status.st_dev, status.st_ino)
+    return status.st_dev, status.st_ino
 
 
 def sqlite_uri(uri: str) -> str:
@@ -244,10 +275,9 @@ def sqlite_uri(uri: str) -> str:
 
 @contextlib.contextmanager
 def peeking(path: Path) -> Iterator[sqlite3.Connection]:
-    """A read-only connection that creates no file and never waits.
+    """A read-only connection that creates no file and never waits. Raises also sqlite3.Error.
 
-    It takes no lock either, unless another process has the file open for writing. Raises
-    sqlite3.Error and OSError.
+    It takes no lock either, unless another process has the file open for writing.
     """
     import sqlite3
 
@@ -256,11 +286,9 @@ def peeking(path: Path) -> Iterator[sqlite3.Connection]:
     log, index = (path.with_name(path.name + suffix) for suffix in ("-wal", "-shm"))
     # `immutable` ignores the log; without it, SQLite would create a missing index.
     has_log = index.exists() and log.exists() and log.stat().st_size > 0
-    parameters = "mode=ro" if has_log else "mode=ro&immutable=1"
-    uri = f"{sqlite_uri(path.absolute().as_uri())}?{parameters}"
-    with contextlib.closing(
-        sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None)
-    ) as connection:
+    uri = f"{sqlite_uri(path.absolute().as_uri())}?mode=ro{'' if has_log else '&immutable=1'}"
+    connection = sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None)
+    with contextlib.closing(connection):
         yield connection
 
 
@@ -272,7 +300,10 @@ class Fault(NamedTuple):
 
 
 def refuse(
-    fault: Fault | None, error: Callable[..., Exception], *, hint: str = _OWN_STATE_DIR
+    fault: Fault | None,
+    error: Callable[..., Exception],
+    *,
+    hint: str = "name a directory of your own in DKIMCTL_STATE_DIR",
 ) -> None:
     """Raise `error` for a fault, if there is one. `hint` is for one that has none."""
     if fault:
@@ -280,10 +311,10 @@ def refuse(
 
 
 def fault_of(*files: Path, private: bool = False, in_own_group: bool = False) -> Fault | None:
-    """The first fault of `files`, all in one directory, or of that directory; None if all is safe.
+    """The first fault of `files`, all in one directory, or of that directory.
 
     What is missing has no fault. `private` files may not be readable by other users either.
-    `in_own_group` is that of `directory_fault`. Raises OSError.
+    `in_own_group` is that of `directory_fault`.
     """
     if fault := directory_fault(files[0].parent, in_own_group=in_own_group):
         return fault
@@ -291,7 +322,7 @@ def fault_of(*files: Path, private: bool = False, in_own_group: bool = False) ->
 
 
 def directory_fault(directory: Path, *, in_own_group: bool = False) -> Fault | None:
-    """The fault of a directory that holds the user's files. Raises OSError.
+    """The fault of a directory that holds the user's files.
 
     With `in_own_group`, a group without other members may write to it, as to directories above.
     """
@@ -307,46 +338,39 @@ def directory_fault(directory: Path, *, in_own_group: bool = False) -> Fault | N
         message = f"the directory {directory} is a symbolic link to a missing one"
         return Fault(message, "create the directory that it names, or delete the link")
     is_open = _others_can_write(status) if in_own_group else status.st_mode & _GROUP_OR_OTHERS
-    return _writable(str(directory.absolute()), status) if is_open else None
+    return _writable(directory.absolute(), status) if is_open else None
 
 
 def path_fault(path: Path) -> Fault | None:
-    """The fault of a directory or link on the way to `path`, or of its end. Raises OSError."""
+    """The fault of a directory or link on the way to `path`, or of its end."""
     if sys.platform == "win32":
         return None
-    absolute = os.path.join(os.getcwd(), path)  # noqa: PTH109, PTH118 - as written, with its `..`
-    faults = (_component_fault(place, status) for place, status in _components(absolute))
-    if fault := next(filter(None, faults), None):
-        return fault
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        status = path.stat()
-        if not _is_own(status.st_uid):  # that of what is at the end must be certain
-            return Fault(f"unsafe {_kind(status)} {path.absolute()}: it belongs to another user")
+    try:
+        end = path.stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # links in a circle
+            raise
+        end = None
+    # In a user namespace root owns the root directory, but its ID is that of all unmapped users.
+    trusted = (0, os.geteuid(), os.stat("/").st_uid)  # noqa: PTH116
+    for place, status in _components(path):
+        if status.st_uid not in trusted:
+            return Fault(f"unsafe {_kind(status)} {place}: it belongs to another user")
+        # In a directory with the sticky bit, others can rename only what is theirs.
+        is_sticky = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX
+        if not (stat.S_ISLNK(status.st_mode) or is_sticky) and _others_can_write(status):
+            return _writable(place, status)
+    if end is not None and end.st_uid not in trusted[:2]:  # here it must be certain
+        return Fault(f"unsafe {_kind(end)} {path.absolute()}: it belongs to another user")
     return None
 
 
 def file_fault(path: Path, *, private: bool = False) -> Fault | None:
-    """The fault of a file, but not of its directory; None for a missing file. Raises OSError."""
+    """The fault of a file, but not of its directory; None for a missing file."""
     try:
-        status = path.lstat()
+        return status_fault(path, path.lstat(), private=private)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return status_fault(path, status, private=private)
-
-
-def read_safe(
-    path: Path, max_size: int, error: Callable[..., Exception], *, private: bool = False
-) -> bytes:
-    """The content of a file that no other user can change or, if it is `private`, read.
-
-    Raises `error` for any other, OSError if it cannot be read.
-    """
-
-    def check(status: os.stat_result) -> None:
-        refuse(status_fault(path, status, private=private), error)
-
-    refuse(fault_of(path, private=private), error)
-    return read_regular(path, max_size, check=check)
 
 
 def status_fault(path: Path, status: os.stat_result, *, private: bool = False) -> Fault | None:
@@ -358,84 +382,63 @@ def status_fault(path: Path, status: os.stat_result, *, private: bool = False) -
         return Fault(f"unsafe file {path}: it is a symbolic link", hint)
     if not stat.S_ISREG(status.st_mode):
         return Fault(f"unsafe file {path}: it is not a regular file", "move it elsewhere")
-    if not _is_own(status.st_uid):
+    if status.st_uid not in (0, os.geteuid()):
         return Fault(f"unsafe file {path}: it belongs to another user")
     if private and status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        hint = _chmod("600", str(path), status)
+        hint = _chmod("600", path, status)
         return Fault(f"unsafe file {path}: other users can read or change it", hint)
-    if status.st_mode & _GROUP_OR_OTHERS:
-        return _writable(str(path), status)
-    return None
+    return _writable(path, status) if status.st_mode & _GROUP_OR_OTHERS else None
 
 
-def _components(path: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Each directory and link on the way to the absolute `path`, then what is there.
+def _components(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """Each directory and link on the way to `path`, as written, then what is there.
 
-    Ends at what is missing. Raises OSError, also for a loop of links.
+    Ends at what is missing. Links do not lead in a circle.
     """
-    place, names, links = "/", [*reversed(path.split("/"))], 0
-    yield place, os.lstat(place)
+    place = Path("/")
+    yield place, place.lstat()
+    names = [*reversed(os.path.join(os.getcwd(), path).split("/"))]  # noqa: PTH109, PTH118
     while names:
         name = names.pop()
+        if name == "..":
+            place = place.parent
+            continue
         if name in ("", "."):
             continue
-        if name == "..":
-            place = os.path.dirname(place)  # noqa: PTH120
-            continue
         try:
-            status = os.lstat(next_place := os.path.join(place, name))  # noqa: PTH118
+            status = (next_place := place / name).lstat()
         except (FileNotFoundError, NotADirectoryError):
             return
         yield next_place, status
         if stat.S_ISLNK(status.st_mode):
-            if (links := links + 1) > 40:  # as Linux follows
-                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
             target = os.readlink(next_place)  # noqa: PTH115
             names += reversed(target.split("/"))
-            place = "/" if target.startswith("/") else place
+            place = Path("/") if target.startswith("/") else place
         else:
             place = next_place
 
 
-def _component_fault(place: str, status: os.stat_result) -> Fault | None:
-    # In a user namespace root owns the root directory, but its ID is that of all unmapped users.
-    if not _is_own(status.st_uid) and status.st_uid != os.stat("/").st_uid:  # noqa: PTH116
-        return Fault(f"unsafe {_kind(status)} {place}: it belongs to another user")
-    # In a directory with the sticky bit, others can rename only what is theirs.
-    is_sticky = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX
-    if stat.S_ISLNK(status.st_mode) or is_sticky or not _others_can_write(status):
-        return None
-    return _writable(place, status)
-
-
 def _others_can_write(status: os.stat_result) -> bool:
     """Whether other users can, also as members of its group."""
-    if status.st_mode & stat.S_IWOTH:
-        return True
-    return bool(status.st_mode & stat.S_IWGRP) and not is_own_group(status.st_gid)
+    by_group = status.st_mode & stat.S_IWGRP and not is_own_group(status.st_gid)
+    return bool(status.st_mode & stat.S_IWOTH or by_group)
 
 
-def _is_own(uid: int) -> bool:
-    return uid in (0, os.geteuid())
-
-
-def _writable(place: str, status: os.stat_result) -> Fault:
-    message = f"unsafe {_kind(status)} {place}: other users can write to it"
+def _writable(place: Path, status: os.stat_result) -> Fault:
     is_shared = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX  # such as /tmp
-    return Fault(message, "" if is_shared else _chmod("go-w", place, status))
+    hint = "" if is_shared else _chmod("go-w", place, status)
+    return Fault(f"unsafe {_kind(status)} {place}: other users can write to it", hint)
 
 
 def _kind(status: os.stat_result) -> str:
-    if stat.S_ISLNK(status.st_mode):
-        return "symbolic link"
-    return "directory" if stat.S_ISDIR(status.st_mode) else "file"
+    kinds = {stat.S_IFLNK: "symbolic link", stat.S_IFDIR: "directory"}
+    return kinds.get(stat.S_IFMT(status.st_mode), "file")
 
 
-def _chmod(mode: str, place: str, status: os.stat_result) -> str:
+def _chmod(mode: str, place: Path, status: os.stat_result) -> str:
     """The command that changes the mode, or "" if the user may not run it."""
-    if os.geteuid() not in (0, status.st_uid):
-        return ""
-    return f"run `chmod {mode} {shlex.quote(place)}`"
+    may_run = os.geteuid() in (0, status.st_uid)
+    return f"run `chmod {mode} {shlex.quote(str(place))}`" if may_run else ""
 
 
 @cache
@@ -467,42 +470,3 @@ def is_private(group: Any, users: Iterable[Any], *, own_uid: int) -> bool:
         and group.gr_name in names
         and names.issuperset(group.gr_mem)
     )
-
-
-def config_path(flag: str | None, environ: Mapping[str, str]) -> Path:
-    """`flag`, else DKIMCTL_CONFIG, else config.yaml in the user's config directory."""
-    if given := flag or environ.get("DKIMCTL_CONFIG"):
-        return Path(given)
-    return platformdirs.user_config_path(_APP, appauthor=False) / "config.yaml"
-
-
-def state_dir(environ: Mapping[str, str]) -> Path:
-    """DKIMCTL_STATE_DIR, else the user's state directory. It may not exist."""
-    if given := environ.get("DKIMCTL_STATE_DIR"):
-        return Path(given)
-    return platformdirs.user_state_path(_APP, appauthor=False)
-
-
-def data_dir() -> Path:
-    """The user's data directory, for the embedded service. It may not exist."""
-    return platformdirs.user_data_path(_APP, appauthor=False)
-
-
-def prepare_directory(directory: Path) -> None:
-    """Create a missing directory, unless the place is unsafe: `directory_fault` then says why.
-
-    It and its parents get mode 0700, whatever the umask. Check it afterwards: another user may have
-    created it first. Raises OSError.
-    """
-    if directory.is_dir() or directory_fault(directory):
-        return
-    ways = itertools.chain((directory,), directory.parents)
-    missing = list(itertools.takewhile(lambda path: not path.is_dir(), ways))
-    for path in reversed(missing):
-        try:
-            path.mkdir(mode=0o700)
-        except FileExistsError:
-            if not path.is_dir():
-                raise
-        else:
-            path.chmod(0o700)  # the umask may have removed more

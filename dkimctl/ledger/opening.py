@@ -19,7 +19,6 @@ from dkimctl.addresses import parse_url
 from dkimctl.errors import LedgerError, UsageError
 from dkimctl.files import (
     Fault,
-    FileIdentity,
     fault_of,
     file_identity,
     lock_file_of,
@@ -272,7 +271,7 @@ def _find_account(connection: sqlite3.Connection, base_url: str, client_id: str)
     return -1 if row is None else require_row_id(row[0])
 
 
-def require_in_place(path: Path, identity: FileIdentity | None) -> None:
+def require_in_place(path: Path, identity: tuple[int, int] | None) -> None:
     """Raise LedgerError if the file was moved or deleted: what is written now would be lost."""
     if file_identity(path) != identity:
         raise LedgerError(
@@ -317,7 +316,7 @@ def quarantining(
 
 
 def _quarantine(
-    path: Path, identity: FileIdentity | None, error: sqlite3.Error, now: float
+    path: Path, identity: tuple[int, int] | None, error: sqlite3.Error, now: float
 ) -> LedgerError:
     damage = f"the ledger {path} is damaged: {error}"
     try:
