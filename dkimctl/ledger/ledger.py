@@ -1,19 +1,24 @@
 """The ledger of one account."""
 
+# ruff: noqa: S608 - what queries are made of are constants
+
 from __future__ import annotations
 
 import contextlib
 import functools
+import heapq
 import itertools
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from dkimctl.errors import LedgerError
 from dkimctl.files import file_identity, peeking, refuse
+from dkimctl.ledger import opening, tables
 from dkimctl.ledger.intents import (
     Intent,
     OpenRequests,
@@ -22,29 +27,8 @@ from dkimctl.ledger.intents import (
     select_open_requests,
     update_requests,
 )
-from dkimctl.ledger.opening import (
-    find_quarantined,
-    ledger_fault,
-    open_for_writing,
-    open_read_only,
-    quarantining,
-    require_disk_space,
-    require_in_place,
-    require_sound,
-    translate_errors,
-)
-from dkimctl.ledger.tables import (
-    COLUMN_TYPES,
-    COLUMNS,
-    HISTORY,
-    IS_OURS,
-    history_of,
-    registration_of,
-    row_of,
-    text_of,
-    time_of,
-    written,
-)
+from dkimctl.ledger.opening import translate_errors
+from dkimctl.ledger.tables import COLUMNS, IS_OURS, text_of, time_of, written
 from dkimctl.models import (
     Alarm,
     ClosedKey,
@@ -56,48 +40,38 @@ from dkimctl.models import (
     utc_time,
 )
 
-_REGISTRATIONS = f"SELECT {COLUMNS} FROM registration WHERE account_id = ?"  # noqa: S608 - a constant
-# An upsert, so that the ID keeps the order of the first answers, and a field that an answer
-# leaves out keeps its value.
+_KEPT = ["key_len", "start_date", '"default"', "enable", "fqdn", "type", "value", "regist_date"]
+_REGISTRATIONS = f"SELECT {COLUMNS} FROM registration WHERE account_id = ?"
+# Upserts, so that the ID keeps the order of the first answers. A field that an answer leaves out
+# keeps its value.
+_KNOWN = "ON CONFLICT (account_id, sign_domain, selector) DO UPDATE SET"
 _RECORD = f"""
-INSERT INTO registration (account_id, {COLUMNS})
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (account_id, sign_domain, selector) DO UPDATE SET
-  key_len = coalesce(excluded.key_len, key_len),
-  start_date = coalesce(excluded.start_date, start_date),
-  "default" = coalesce(excluded."default", "default"),
-  enable = coalesce(excluded.enable, enable),
-  fqdn = coalesce(excluded.fqdn, fqdn),
-  type = coalesce(excluded.type, type),
-  value = coalesce(excluded.value, value),
-  regist_date = coalesce(excluded.regist_date, regist_date),
-  code = excluded.code,
-  message = excluded.message
-"""  # noqa: S608 - the columns are the constant above
+INSERT INTO registration (account_id, {COLUMNS}) VALUES (?{12 * ", ?"})
+{_KNOWN} code = excluded.code, message = excluded.message,
+  {", ".join(f"{name} = coalesce(excluded.{name}, {name})" for name in _KEPT)}
+"""
 _KEYS = f"""
 SELECT lower(sign_domain), lower(selector) FROM registration WHERE account_id = ?1
 UNION ALL SELECT lower(sign_domain), '' FROM registration WHERE account_id = ?1 AND {IS_OURS}
-"""  # noqa: S608 - a constant
-_COUNT_DOMAINS = """
-SELECT count(DISTINCT sign_domain) FROM registration JOIN account ON account.id = account_id
-WHERE base_url = ? AND client_id = ?
 """
-_TIMES = """
+_OF_ACCOUNT = """
+FROM registration JOIN account ON account.id = account_id WHERE base_url = ?1 AND client_id = ?2
+"""
+_TIMES = f"""
 INSERT INTO history (account_id, sign_domain, selector, enabled_at, disabled_at)
 VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (account_id, sign_domain, selector) DO UPDATE SET
-  enabled_at = excluded.enabled_at, disabled_at = excluded.disabled_at
+{_KNOWN} enabled_at = excluded.enabled_at, disabled_at = excluded.disabled_at
 """
-_REPLACEMENT = """
+_REPLACEMENT = f"""
 INSERT INTO history (account_id, sign_domain, selector, replaces) VALUES (?, ?, ?, ?)
-ON CONFLICT (account_id, sign_domain, selector) DO UPDATE SET replaces = excluded.replaces
+{_KNOWN} replaces = excluded.replaces
 """
 # A time is replaced that is not as written here, or that a wrong clock has told: one to come, or
 # one before the registration, by more than _SKEW.
-_LOOK = """
+_LOOK = f"""
 INSERT INTO history (account_id, sign_domain, selector, published_at, looked_at, verdict)
 VALUES (?1, ?2, ?3, iif(?4 IS 'published', ?5, NULL), ?5, ?4)
-ON CONFLICT (account_id, sign_domain, selector) DO UPDATE SET
+{_KNOWN}
   published_at = iif(
     excluded.published_at IS NOT NULL AND published_at IS NOT NULL
     AND strftime('%Y-%m-%dT%H:%M:%S+00:00', published_at) IS published_at
@@ -133,9 +107,9 @@ SELECT CAST(subject AS BLOB), CAST(problem AS BLOB), CAST(first_seen AS BLOB),
 FROM alarm WHERE account_id = ? ORDER BY subject, problem
 """
 _MATCHING = f"""
-SELECT DISTINCT sign_domain FROM registration JOIN account ON account.id = account_id
-WHERE base_url = ?1 AND client_id = ?2 AND sign_domain >= ?3 AND sign_domain < ?4 AND {IS_OURS}
-ORDER BY sign_domain"""  # noqa: S608 - a constant
+SELECT DISTINCT sign_domain {_OF_ACCOUNT}
+  AND sign_domain >= ?3 AND sign_domain < ?4 AND {IS_OURS} ORDER BY sign_domain
+"""
 _THIS = "WHERE account_id = ? AND sign_domain = ? AND selector = ?"
 
 
@@ -183,21 +157,21 @@ class Ledger:
         change the file. `clock` returns seconds since the epoch.
         """
         path = path.absolute()
-        with translate_errors(path), quarantining(path, clock):
-            return cls(*open_for_writing(path, base_url, client_id), path, clock)
+        with translate_errors(path), opening.quarantining(path, clock):
+            return cls(*opening.open_for_writing(path, base_url, client_id), path, clock)
 
     @classmethod
     def open_existing(cls, path: Path, *, base_url: str, client_id: str) -> Self:
         """Open the ledger read-only. Without a file it is empty, and no file is created."""
         path = path.absolute()
         with translate_errors(path):
-            return cls(*open_read_only(path, base_url, client_id), path)
+            return cls(*opening.open_read_only(path, base_url, client_id), path)
 
     @functools.cached_property
     def quarantined(self) -> Path | None:
         """The newest damaged ledger that was quarantined: this one may know less than it."""
         with translate_errors(self._path):
-            return find_quarantined(self._path)
+            return opening.find_quarantined(self._path)
 
     def of_domain(self, sign_domain: str) -> list[Registration]:
         """The registrations of one signing domain, oldest first."""
@@ -205,16 +179,16 @@ class Ledger:
         if sign_domain.lower() not in self._signing_domains():
             return []
         query = f"{_REGISTRATIONS} AND sign_domain = ? ORDER BY id"
-        return [registration_of(row) for row in self._rows(query, sign_domain)]
+        return [tables.registration_of(row) for row in self._rows(query, sign_domain)]
 
     def all(self) -> Iterator[Registration]:
         """All registrations of the account, sorted by signing domain and selector."""
-        return map(registration_of, self._rows(f"{_REGISTRATIONS} ORDER BY sign_domain, selector"))
+        query = f"{_REGISTRATIONS} ORDER BY sign_domain, selector"
+        return map(tables.registration_of, self._rows(query))
 
     def ours(self) -> Iterator[Registration]:
         """The same without those of other accounts (409 without data, interface 7.3)."""
-        query = f"{_REGISTRATIONS} AND {IS_OURS} ORDER BY sign_domain, selector"
-        return map(registration_of, self._rows(query))
+        return (registration for registration in self.all() if not registration.is_taken)
 
     def known_keys(self) -> Set[tuple[str, str]]:
         """The keys of all registrations; of ours, also those with "" for the selector.
@@ -225,9 +199,9 @@ class Ledger:
 
     def count_domains(self, base_url: str, client_id: str) -> int:
         """The number of signing domains of any account in the file."""
+        query = f"SELECT count(DISTINCT sign_domain) {_OF_ACCOUNT}"
         with translate_errors(self._path):
-            row = self._connection.execute(_COUNT_DOMAINS, (base_url, client_id)).fetchone()
-        return int(row[0])
+            return int(self._connection.execute(query, (base_url, client_id)).fetchone()[0])
 
     def intents_of(self, sign_domain: str) -> list[Intent]:
         """The open intents of one signing domain, oldest first."""
@@ -251,22 +225,18 @@ class Ledger:
             begun.setdefault(key.sign_domain, {})[key] = replaces
         for closed_key in self.closed_keys():
             closed.setdefault(closed_key.key.sign_domain, []).append(closed_key)
-
-        def made(domain: str, histories: Mapping[Registration, KeyHistory]) -> DomainKeys:
-            more = intents.pop(domain, ()), begun.pop(domain, {}), closed.pop(domain, ())
-            return DomainKeys(domain, histories, *more)
-
-        query = f"SELECT {COLUMNS}, {HISTORY} ORDER BY sign_domain, selector"
-        registered = map(_registered, self._rows(query))
-        others = sorted({*intents, *begun, *closed}, reverse=True)
-        for domain, keys in itertools.groupby(registered, lambda pair: pair[0].key.sign_domain):
-            while others and others[-1] < domain:
-                yield made(others.pop(), {})
-            if others and others[-1] == domain:
-                others.pop()
-            yield made(domain, dict(keys))
-        for domain in reversed(others):
-            yield made(domain, {})
+        no_keys: Iterator[tuple[Registration, KeyHistory]] = iter(())
+        others = ((domain, no_keys) for domain in sorted({*intents, *begun, *closed}))
+        query = f"SELECT {COLUMNS}, {tables.HISTORY} ORDER BY sign_domain, selector"
+        keys = map(_registered, self._rows(query))
+        registered = itertools.groupby(keys, lambda pair: pair[0].key.sign_domain)
+        merged = heapq.merge(registered, others, key=itemgetter(0))
+        for domain, parts in itertools.groupby(merged, itemgetter(0)):
+            histories = {
+                registration: history for _, part in parts for registration, history in part
+            }
+            more = intents.get(domain, ()), begun.get(domain, {}), closed.get(domain, ())
+            yield DomainKeys(domain, histories, *more)
 
     def rotated_domains(self) -> set[str]:
         """The signing domains, in lower case, with a key that another was made to replace."""
@@ -286,10 +256,12 @@ class Ledger:
         """The keys that `close_keys` has closed, sorted by signing domain and selector."""
         return [
             ClosedKey(
-                text_of(row[0]) or "", text_of(row[1]) or "", row[2],
-                time_of(row[3]), time_of(row[4]), text_of(row[5]), time_of(row[6]),
+                text_of(domain) or "", text_of(selector) or "", third_party,
+                time_of(created), time_of(started), text_of(replaced_by), time_of(closed),
             )
-            for row in self._rows(_CLOSED_KEYS)
+            for domain, selector, third_party, created, started, replaced_by, closed in self._rows(
+                _CLOSED_KEYS
+            )
         ]  # fmt: skip
 
     def alarms(self) -> list[Alarm]:
@@ -304,12 +276,11 @@ class Ledger:
 
     def replace_alarms(self, old: Iterable[Alarm], new: Iterable[Alarm]) -> None:
         """Replace these alarms, all or nothing; durable on return. Those of other runs stay."""
+        rows = [(*alarm[:2], *map(written, alarm[2:])) for alarm in new]
         with self._transaction():
-            self._delete("alarm WHERE account_id = ? AND subject = ? AND problem = ?", old)
-            rows = ((self._account_id, *alarm[:2], *map(written, alarm[2:])) for alarm in new)
-            self._connection.executemany(
-                "INSERT OR REPLACE INTO alarm VALUES (?, ?, ?, ?, ?, ?)", rows
-            )
+            delete = "DELETE FROM alarm WHERE account_id = ? AND subject = ? AND problem = ?"
+            self._execute_many(delete, (alarm[:2] for alarm in old))
+            self._execute_many("INSERT OR REPLACE INTO alarm VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def note_looks(self, verdicts: Mapping[RegistrationKey, str]) -> None:
         """Store what all authoritative servers have now for some registrations; durable on return.
@@ -317,22 +288,21 @@ class Ledger:
         A record that is `published` at each look keeps the time of the first.
         """
         if verdicts:
+            now = self._now()
             with self._transaction():
-                now = self._now()
-                rows = ((self._account_id, *key, verdict, now) for key, verdict in verdicts.items())
-                self._connection.executemany(_LOOK, rows)
+                rows = ((*key, verdict, now) for key, verdict in verdicts.items())
+                self._execute_many(_LOOK, rows)
 
     def note_replacements(self, replaced: Mapping[RegistrationKey, str]) -> None:
         """Store the selector that each key, registered or not yet, was made to replace; durable."""
         if replaced:
             with self._transaction():
-                rows = ((self._account_id, *key, selector) for key, selector in replaced.items())
-                self._connection.executemany(_REPLACEMENT, rows)
+                rows = ((*key, selector) for key, selector in replaced.items())
+                self._execute_many(_REPLACEMENT, rows)
 
     def forget(self, registrations: Iterable[Registration]) -> None:
         """Delete registrations and their histories, but no intents; durable on return."""
-        with self._deleting(list(registrations)):
-            pass
+        self._delete(list(map(_name_of, registrations)), closed=())
 
     def close_keys(self, replaced: Mapping[Registration, str | None]) -> None:
         """Close registrations, each with the selector of its successor; durable on return.
@@ -340,24 +310,23 @@ class Ledger:
         They and their histories are deleted. Of each a ClosedKey stays, until its key is recorded
         again.
         """
-        with self._deleting(list(replaced)):
-            for registration, successor in replaced.items():
+        closed = []
+        for registration, successor in replaced.items():
+            with translate_errors(self._path):
                 history = self._history(registration) or KeyHistory()
-                started_at = registration.starts_at
-                if started_at is not None and history.enabled_at is not None:
-                    started_at = max(started_at, history.enabled_at)
-                row = (
-                    self._account_id,
-                    *_name_of(registration),
-                    registration.third_party,
-                    written(registration.created_at),
-                    written(started_at),
-                    successor,
-                    self._now(),
-                )
-                self._connection.execute(
-                    "INSERT OR REPLACE INTO closed_key VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row
-                )
+            started_at = registration.starts_at
+            if started_at is not None and history.enabled_at is not None:
+                started_at = max(started_at, history.enabled_at)
+            times = map(written, (registration.created_at, started_at))
+            row = (
+                *_name_of(registration),
+                registration.third_party,
+                *times,
+                successor,
+                self._now(),
+            )
+            closed.append(row)
+        self._delete(list(map(_name_of, replaced)), closed)
 
     def record(self, registrations: Sequence[Registration]) -> None:
         """Store answers of the service, replacing earlier ones; durable on return."""
@@ -387,10 +356,9 @@ class Ledger:
                 open_requests, domains = self._open_requests(), self._signing_domains()
                 remaining = open_requests.remaining_without(closed)
                 now = self._now()
-                self._note_times(answered, now)
-                rows = ((self._account_id, *row_of(answer)) for answer in answered)
-                self._connection.executemany(_RECORD, rows)
-                self._delete(f"closed_key {_THIS}", map(_name_of, answered))
+                self._note_times(answered, domains, now)
+                self._execute_many(_RECORD, map(tables.row_of, answered))
+                self._execute_many(f"DELETE FROM closed_key {_THIS}", map(_name_of, answered))
                 update_requests(self._connection, remaining)
                 new = insert_requests(self._connection, self._account_id, now, requests)
             open_requests.update(remaining)
@@ -403,23 +371,19 @@ class Ledger:
     def check(self) -> None:
         """Check that the file is sound. A damaged one is quarantined, and the ledger is closed."""
         with translate_errors(self._path):
-            require_in_place(self._path, self._identity)
-            with quarantining(self._path, self._clock, self.close):
-                self._require_sound()
+            opening.require_in_place(self._path, self._identity)
+            with opening.quarantining(self._path, self._clock, self.close):
+                opening.require_sound(self._connection, self._account_id)
 
     def verify(self) -> None:
         """Check that the file is sound, and change nothing."""
         with translate_errors(self._path):
-            self._require_sound()
-
-    def _require_sound(self) -> None:
-        require_sound(self._connection)
-        list(select_open_requests(self._connection, self._account_id))  # decodes all
+            opening.require_sound(self._connection, self._account_id)
 
     def require_disk_space(self, entries: int) -> int:
         """Require space for this many answers; returns for how many more there is space."""
         with translate_errors(self._path):
-            return require_disk_space(self._path, entries)
+            return opening.require_disk_space(self._path, entries)
 
     def close(self) -> None:
         self._connection.close()
@@ -430,49 +394,56 @@ class Ledger:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _note_times(self, answers: Iterable[Registration], now: str) -> None:
+    def _note_times(self, answers: Iterable[Registration], domains: Set[str], now: str) -> None:
         """Note since when keys are enabled or disabled, before the answers replace earlier ones."""
         at = datetime.fromisoformat(now)
-        domains = self._signing_domains()
         rows = []
         for answer in answers:
+            known = self._history(answer) if answer.sign_domain.lower() in domains else None
             # A new key needs no row if its answer says when it was registered (see `history_of`).
             is_told = answer.code == "201" and utc_time(answer.regist_date) is not None
-            needs_no_row = is_told or answer.is_taken
-            may_be_known = answer.sign_domain.lower() in domains
-            if needs_no_row and not may_be_known:
-                continue
-            known = self._history(answer) if may_be_known else None
-            if known is not None or not needs_no_row:
+            if known is not None or not (is_told or answer.is_taken):
                 times = _times_after(answer, known or KeyHistory(), at)
-                rows.append((self._account_id, *_name_of(answer), *map(written, times)))
-        self._connection.executemany(_TIMES, rows)
+                rows.append((*_name_of(answer), *map(written, times)))
+        self._execute_many(_TIMES, rows)
 
     def _history(self, registration: Registration) -> KeyHistory | None:
         """The history of one registration; None: the account has no such registration."""
-        query = f"SELECT {HISTORY} AND sign_domain = ? AND selector = ?"
+        query = f"SELECT {tables.HISTORY} AND sign_domain = ? AND selector = ?"
         name = self._account_id, *_name_of(registration)
         row = self._connection.execute(query, name).fetchone()
-        return None if row is None else history_of(*row)
+        return None if row is None else tables.history_of(*row)
 
-    @contextlib.contextmanager
-    def _deleting(self, registrations: Sequence[Registration]) -> Iterator[None]:
-        """A transaction that ends with deleting registrations and their histories."""
+    def _delete(self, names: Sequence[tuple[str, str]], closed: Iterable[Sequence[object]]) -> None:
+        """Delete registrations and their histories, and insert the rows of closed keys."""
         try:
             with self._transaction():
-                yield
+                insert = "INSERT OR REPLACE INTO closed_key VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+                self._execute_many(insert, closed)
                 for table in ("registration", "history"):
-                    self._delete(f"{table} {_THIS}", map(_name_of, registrations))
+                    self._execute_many(f"DELETE FROM {table} {_THIS}", names)
         finally:
             self._cached_domains = None
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
         with translate_errors(self._path):
-            require_in_place(self._path, self._identity)
+            opening.require_in_place(self._path, self._identity)
             with self._connection:
                 self._connection.execute("BEGIN IMMEDIATE")
                 yield
+
+    def _execute_many(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
+        """Execute it for each row, which the account goes before, within a transaction."""
+        self._connection.executemany(statement, ((self._account_id, *row) for row in rows))
+
+    def _rows(self, query: str, *values: object) -> Iterator[Any]:
+        """The rows of a query whose first value is the account."""
+        with translate_errors(self._path):
+            cursor = self._connection.execute(query, (self._account_id, *values))
+            # `yield from` would also close it: after the ledger, for a reader that stops early.
+            for row in cursor:  # noqa: UP028
+                yield row
 
     def _now(self) -> str:
         return time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(self._clock()))
@@ -490,26 +461,13 @@ class Ledger:
             self._cached_domains = {str(row[0]).lower() for row in self._rows(query)}
         return self._cached_domains
 
-    def _rows(self, query: str, *values: object) -> Iterator[Any]:
-        """The rows of a query whose first value is the account."""
-        with translate_errors(self._path):
-            cursor = self._connection.execute(query, (self._account_id, *values))
-            # `yield from` would also close it: after the ledger, for a reader that stops early.
-            for row in cursor:  # noqa: UP028
-                yield row
-
-    def _delete(self, which: str, names: Iterable[Sequence[object]]) -> None:
-        """Delete rows by the first two values of each name, within a transaction."""
-        rows = ((self._account_id, *name[:2]) for name in names)
-        self._connection.executemany(f"DELETE FROM {which}", rows)  # noqa: S608 - constants
-
 
 def _registered(row: Sequence[Any]) -> tuple[Registration, KeyHistory]:
     """Those of a row of COLUMNS and HISTORY; a registration of another account has no history."""
-    registration = registration_of(row[: len(COLUMN_TYPES)])
-    if registration.is_taken:
-        return registration, KeyHistory()
-    return registration, history_of(*row[len(COLUMN_TYPES) :])
+    count = len(tables.COLUMN_TYPES)
+    registration = tables.registration_of(row[:count])
+    history = KeyHistory() if registration.is_taken else tables.history_of(*row[count:])
+    return registration, history
 
 
 def domains_with_prefix(
@@ -521,7 +479,7 @@ def domains_with_prefix(
     which a shell adds to the line, is what all domains have in common. Nothing is created, and
     nothing waited for. Raises LedgerError, OSError and sqlite3.Error.
     """
-    refuse(ledger_fault(path), LedgerError)
+    refuse(opening.ledger_fault(path), LedgerError)
     values = (base_url, client_id, prefix, prefix + "\U0010ffff")
     with peeking(path) as connection:
         first = connection.execute(f"{_MATCHING} LIMIT {limit}", values).fetchall()

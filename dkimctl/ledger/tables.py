@@ -15,7 +15,12 @@ from typing import Any
 
 from dkimctl.models import DnsRecord, KeyHistory, Registration, utc_time
 
-_REGISTRATIONS = """
+_OF_ACCOUNT = "account_id INTEGER NOT NULL REFERENCES account (id)"
+_OF_KEY = f"""{_OF_ACCOUNT},
+  sign_domain TEXT NOT NULL COLLATE NOCASE,
+  selector TEXT NOT NULL COLLATE NOCASE"""
+_ONE_A_KEY = "PRIMARY KEY (account_id, sign_domain, selector)"
+_REGISTRATIONS = f"""
 CREATE TABLE account (
   id INTEGER PRIMARY KEY,
   base_url TEXT NOT NULL,
@@ -23,57 +28,29 @@ CREATE TABLE account (
   UNIQUE (base_url, client_id)
 );
 CREATE TABLE registration (
-  id INTEGER PRIMARY KEY,
-  account_id INTEGER NOT NULL REFERENCES account (id),
-  sign_domain TEXT NOT NULL COLLATE NOCASE,
-  selector TEXT NOT NULL COLLATE NOCASE,
-  key_len INTEGER,
-  start_date TEXT,
-  "default" INTEGER,
-  enable INTEGER,
-  fqdn TEXT,
-  type TEXT,
-  value TEXT,
-  regist_date TEXT,
-  code TEXT,
-  message TEXT,
+  id INTEGER PRIMARY KEY, {_OF_KEY},
+  key_len INTEGER, start_date TEXT, "default" INTEGER, enable INTEGER,
+  fqdn TEXT, type TEXT, value TEXT,
+  regist_date TEXT, code TEXT, message TEXT,
   UNIQUE (account_id, sign_domain, selector)
 );
 """
 # `entries`: JSON, a list of [signing domain, selector]; null lets the service choose the selector.
-_SENDINGS = """
+_SENDINGS = f"""
 CREATE TABLE sending (
-  id INTEGER PRIMARY KEY,
-  account_id INTEGER NOT NULL REFERENCES account (id),
-  sent_at TEXT NOT NULL,
-  entries TEXT NOT NULL
+  id INTEGER PRIMARY KEY, {_OF_ACCOUNT}, sent_at TEXT NOT NULL, entries TEXT NOT NULL
 )
 """
 # Of version 3 alone. `published_at`: when the record was first seen in DNS.
-_PUBLICATIONS = """
-CREATE TABLE publication (
-  account_id INTEGER NOT NULL REFERENCES account (id),
-  sign_domain TEXT NOT NULL COLLATE NOCASE,
-  selector TEXT NOT NULL COLLATE NOCASE,
-  published_at TEXT NOT NULL,
-  PRIMARY KEY (account_id, sign_domain, selector)
-)
-"""
+_PUBLICATIONS = f"CREATE TABLE publication ({_OF_KEY}, published_at TEXT NOT NULL, {_ONE_A_KEY})"
 # See KeyHistory, and `history_of` for keys without a row; times: YYYY-MM-DDThh:mm:ss+00:00. Where
 # version 3 does not tell since when a key is enabled or disabled, it is since the migration. Since
 # when a record is published it does not tell: any server counted, and the first sighting alone.
-_HISTORIES = """
-CREATE TABLE history (
-  account_id INTEGER NOT NULL REFERENCES account (id),
-  sign_domain TEXT NOT NULL COLLATE NOCASE,
-  selector TEXT NOT NULL COLLATE NOCASE,
-  enabled_at TEXT,
-  disabled_at TEXT,
-  replaces TEXT,
-  published_at TEXT,
-  looked_at TEXT,
-  verdict TEXT,
-  PRIMARY KEY (account_id, sign_domain, selector)
+_HISTORIES = f"""
+CREATE TABLE history ({_OF_KEY},
+  enabled_at TEXT, disabled_at TEXT, replaces TEXT,
+  published_at TEXT, looked_at TEXT, verdict TEXT,
+  {_ONE_A_KEY}
 );
 INSERT INTO history
   WITH known AS (
@@ -86,29 +63,18 @@ INSERT INTO history
     NULL, NULL, published_at, iif(published_at IS NULL, NULL, 'published')
   FROM known WHERE NOT is_told OR published_at IS NOT NULL;
 DROP TABLE publication
-"""
+"""  # noqa: S608 - constants
 # With the old name, a run of version 4 that goes on would add answers to an account that is gone.
 _OPEN_REQUESTS = "ALTER TABLE sending RENAME TO open_request"
 # See ClosedKey and Alarm; times as in `history`.
-_CLOSED_KEYS = """
-CREATE TABLE closed_key (
-  account_id INTEGER NOT NULL REFERENCES account (id),
-  sign_domain TEXT NOT NULL COLLATE NOCASE,
-  selector TEXT NOT NULL COLLATE NOCASE,
-  "default" INTEGER,
-  created_at TEXT,
-  started_at TEXT,
-  replaced_by TEXT,
-  closed_at TEXT NOT NULL,
-  PRIMARY KEY (account_id, sign_domain, selector)
+_CLOSED_KEYS = f"""
+CREATE TABLE closed_key ({_OF_KEY},
+  "default" INTEGER, created_at TEXT, started_at TEXT, replaced_by TEXT, closed_at TEXT NOT NULL,
+  {_ONE_A_KEY}
 );
-CREATE TABLE alarm (
-  account_id INTEGER NOT NULL REFERENCES account (id),
-  subject TEXT NOT NULL,
-  problem TEXT NOT NULL,
-  first_seen TEXT NOT NULL,
-  looked_at TEXT NOT NULL,
-  told_at TEXT,
+CREATE TABLE alarm ({_OF_ACCOUNT},
+  subject TEXT NOT NULL, problem TEXT NOT NULL,
+  first_seen TEXT NOT NULL, looked_at TEXT NOT NULL, told_at TEXT,
   PRIMARY KEY (account_id, subject, problem)
 )
 """
@@ -132,12 +98,6 @@ WHERE account_id = ?
 _SKEW = timedelta(days=1)  # a clock may differ so much from that of the service
 
 
-# Whether the types of a row are those of the columns. Rows differ only in which values are None.
-_has_column_types = lru_cache(maxsize=64)(
-    lambda types: all(map(issubclass, types, ((type_, type(None)) for type_ in COLUMN_TYPES)))
-)
-
-
 def row_of(registration: Registration) -> tuple[object, ...]:
     """The values of COLUMNS."""
     sign_domain, selector, *asked, record, regist_date, code, message = registration
@@ -148,27 +108,27 @@ def row_of(registration: Registration) -> tuple[object, ...]:
 def registration_of(row: Sequence[Any]) -> Registration:
     """The registration of a row of COLUMNS; values of the wrong type are converted."""
     if not _has_column_types(tuple(map(type, row))):
-        texts = [value if value is None else str(value) for value in row]
-        row = [
-            value if isinstance(value, type_) else text if type_ is str else None
-            for value, text, type_ in zip(row, texts, COLUMN_TYPES, strict=True)
-        ]
+        row = [_converted(*pair) for pair in zip(row, COLUMN_TYPES, strict=True)]
     # fmt: off
     (sign_domain, selector, key_len, start_date, default, enable,
      fqdn, type_, value, regist_date, code, message) = row
-    # fmt: on
+    record = None if value is None else DnsRecord(fqdn or "", type_ or "", value)
     return Registration(
-        sign_domain or "",
-        selector or None,
-        key_len,
-        start_date,
-        default,
-        None if enable is None else bool(enable),
-        None if value is None else DnsRecord(fqdn or "", type_ or "", value),
-        regist_date,
-        code,
-        message,
+        sign_domain or "", selector or None, key_len, start_date, default,
+        None if enable is None else bool(enable), record, regist_date, code, message,
     )
+    # fmt: on
+
+
+def _converted(value: object, type_: type) -> object:
+    if value is None or isinstance(value, type_):
+        return value
+    return str(value) if type_ is str else None
+
+
+@lru_cache(maxsize=64)  # rows differ only in which values are None
+def _has_column_types(types: Sequence[type]) -> bool:
+    return all(map(issubclass, types, ((type_, type(None)) for type_ in COLUMN_TYPES)))
 
 
 def history_of(

@@ -128,7 +128,7 @@ def schema_of(path):
     with contextlib.closing(sqlite3.connect(path)) as connection:
         [version] = connection.execute("PRAGMA user_version").fetchone()
         tables = connection.execute("SELECT type, name, sql FROM sqlite_master ORDER BY name")
-        return version, tables.fetchall()
+        return version, [(*names, sql and "".join(sql.split())) for *names, sql in tables]
 
 
 @pytest.fixture(params=range(1, len(CHANGES) + 1), ids="version {}".format)
