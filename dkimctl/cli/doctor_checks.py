@@ -21,11 +21,11 @@ from typing import Any, NamedTuple
 
 from dkimctl import __version__
 from dkimctl.addresses import Address
-from dkimctl.cli.commands.login import TEST_PATH, strange_answer
 from dkimctl.cli.report import problem_lines
 from dkimctl.cli.sandbox import INSTALL, is_installed
 from dkimctl.cli.selected import read_selection
 from dkimctl.cli.session import Session
+from dkimctl.client.failures import TEST_PATH, strange_answer
 from dkimctl.credentials.sources import IN_ENVIRONMENT
 from dkimctl.dns.messages import SOA, USEFUL, Answer, make_question, rcode_text
 from dkimctl.dns.nameserver import (
@@ -306,7 +306,7 @@ def _try_url(session: Session, check: str, url: str) -> tuple[Remark, float | No
     with session.open_http(url, longest=10.0) as http:
         response = http.send(HttpRequest("GET", url, None))
     base = url.removesuffix(TEST_PATH).removesuffix("/oauth2/token")
-    if strange := strange_answer(response):
+    if strange := strange_answer(response.status, response.body):
         text = f"{base} answered {strange} to a test request, as if it were not the service"
         finding = Remark(check, Health.WARNING, text, "check the URL: `dkimctl status` shows it")
     elif response.status >= 500:

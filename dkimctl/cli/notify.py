@@ -78,7 +78,7 @@ def send_notices(
         session.reporter.note(f"dkimctl: {what}: looking again in {when}, before a notice")
         sleep(seconds)
         look = after_second_look(look, look_again(doubtful), doubtful)
-    with session.lock_notices(), session.open_ledger(for_writing=True) as ledger:
+    with session.lock_account("notify"), session.open_ledger(for_writing=True) as ledger:
         now = datetime.now(UTC)
         notice = find_changes(look, ledger.alarms(), now)
         seen = [alarm for _, alarm in (*notice.new, *notice.still)]

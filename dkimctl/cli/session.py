@@ -8,38 +8,41 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import typer
 
+from dkimctl.addresses import other_loopback_urls
 from dkimctl.cli import terminal
 from dkimctl.cli.next_steps import given_options, options_of
 from dkimctl.cli.report import Reporter, log_requests
+from dkimctl.credentials.keyring_store import KeyringStore
+from dkimctl.credentials.sources import IN_ENVIRONMENT, ReferencedSecrets, find_credentials
+from dkimctl.credentials.store import Account, CredentialStore, FileStore
 from dkimctl.errors import ClientRefused, CredentialsError, UsageError
 from dkimctl.files import config_path, state_dir
+from dkimctl.ledger.ledger import Ledger
+from dkimctl.models import Secret, Token
 from dkimctl.settings.config import Config, load_config
 from dkimctl.settings.profile import (
     Profile,
     Settings,
+    Sources,
     read_logins,
-    read_used_profile,
     require_account,
     require_ledger_account,
     resolve_settings,
     stored_login,
 )
 from dkimctl.settings.values import CHECKS
+from dkimctl.text import counted
 
 if TYPE_CHECKING:
     from dkimctl.cli.sandbox import Sandbox
     from dkimctl.client.client import Client
     from dkimctl.client.http import HttpClient
     from dkimctl.client.tokens import TokenProvider
-    from dkimctl.credentials.sources import ReferencedSecrets, StoreKind
-    from dkimctl.credentials.store import Account, CredentialStore
-    from dkimctl.ledger.account_lock import Holder
-    from dkimctl.ledger.ledger import Ledger
-    from dkimctl.models import DomainSpec, Token
+    from dkimctl.models import DomainSpec
     from dkimctl.registration.limits import Limits
     from dkimctl.registration.retrying import Send
 
@@ -52,7 +55,6 @@ class Session:
         self.reporter = reporter
         self.reporter.command_options = given_options(flags, os.environ)
         self._resources = ExitStack()
-        self._stores: dict[StoreKind, CredentialStore] = {}
         self._has_opened_ledger = False
         if self.reporter.verbose:
             log_requests()
@@ -84,8 +86,21 @@ class Session:
         return load_config(self.config_file, required=required)
 
     @cached_property
+    def logins(self) -> Mapping[str, Mapping[str, str]]:
+        """The stored logins by profile name."""
+        return read_logins(self.state_dir)[0]
+
+    @property
+    def sources(self) -> Sources:
+        """What the profile is combined from."""
+        config_file = str(self.config_file)
+        return Sources(
+            self.flags, os.environ, self.config, config_file, self.logins, self.state_dir
+        )
+
+    @cached_property
     def settings(self) -> Settings:
-        """The profile, with the source of each value."""
+        """The profile, with the source of each value. Raises UsageError for an unknown one."""
         return self.resolve_settings()
 
     @property
@@ -93,29 +108,14 @@ class Session:
         return self.settings.profile
 
     def resolve_settings(self, *, may_be_new: bool = False) -> Settings:
-        """The profile, combined from all sources. Raises UsageError for an unknown one."""
-        settings = resolve_settings(
-            flags=self.flags,
-            environ=os.environ,
-            config=self.config,
-            config_file=str(self.config_file),
-            logins=self.logins,
-            used=lambda: read_used_profile(self.state_dir),
-            may_be_new=may_be_new,
-        )
+        """The settings by the `flags` that there are now, perhaps of a new profile."""
+        settings = resolve_settings(self.sources, may_be_new=may_be_new)
         self.reporter.command_options = options_of(settings, self.flags)
         return settings
 
     @cached_property
-    def logins(self) -> Mapping[str, Mapping[str, str]]:
-        """The stored logins by profile name."""
-        return read_logins(self.state_dir)
-
-    @cached_property
     def account(self) -> Account:
         """The profile's account. Raises UsageError if a URL or the client ID is missing."""
-        from dkimctl.credentials.store import Account
-
         return Account(*require_account(self.profile))
 
     @cached_property
@@ -136,8 +136,6 @@ class Session:
     @cached_property
     def credentials(self) -> CredentialStore:
         """Where this run reads the secret and token."""
-        from dkimctl.credentials.sources import find_credentials
-
         return find_credentials(os.environ, self.stored_account, self.credential_store)
 
     @cached_property
@@ -145,32 +143,27 @@ class Session:
         """Where `login` stores the secret and token."""
         return self._open_store(self.profile.credential_store)
 
-    def _open_store(self, kind: StoreKind) -> CredentialStore:
-        from dkimctl.credentials.sources import open_store
+    def _open_store(self, kind: str) -> CredentialStore:
+        is_keyring = kind == "keyring"
+        return self._keyring if is_keyring else FileStore(self.state_dir / "credentials.json")
 
-        if kind not in self._stores:
-            self._stores[kind] = open_store(
-                kind, self.state_dir, seconds=_keyring_timeout(), notify=self._note
-            )
-        return self._stores[kind]
+    @cached_property
+    def _keyring(self) -> KeyringStore:
+        """It may ask a user on a terminal to unlock it, which takes longer."""
+        return KeyringStore(
+            seconds=60 if terminal.is_interactive() else 3,
+            notify=lambda text: self.reporter.note(f"dkimctl: {text}"),
+        )
 
     @cached_property
     def secrets(self) -> ReferencedSecrets:
         """The secrets that the config file names; each is read when it is used."""
-        from dkimctl.credentials.keyring_store import KeyringStore
-        from dkimctl.credentials.sources import ReferencedSecrets
-
-        keyring = KeyringStore(seconds=_keyring_timeout(), notify=self._note)
-        return ReferencedSecrets(os.environ, keyring)
-
-    def _note(self, text: str) -> None:
-        self.reporter.note(f"dkimctl: {text}")
+        return ReferencedSecrets(os.environ, self._keyring)
 
     @cached_property
     def client(self) -> Client:
         from dkimctl.client.client import Client
         from dkimctl.client.http import HttpClient
-        from dkimctl.models import Secret
 
         account = self.account
         if self.profile.is_sandbox:
@@ -196,7 +189,6 @@ class Session:
     def token_provider(self) -> TokenProvider:
         """The tokens of the profile's account: where a new one comes from, and where it is kept."""
         from dkimctl.client.tokens import TokenProvider
-        from dkimctl.credentials.sources import IN_ENVIRONMENT
 
         if self.profile.is_sandbox:
             return TokenProvider(issue=self._sandbox.issue_token)
@@ -270,76 +262,53 @@ class Session:
         return read_specs(*paths, domains=domains, defaults=self.profile.defaults, warn=warn)
 
     def open_ledger(self, *, for_writing: bool) -> Ledger:
-        """The ledger of the profile's account; opening it to read creates no file."""
-        from dkimctl.ledger.ledger import Ledger
+        """The ledger of the profile's account; opening it to read creates no file.
 
+        Warns, once, if it has domains of this machine under another of its names only: accounts at
+        localhost, 127.0.0.1 and [::1] are different, but easily confused.
+        """
         base_url, client_id = require_ledger_account(self.profile)
         open_ = Ledger.open if for_writing else Ledger.open_existing
         ledger = open_(self.ledger_file, base_url=base_url, client_id=client_id)
         self._resources.enter_context(ledger)
-        if not self._has_opened_ledger:
-            self._has_opened_ledger = True
-            self._warn_of_other_names(ledger, base_url, client_id)
+        others = () if self._has_opened_ledger else other_loopback_urls(base_url)
+        self._has_opened_ledger = True
+        if others and not ledger.count_domains(base_url, client_id):
+            for url in others:
+                if count := ledger.count_domains(url, client_id):
+                    self.reporter.warn(
+                        f"the ledger has {counted(count, 'domain')} of {url}, and none of "
+                        f"{base_url}, which is another account",
+                        hint=f"if you mean that one, use --base-url {url}",
+                    )
         return ledger
-
-    def _warn_of_other_names(self, ledger: Ledger, base_url: str, client_id: str) -> None:
-        """Warn if the ledger has domains of this machine under another of its names only.
-
-        Accounts at localhost, 127.0.0.1 and [::1] are different, since servers may answer
-        differently, but easily confused.
-        """
-        from dkimctl.addresses import other_loopback_urls
-        from dkimctl.text import counted
-
-        urls = other_loopback_urls(base_url)
-        if not urls or ledger.count_domains(base_url, client_id):
-            return
-        for url in urls:
-            if count := ledger.count_domains(url, client_id):
-                self.reporter.warn(
-                    f"the ledger has {counted(count, 'domain')} of {url}, and none of {base_url}, "
-                    "which is another account",
-                    hint=f"if you mean that one, use --base-url {url}",
-                )
 
     @property
     def has_dns_targets(self) -> bool:
         """Whether the config file says how to change DNS for the profile."""
         return any(target.is_for(self.profile.name) for target in self.config.dns)
 
-    def lock_account(self) -> AbstractContextManager[None]:
-        """Wait until no other process registers for the profile's account, and lock it."""
-        return self._lock("register", "register")
-
-    def lock_rotation(self) -> AbstractContextManager[None]:
-        """Wait until no other `rotate run` of the profile's account is running, and lock it.
-
-        For an hour at most: a timer would start one after the other behind a run that hangs.
-        """
-        return self._lock("rotate", "rotate run", patience=3600)
-
-    def lock_notices(self) -> AbstractContextManager[None]:
-        """Wait until no other process sends notices of the profile's account, and lock it."""
-        return self._lock("notify", "notification")
-
-    def _lock(
-        self, purpose: str, command: str, patience: float = math.inf
+    def lock_account(
+        self, purpose: Literal["register", "rotate", "notify"] = "register"
     ) -> AbstractContextManager[None]:
-        from dkimctl.ledger.account_lock import Purpose, account_lock
+        """Wait until no other process does this for the profile's account, and lock it.
 
-        def announce(holder: Holder) -> None:
-            self.reporter.note(
-                f"dkimctl: waiting for another {command} of this account to finish ({holder})"
-            )
+        For `rotate run` an hour at most: a timer would start one after the other behind a run that
+        hangs.
+        """
+        from dkimctl.ledger.account_lock import Purpose, account_lock  # hashlib
 
         base_url, client_id = require_ledger_account(self.profile)
+        what = {"rotate": "rotate run", "notify": "notification"}.get(purpose, purpose)
         return account_lock(
             self.state_dir,
             base_url=base_url,
             client_id=client_id,
-            on_wait=announce,
+            on_wait=lambda holder: self.reporter.note(
+                f"dkimctl: waiting for another {what} of this account to finish ({holder})"
+            ),
             purpose=Purpose(purpose),
-            patience=patience,
+            patience=3600 if purpose == "rotate" else math.inf,
         )
 
     @cached_property
@@ -356,12 +325,5 @@ def open_session(ctx: typer.Context) -> Session:
     return ctx.with_resource(Session(flags, ctx.obj))
 
 
-def _keyring_timeout() -> float:
-    """Seconds to wait for a keyring, which may ask a user on a terminal to unlock it."""
-    return 60 if terminal.is_interactive() else 3
-
-
 def _account_of(login: Mapping[str, Any]) -> Account:
-    from dkimctl.credentials.store import Account
-
     return Account(login["auth_url"], login["base_url"], login["client_id"])

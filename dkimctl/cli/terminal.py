@@ -106,9 +106,9 @@ def read_client_secret(*, from_stdin: bool, complain: Complain) -> Secret:
 
 
 def _require_secret(text: str) -> Secret:
-    from dkimctl.credentials.store import parse_secret
+    from dkimctl.credentials.store import Kind, parse_entry
 
-    secret = parse_secret(Secret(text), "the secret")
+    secret = parse_entry(Kind.SECRET, Secret(text), "the secret")
     if secret is None:
         raise CredentialsError("the secret is empty", hint="give the secret of the client ID")
     return secret

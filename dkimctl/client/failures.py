@@ -42,6 +42,10 @@ _CERTIFICATE_FAULTS = {
 # What OpenSSL makes of an answer that is not TLS.
 _NOT_TLS = "WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|UNKNOWN_PROTOCOL|PACKET_LENGTH|HTTP_REQUEST"
 _SPEAKS_TLS = rb"(?i)plain HTTP|HTTP request to an HTTPS"  # nginx and Apache; Go
+# A GET changes nothing (RFC 9110 section 9.2.1). Of this path only POST is specified (interface
+# 4.2), so any answer will do that does not say that there is nothing.
+TEST_PATH = "/domain/dkim"
+_HTML = rb"(?i)\s*<(?:!doctype|html|head|body)"
 _TLS_ALERT = r"b'\x15\x03"  # in place of an HTTP status line, as the HTTP library quotes it
 
 
@@ -120,6 +124,13 @@ def requires_tls(url: str, status: int, body: bytes) -> NoService | None:
     if url.startswith("http:") and status == 400 and re.search(_SPEAKS_TLS, body[:4096]):
         return _uses_tls(url)
     return None
+
+
+def strange_answer(status: int, body: bytes) -> str:
+    """What the service does not answer to a GET of TEST_PATH, or "" if it may be the service."""
+    if status != 405 and re.match(_HTML, body):  # 405: whatever its body
+        return f"{status} with a web page"
+    return str(status) if 300 <= status < 400 or status in (404, 410) else ""
 
 
 def _uses_tls(url: str) -> NoService:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from dkimctl.credentials.store import ALTERNATIVES, Account, CredentialStore, Kind, entry_name
 from dkimctl.errors import CredentialsError, ThreadLimitError
 from dkimctl.models import Secret
-from dkimctl.threads import StartThread, start_daemon
+from dkimctl.threads import start_daemon
 
 if TYPE_CHECKING:
     from keyring.backend import KeyringBackend
@@ -38,15 +38,15 @@ _EXPLANATIONS = {
         "unlock it and run this again; or delete the entry in the keyring's own program",
     ),
 }
-_WAITING = "waiting for the keyring, which may be asking you to unlock it"
+_PATIENCE = 3.0  # seconds until the user is notified
 
 
 class KeyringStore(CredentialStore):
     """Stores credentials in `backend`, by default the system's keyring.
 
     No call takes longer than `seconds`: a keyring that waits to be unlocked would block a script
-    for minutes. After a call that timed out, all others fail at once. If a call takes longer than
-    `patience` seconds, `notify` is told, once.
+    for minutes. After a call that timed out, all others fail at once. `notify` is called, once, if
+    a call takes long.
     """
 
     def __init__(
@@ -54,15 +54,11 @@ class KeyringStore(CredentialStore):
         backend: KeyringBackend | None = None,
         *,
         seconds: float = 3,
-        patience: float = 3,
         notify: Callable[[str], None] = lambda text: None,
-        start_thread: StartThread = start_daemon,
     ) -> None:
         self._backend = backend
         self._seconds = seconds
-        self._patience = patience
         self._notify = notify
-        self._start_thread = start_thread
         self._has_notified = False
         self._is_hung = False
 
@@ -120,18 +116,20 @@ class KeyringStore(CredentialStore):
 
         if not self._is_hung:
             # A daemon thread, so that a call that hangs does not delay the exit.
-            thread = self._start_thread(run, "keyring")
+            thread = start_daemon(run, "keyring")
             if thread is None:
                 limit = ThreadLimitError()
                 message = f"the keyring cannot be asked: {limit.message}"
                 raise CredentialsError(message, hint=limit.hint)
             try:
-                thread.join(min(self._patience, self._seconds))
-                if thread.is_alive() and self._seconds > self._patience:
+                thread.join(min(_PATIENCE, self._seconds))
+                if thread.is_alive() and self._seconds > _PATIENCE:
                     if not self._has_notified:
                         self._has_notified = True
-                        self._notify(_WAITING)
-                    thread.join(self._seconds - self._patience)
+                        self._notify(
+                            "waiting for the keyring, which may be asking you to unlock it"
+                        )
+                    thread.join(self._seconds - _PATIENCE)
             finally:  # also after Ctrl-C, since the call may still take effect
                 self._is_hung = thread.is_alive()
         if results:
@@ -155,17 +153,17 @@ def _require_text(value: object) -> Secret | None:
 
 def _backend_name(backend: KeyringBackend) -> str:
     """Its name for people; for a chain of backends, all their names."""
-    names = (str(getattr(each, "name", type(each).__name__)) for each in _backends(backend))
+    names = (str(getattr(part, "name", type(part).__name__)) for part in _parts(backend))
     return f"{'plain-text ' if _is_plaintext(backend) else ''}keyring ({', '.join(names)})"
 
 
 def _is_plaintext(backend: KeyringBackend) -> bool:
     """Whether it, or one of a chain, is a PlaintextKeyring, such as that of keyrings.alt."""
-    classes = (each for part in _backends(backend) for each in type(part).__mro__)
-    return any("plaintext" in each.__name__.lower() for each in classes)
+    classes = (base for part in _parts(backend) for base in type(part).__mro__)
+    return any("plaintext" in base.__name__.lower() for base in classes)
 
 
-def _backends(backend: KeyringBackend) -> list[KeyringBackend]:
+def _parts(backend: KeyringBackend) -> list[KeyringBackend]:
     """Those of a chain, or the only one."""
     return getattr(backend, "backends", None) or [backend]
 

@@ -6,25 +6,14 @@ And the secrets that the config file names: of DNS providers, and the URL of a w
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Literal, TypeAlias
+from collections.abc import Mapping
+from contextlib import suppress
 
 from dkimctl.credentials.keyring_store import KeyringStore
-from dkimctl.credentials.store import (
-    Account,
-    CredentialStore,
-    FileStore,
-    Kind,
-    entry_name,
-    parse_secret,
-    parse_token,
-)
+from dkimctl.credentials.store import Account, CredentialStore, Kind, entry_name, parse_entry
 from dkimctl.errors import CredentialsError
 from dkimctl.models import Secret, Token
 from dkimctl.settings.values import SecretReference
-
-StoreKind: TypeAlias = Literal["keyring", "file"]
 
 _TOKEN_VARIABLE = "DKIMCTL_ACCESS_TOKEN"  # noqa: S105 - the variable's name
 _SECRET_VARIABLE = "DKIMCTL_CLIENT_SECRET"  # noqa: S105
@@ -40,10 +29,17 @@ class EnvironmentStore(CredentialStore):
     is needed; a store that cannot be used counts as empty.
     """
 
-    def __init__(self, stored: CredentialStore) -> None:
+    def __init__(
+        self,
+        account: Account,
+        secret: Secret | None,
+        token: Secret | None,
+        stored: CredentialStore,
+    ) -> None:
         self._stored = stored
-        self._entries: dict[str, Secret] = {}
-        self._given_tokens: dict[Account, Token] = {}
+        self._entries = {} if secret is None else {entry_name(account, Kind.SECRET): secret}
+        # Its age is not known: it is used until a new one is obtained.
+        self._given_tokens = {} if token is None else {account: Token(token, math.inf)}
 
     @property
     def name(self) -> str:
@@ -52,23 +48,16 @@ class EnvironmentStore(CredentialStore):
     def secret_source(self, account: Account) -> str | None:
         if super().get_secret(account) is not None:
             return self.name
-        try:
+        with suppress(CredentialsError):
             return self._stored.secret_source(account)
-        except CredentialsError:
-            return None
+        return None
 
     def get_secret(self, account: Account) -> Secret | None:
         secret = super().get_secret(account)
-        if secret is not None:
-            return secret
-        try:
-            return self._stored.get_secret(account)
-        except CredentialsError:
-            return None
-
-    def give_token(self, account: Account, token: Secret) -> None:
-        """Use `token`, of unknown age, until a new one is obtained."""
-        self._given_tokens[account] = Token(token, math.inf)
+        if secret is None:
+            with suppress(CredentialsError):
+                return self._stored.get_secret(account)
+        return secret
 
     def get_token(self, account: Account) -> Token | None:
         return super().get_token(account) or self._given_tokens.get(account)
@@ -83,22 +72,6 @@ class EnvironmentStore(CredentialStore):
         self._entries.pop(entry_name(account, kind), None)
 
 
-def open_store(
-    kind: StoreKind,
-    state_dir: Path,
-    *,
-    seconds: float = 3,
-    notify: Callable[[str], None] = lambda text: None,
-) -> CredentialStore:
-    """The store of `kind`; a file store is in `state_dir`. Reads nothing yet.
-
-    No call to a keyring takes longer than `seconds`; `notify` is told if one takes long.
-    """
-    if kind == "keyring":
-        return KeyringStore(seconds=seconds, notify=notify)
-    return FileStore(state_dir / "credentials.json")
-
-
 def find_credentials(
     environ: Mapping[str, str], account: Account, stored: CredentialStore
 ) -> CredentialStore:
@@ -108,16 +81,13 @@ def find_credentials(
     as unset. A token from the environment has no known expiry (infinity). Raises CredentialsError
     for a value that no header can carry.
     """
-    token = parse_token(Secret(environ.get(_TOKEN_VARIABLE, "")), _TOKEN_VARIABLE)
-    secret = parse_secret(Secret(environ.get(_SECRET_VARIABLE, "")), _SECRET_VARIABLE)
+    given = {_TOKEN_VARIABLE: Kind.TOKEN, _SECRET_VARIABLE: Kind.SECRET}
+    token, secret = (
+        parse_entry(kind, Secret(environ.get(name, "")), name) for name, kind in given.items()
+    )
     if token is None and secret is None:
         return stored
-    environment = EnvironmentStore(stored)
-    if secret is not None:
-        environment.set_secret(account, secret)
-    if token is not None:
-        environment.give_token(account, token)
-    return environment
+    return EnvironmentStore(account, secret, token, stored)
 
 
 class ReferencedSecrets:

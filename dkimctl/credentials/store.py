@@ -6,12 +6,11 @@ import json
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple
 
 from dkimctl.errors import CredentialsError
 from dkimctl.files import (
@@ -24,30 +23,21 @@ from dkimctl.files import (
     refuse,
     write_private,
 )
-from dkimctl.models import Secret, Token, require_client_id
+from dkimctl.models import Secret, Token
 
 ALTERNATIVES = (
     "run `dkimctl login --credential-store file` for a file that only you can read, or set "
     "DKIMCTL_CLIENT_ID and DKIMCTL_CLIENT_SECRET in the environment"
 )
 _MAX_SIZE = 16 * 1024 * 1024  # bytes of the file; a login has some 2,000
-_SECRET = re.compile(r"[ -~\u00a0-\u00ff]+")
-_TOKEN = re.compile(r"[!-~]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
-    """What credentials belong to: a client ID at an authorization host and a service host.
-
-    Raises CredentialsError for a client ID that HTTP Basic cannot carry (RFC 7617 section 2).
-    """
+class Account(NamedTuple):
+    """What credentials belong to: a client ID at an authorization host and a service host."""
 
     auth_url: str
     base_url: str
     client_id: str
-
-    def __post_init__(self) -> None:
-        require_client_id(self.client_id, CredentialsError)
 
 
 class Kind(StrEnum):
@@ -57,7 +47,13 @@ class Kind(StrEnum):
     TOKEN = "token"  # noqa: S105
 
 
-Entries: TypeAlias = Mapping[Kind, Secret | None]
+# What an entry may consist of, and what is said of any other.
+_ALLOWED = {
+    # RFC 7617 section 2
+    Kind.SECRET: (r"[ -~\u00a0-\u00ff]+", "a control character or one outside Latin-1"),
+    # RFC 6750 section 2.1
+    Kind.TOKEN: (r"[!-~]+", "a character that no access token has"),
+}
 
 
 class CredentialStore(ABC):
@@ -80,7 +76,7 @@ class CredentialStore(ABC):
     def get_secret(self, account: Account) -> Secret | None:
         """The secret of `account`, or None. Raises CredentialsError."""
         stored = self._read(account, Kind.SECRET)
-        return None if stored is None else parse_secret(stored, "the stored secret")
+        return None if stored is None else parse_entry(Kind.SECRET, stored, "the stored secret")
 
     def has_secret(self, account: Account) -> bool:
         """Whether there is an entry for the secret, valid or not. Raises CredentialsError."""
@@ -94,11 +90,11 @@ class CredentialStore(ABC):
         """Store `secret`. Raises CredentialsError, also if the store silently altered it."""
         self._write_verified(account, Kind.SECRET, secret)
 
-    def entries(self, account: Account) -> Entries:
+    def entries(self, account: Account) -> Mapping[Kind, Secret | None]:
         """What is stored for `account`, valid or not, for `restore`. Raises CredentialsError."""
         return {kind: self._read(account, kind) for kind in Kind}
 
-    def restore(self, account: Account, entries: Entries) -> bool:
+    def restore(self, account: Account, entries: Mapping[Kind, Secret | None]) -> bool:
         """Put `entries` back. False if the store cannot; then it may hold anything."""
         try:
             for kind, text in entries.items():
@@ -123,8 +119,9 @@ class CredentialStore(ABC):
 
     def set_token(self, account: Account, token: Token) -> bool:
         """Store `token`. False if it cannot: then it has none, and each command gets its own."""
+        fields = token._asdict() | {"access_token": token.access_token.reveal()}
         try:
-            self._write_verified(account, Kind.TOKEN, _encode_token(token))
+            self._write_verified(account, Kind.TOKEN, Secret(json.dumps(fields)))
         except CredentialsError:
             with suppress(CredentialsError):
                 self._remove(account, Kind.TOKEN)
@@ -172,22 +169,21 @@ class FileStore(CredentialStore):
         return self._load().get(entry_name(account, kind))
 
     def _write(self, account: Account, kind: Kind, text: Secret) -> None:
-        self._update(lambda entries: entries | {entry_name(account, kind): text})
+        self._replace(entry_name(account, kind), text)
 
     def _remove(self, account: Account, kind: Kind) -> None:
-        removed = entry_name(account, kind)
-        self._update(lambda entries: {k: v for k, v in entries.items() if k != removed})
+        self._replace(entry_name(account, kind), None)
 
-    def _update(self, change: Callable[[dict[str, Secret]], dict[str, Secret]]) -> None:
+    def _replace(self, name: str, text: Secret | None) -> None:
         try:
             prepare_directory(self._path.parent)
             refuse(fault_of(lock_file_of(self._path)), CredentialsError)
             with locked(self._path):
                 entries = self._load()
                 delete_leftovers(self._path)
-                changed = change(entries)
-                if changed != entries:
-                    write_private(self._path, _encode(changed))
+                if entries.get(name) != text:
+                    others = {key: value for key, value in entries.items() if key != name}
+                    write_private(self._path, _encode(others | ({name: text} if text else {})))
         except OSError as error:
             raise self._unusable("cannot write", error) from None
 
@@ -235,45 +231,30 @@ def entry_name(account: Account, kind: Kind) -> str:
     return json.dumps([f"dkimctl {kind}", account.auth_url, account.base_url, account.client_id])
 
 
-def _encode_token(token: Token) -> Secret:
-    return Secret(json.dumps(token._asdict() | {"access_token": token.access_token.reveal()}))
-
-
 def _decode_token(stored: Secret) -> Token | None:
     """None for an invalid entry, which may be damaged or of another version."""
     try:
         fields = json.loads(stored.reveal())
-        access_token = parse_token(Secret(fields["access_token"]), "the stored token")
+        access_token = parse_entry(Kind.TOKEN, Secret(fields["access_token"]), "the token")
         expires_at, obtained_at = float(fields["expires_at"]), float(fields["obtained_at"])
-    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError):
         return None
     except CredentialsError:
         return None
     return None if access_token is None else Token(access_token, expires_at, obtained_at)
 
 
-def parse_secret(text: Secret, source: str) -> Secret | None:
-    """The client secret in `text`, without one trailing newline, or None if there is none.
+def parse_entry(kind: Kind, text: Secret, source: str) -> Secret | None:
+    """The secret or token in `text`, without one trailing newline, or None if there is none.
 
     `source` names its origin in errors. Raises CredentialsError, which never quotes the text, for
-    a control character (RFC 7617 section 2) or one outside Latin-1.
+    a character that no header can carry.
     """
-    return _parse(text, _SECRET, f"{source} contains a control character or one outside Latin-1")
-
-
-def parse_token(text: Secret, source: str) -> Secret | None:
-    """The access token in `text`, without one trailing newline, or None if there is none.
-
-    `source` names its origin in errors. Raises CredentialsError, which never quotes the text, for
-    a character not allowed in a bearer token (RFC 6750 section 2.1).
-    """
-    return _parse(text, _TOKEN, f"{source} contains a character that no access token has")
-
-
-def _parse(text: Secret, allowed: re.Pattern[str], message: str) -> Secret | None:
+    allowed, other = _ALLOWED[kind]
     stripped = Secret(re.sub(r"\r?\n\Z", "", text.reveal()))
     if not stripped.reveal():
         return None
-    if not allowed.fullmatch(stripped.reveal()):
-        raise CredentialsError(message, hint="give it exactly as the service issued it")
+    if not re.fullmatch(allowed, stripped.reveal()):
+        hint = "give it exactly as the service issued it"
+        raise CredentialsError(f"{source} contains {other}", hint=hint)
     return stripped

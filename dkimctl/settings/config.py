@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
+from dkimctl.addresses import parse_server
 from dkimctl.errors import InputError, UsageError
 from dkimctl.files import path_fault, refuse
-from dkimctl.names import is_glob
+from dkimctl.input_files import MAX_CONFIG_BYTES, read_bytes
+from dkimctl.names import is_glob, parse_zone
 from dkimctl.settings.values import (
     CHECKS,
     REFERENCE_HINT,
@@ -24,14 +27,11 @@ from dkimctl.settings.values import (
     profile_name,
     service_url,
     short_duration,
-    variables_in,
+    values_in,
 )
+from dkimctl.specs.entries import read_defaults
+from dkimctl.strict_yaml import Document, Node, Scalar
 from dkimctl.text import parse_duration, quoted
-
-if TYPE_CHECKING:
-    from dkimctl.strict_yaml import Document, Node, Scalar
-
-_T = TypeVar("_T")
 
 DEFAULT_TTL = 3600  # seconds
 _MAX_LIMIT = 1_000_000  # successors a day; more than anyone has domains
@@ -39,7 +39,7 @@ _MIN_GRACE = timedelta(days=5)  # for which mail servers try to deliver (RFC 532
 _MAX_KEY = 100  # characters of a key of a provider's settings, more than any has
 
 # Patterns, compiled when they are used: few commands need them.
-_SECRET_KEY = "secret|passw|token|api_?key|private_?key"  # noqa: S105
+_SECRET_KEY = "(?i)secret|passw|token|api_?key|private_?key"  # noqa: S105
 _GLOB = r"[a-z0-9_*?[\]!-]+(?:\.[a-z0-9_*?[\]!-]+)*"
 _CLASS = r"(?a)[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+"
 _BARE_NUMBER = r"[0-9]+(?:\.[0-9]+)?"
@@ -54,20 +54,16 @@ _INTEGER = r"-?(?:0|[1-9][0-9]{0,17})"
 _FRACTION = rf"{_INTEGER}\.[0-9]{{1,18}}"
 _BOOLEANS = {"true": True, "false": False}
 
-_LOGIN = "remove it and run `dkimctl login`, or set DKIMCTL_CLIENT_SECRET"
-_DNS_SECRETS = (
-    "remove it: rfc2136 has a key_file; in settings of octodns, write env/NAME or keyring/NAME"
+_NO_SECRETS = (
+    "remove it: `dkimctl login` stores the client secret, key_file names the file of a TSIG key, "
+    "and `settings` and `webhook` take env/NAME or keyring/NAME"
 )
 _COMMAND = "write the program and its arguments, such as [/usr/local/bin/page, --json]"
 # By provider: the key that it needs with an example, and the keys that it alone has.
-_REQUIRED = {
-    "rfc2136": ("server", "add its address, such as 'server: 192.0.2.1'"),
-    "octodns": (
-        "class",
-        "add the class of the octoDNS provider, such as 'class: octodns_route53.Route53Provider'",
-    ),
+_PROVIDERS = {
+    "rfc2136": ("server", "192.0.2.1", ("server", "key_file")),
+    "octodns": ("class", "octodns_route53.Route53Provider", ("class", "settings")),
 }
-_OWN_KEYS = {"rfc2136": ("server", "key_file"), "octodns": ("class", "settings")}
 
 
 class DnsTarget(NamedTuple):
@@ -126,8 +122,9 @@ class Config(NamedTuple):
 
     def secret_variables(self) -> set[str]:
         """The environment variables that it names as secrets (env/NAME)."""
-        texts = [self.notify.webhook, *(target.settings for target in self.dns)]
-        return set(variables_in(texts))
+        values = values_in([self.notify.webhook, *(target.settings for target in self.dns)])
+        references = [parse_reference(value) for value in values if isinstance(value, str)]
+        return {each.name for each in references if each is not None and each.store == "env"}
 
 
 def load_config(path: Path, *, required: bool) -> Config:
@@ -145,20 +142,12 @@ def load_config(path: Path, *, required: bool) -> Config:
             hint = "name the file in --config or DKIMCTL_CONFIG if you trust it"
             refuse(path_fault(path), UsageError, hint=hint)
     try:
-        return _read_config(path)
+        with Document(read_bytes(str(path), largest=MAX_CONFIG_BYTES), str(path)) as document:
+            root = document.root()
+            return Config() if root is None else _Reader(document, path.parent).read(root)
     except InputError as error:
         # The frames of the traceback hold the text, which may contain a secret.
         raise error.with_traceback(None) from None
-
-
-def _read_config(path: Path) -> Config:
-    from dkimctl.input_files import MAX_CONFIG_BYTES, read_bytes
-    from dkimctl.strict_yaml import Document
-
-    data = read_bytes(str(path), largest=MAX_CONFIG_BYTES)
-    with Document(data, str(path)) as document:
-        root = document.root()
-        return Config() if root is None else _Reader(document, path.parent).read(root)
 
 
 class _Reader:
@@ -169,113 +158,87 @@ class _Reader:
         self._directory = directory
 
     def read(self, root: Node) -> Config:
-        readers = self._values({"default_profile": profile_name}) | {
+        checks = {"default_profile": profile_name}
+        sections = {
             "profiles": self._profiles,
             "dns": self._dns,
             "rotation": self._rotation,
             "notify": self._notify,
         }
-        values, _ = self._fields(root, "the config file", readers, secret_hint=_LOGIN)
-        return Config(**values)
+        return Config(**self._fields(root, "the config file", checks, sections)[0])
 
     def _profiles(self, node: Node) -> dict[str, dict[str, Any]]:
+        nested = {"defaults": lambda value: read_defaults(self._document, value)}
         profiles = {}
         for key, value in self._document.pairs(node, "profiles"):
-            name = self._document.value(key, "profiles", _on_text(profile_name))
-            if name is not None:
-                profiles[name] = self._profile(value, name)
+            name = self._value(key, "profiles", profile_name)
+            if name is None:
+                continue
+            profiles[name], keys = self._fields(value, f"the profile {name}", CHECKS, nested)
+            for fixed in keys if name == SANDBOX else ():
+                if fixed in SANDBOX_FIXED:
+                    hint = "remove it, or use another profile name"
+                    self._document.problem(keys[fixed], f"{fixed} of the sandbox is fixed", hint)
         return profiles
-
-    def _profile(self, node: Node, name: str) -> dict[str, Any]:
-        profile: dict[str, Any] = {}
-        for key, value in self._document.pairs(node, f"the profile {name}"):
-            if name == SANDBOX and key.value in SANDBOX_FIXED:
-                hint = "remove it, or use another profile name"
-                self._document.problem(key, f"{key.value} of the sandbox is fixed", hint)
-            elif key.value == "defaults":
-                from dkimctl.specs.entries import read_defaults
-
-                profile["defaults"] = read_defaults(self._document, value)
-            elif check := CHECKS.get(key.value):
-                profile[key.value] = self._document.value(value, key.value, _on_text(check))
-            else:
-                self._unknown(key, "a profile", (*CHECKS, "defaults"), _LOGIN)
-        return profile
 
     def _dns(self, node: Node) -> tuple[DnsTarget, ...]:
         targets = []
-        places: dict[str, list[tuple[Node, DnsTarget]]] = {}  # of each zone
+        places: dict[str, list[tuple[int, DnsTarget]]] = {}  # of each zone, with the line
         for item in self._document.items(node, "dns"):
             target = self._dns_target(item)
             for zone in target.zones:
-                for other_node, other in places.setdefault(zone, []):
-                    if other.shares_profile(target):  # it would take all records of the zone
-                        message = f"the zone {quoted(zone)} is already in the entry on line "
-                        hint = "remove one of the two, or let other `profiles` use each of them"
-                        line = other_node.start_mark.line + 1
-                        self._document.problem(item, f"{message}{line}", hint)
-                        break
-                places[zone].append((item, target))
+                others = places.setdefault(zone, [])
+                # Each would take all records of the zone.
+                if lines := [line for line, other in others if other.shares_profile(target)]:
+                    message = f"the zone {quoted(zone)} is already in the entry on line {lines[0]}"
+                    hint = "remove one of the two, or let other `profiles` use each of them"
+                    self._document.problem(item, message, hint)
+                others.append((item.start_mark.line + 1, target))
             targets.append(target)
         return tuple(targets)
 
     def _dns_target(self, node: Node) -> DnsTarget:
         document, what = self._document, "an entry of dns"
-        if_no_zone = "name zones, or remove it for all zones that the target has"
-        if_no_profile = "name profiles, or remove it for all but the sandbox"
-        readers = self._values(
-            {
-                "provider": _provider,
-                "server": _server,
-                "key_file": lambda text: str(self._directory / _key_file(text)),
-                "class": check_class,
-                "ttl": integer(1, 2**31 - 1),  # RFC 2181, section 8
-            }
-        ) | {
-            "zones": lambda names: self._list(names, "zones", _zone, if_no_zone),
-            "profiles": lambda names: self._list(names, "profiles", profile_name, if_no_profile),
-            "settings": lambda settings: self._settings(settings, "settings", is_secret=False),
-        }
-        values, keys = self._fields(node, what, readers, secret_hint=_DNS_SECRETS)
+        nested = {"settings": lambda settings: self._settings(settings, "settings")}
+        values, keys = self._fields(node, what, _DNS_TARGET, nested)
         if document.is_mapping(node) and "provider" not in keys:
             hint = "add 'provider: rfc2136', or 'provider: octodns' with the class of a provider"
             document.problem(node, f"{what} has no provider", hint)
         if provider := values.get("provider"):
-            required, example = _REQUIRED[provider]
+            required, example, _ = _PROVIDERS[provider]
             if required not in keys:
                 message = f"an entry with the provider {provider} needs {required}"
-                document.problem(node, message, example)
-            for other, names in _OWN_KEYS.items():
-                for name in () if other == provider else {*names} & {*keys}:
+                document.problem(node, message, f"add it, such as '{required}: {example}'")
+            for other, (_, _, own_keys) in _PROVIDERS.items():
+                for name in () if other == provider else {*own_keys} & {*keys}:
                     message = f"{name} has no effect with the provider {provider}"
                     document.problem(keys[name], message, f"remove it; it is for {other}")
+        if key_file := values.get("key_file"):
+            values["key_file"] = str(self._directory / key_file)
         class_name = values.pop("class", "")
         return DnsTarget(**{"provider": "", **values, "class_name": class_name})
 
-    def _settings(self, node: Node, what: str, *, is_secret: bool) -> dict[str, object]:
+    def _settings(self, node: Node, what: str, *, is_secret: bool = False) -> dict[str, object]:
         """Any values, but no secret written out. `is_secret`: a key above is that of a secret."""
+
+        def read(node: Node, what: str, *, is_secret: bool) -> object:
+            if self._document.is_mapping(node):
+                return self._settings(node, what, is_secret=is_secret)
+            if self._document.is_list(node):
+                items = self._document.items(node, what)
+                return [read(item, what, is_secret=is_secret) for item in items]
+            return self._document.value(node, what, _secret_reference if is_secret else _setting)
+
         settings = {}
         for key, value in self._document.pairs(node, what):
             name = key.value[-_MAX_KEY:]
             names_secret = re.search(_SECRET_SETTING, name) and not re.search(_NO_SECRET, name)
-            settings[key.value] = self._setting(
-                value, quoted(key.value), is_secret=is_secret or bool(names_secret)
-            )
+            is_secret_value = is_secret or bool(names_secret)
+            settings[key.value] = read(value, quoted(key.value), is_secret=is_secret_value)
         return settings
 
-    def _setting(self, node: Node, what: str, *, is_secret: bool) -> object:
-        if self._document.is_mapping(node):
-            return self._settings(node, what, is_secret=is_secret)
-        if self._document.is_list(node):
-            items = self._document.items(node, what)
-            return [self._setting(item, what, is_secret=is_secret) for item in items]
-        return self._document.value(node, what, _secret_reference if is_secret else _plain_setting)
-
     def _rotation(self, node: Node) -> RotationSettings:
-        readers = self._values(
-            {"max_age": _days, "lead": _days, "grace": _grace, "limit": integer(1, _MAX_LIMIT)}
-        )
-        values, keys = self._fields(node, "rotation", readers, secret_hint=_LOGIN)
+        values, keys = self._fields(node, "rotation", _ROTATION)
         settings = RotationSettings(**values)
         if settings.lead >= settings.max_age:
             hint = "write a lead of some days, such as 7d, and a max_age of some months, such as "
@@ -284,21 +247,14 @@ class _Reader:
         return settings
 
     def _notify(self, node: Node) -> NoticeSettings:
-        readers = self._values(
-            {
-                "webhook": lambda text: text if parse_reference(text) else webhook_url(text),
-                "recheck": lambda text: timedelta(seconds=short_duration(text)),
-            }
-        )
-        readers["command"] = self._command
-        values, _ = self._fields(node, "notify", readers, secret_hint=REFERENCE_HINT)
-        return NoticeSettings(**values)
+        nested = {"command": self._command}
+        return NoticeSettings(**self._fields(node, "notify", _NOTIFY, nested)[0])
 
     def _command(self, node: Node) -> tuple[str, ...]:
         if self._document.is_list(node):
-            command = self._list(node, "command", _word, _COMMAND)
+            command = self._list(node, "command", _word)
         else:
-            command = self._document.value(node, "command", _on_text(_words)) or ()
+            command = self._value(node, "command", _words) or ()
         if command and not command[0]:
             self._document.problem(node, "command names no program", _COMMAND)
         return command
@@ -307,65 +263,48 @@ class _Reader:
         self,
         node: Node,
         what: str,
-        readers: Mapping[str, Callable[[Node], object]],
-        *,
-        secret_hint: str,
+        checks: Mapping[str, Check | list[Check]],
+        nested: Mapping[str, Callable[[Node], object]] = {},
     ) -> tuple[dict[str, Any], dict[str, Scalar]]:
         """The values of a mapping that are not None, and its keys, both by the keys' names.
 
-        `secret_hint` is for an unknown key that seems to hold a secret.
+        `checks` convert the text of single values or, in brackets, of each item of a list;
+        `nested` are for other values.
         """
         values: dict[str, Any] = {}
         keys: dict[str, Scalar] = {}
         for key, value in self._document.pairs(node, what):
-            keys[key.value] = key
-            if read := readers.get(key.value):
-                values[key.value] = read(value)
+            name = key.value
+            keys[name] = key
+            if name in nested:
+                values[name] = nested[name](value)
+            elif isinstance(check := checks.get(name), list):
+                values[name] = self._list(value, name, *check)
+            elif check is not None:
+                values[name] = self._value(value, name, check)
+            elif re.search(_SECRET_KEY, name):
+                message = f"{quoted(name)}: secrets are not allowed in this file"
+                self._document.problem(key, message, _NO_SECRETS)
             else:
-                self._unknown(key, what, tuple(readers), secret_hint)
+                self._document.unknown_key(key, what, (*checks, *nested))
         return {name: value for name, value in values.items() if value is not None}, keys
 
-    def _values(self, checks: Mapping[str, Check]) -> dict[str, Callable[[Node], object]]:
-        """For `_fields`: readers of single values by their keys' names."""
-
-        def reader(name: str, check: Check) -> Callable[[Node], object]:
-            return lambda node: self._document.value(node, name, _on_text(check))
-
-        return {name: reader(name, check) for name, check in checks.items()}
-
-    def _list(
-        self, node: Node, what: str, check: Callable[[str], _T], hint_if_empty: str
-    ) -> tuple[_T, ...]:
-        values = [
-            self._document.value(item, what, _on_text(check))
-            for item in self._document.items(node, what)
-        ]
+    def _list(self, node: Node, what: str, check: Check) -> tuple[Any, ...]:
+        values = [self._value(item, what, check) for item in self._document.items(node, what)]
         if not values and self._document.is_list(node):
-            self._document.problem(node, f"{what} is empty", hint_if_empty)
+            self._document.problem(node, f"{what} is empty", f"add an item, or remove {what}")
         return tuple(value for value in values if value is not None)
 
-    def _unknown(self, key: Scalar, what: str, known: tuple[str, ...], secret_hint: str) -> None:
-        """Report a key that `what` does not have, and that may be a secret's."""
-        if re.search(_SECRET_KEY, key.value, re.IGNORECASE):
-            message = f"{quoted(key.value)}: secrets are not allowed in this file"
-            self._document.problem(key, message, secret_hint)
-        else:
-            self._document.unknown_key(key, what, known)
+    def _value(self, node: Node, what: str, check: Check) -> Any:
+        return self._document.value(node, what, lambda text, _is_plain: check(text))
 
 
 # The checks of values: they convert text, or raise UsageError.
 
 
-def _on_text(check: Callable[[str], _T]) -> Callable[[str, bool], _T]:
-    """The check of a value that may be plain or quoted."""
-    return lambda text, _is_plain: check(text)
-
-
 def _zone(text: str) -> str:
     """The name of a zone, or a glob, in lower case, as A-labels, without trailing dot."""
     if "://" in text or not is_glob(text):
-        from dkimctl.names import parse_zone
-
         return parse_zone(text)
     glob = text.lower().removesuffix(".")
     if len(glob) > 253 or not re.fullmatch(_GLOB, glob):  # characters
@@ -375,16 +314,10 @@ def _zone(text: str) -> str:
 
 
 def _provider(text: str) -> str:
-    if text not in _REQUIRED:
+    if text not in _PROVIDERS:
         hint = "write rfc2136, or octodns with the class of the provider"
         raise UsageError(f"unknown provider {quoted(text)}", hint=hint)
     return text
-
-
-def _server(text: str) -> str:
-    from dkimctl.addresses import parse_server  # imports ipaddress, which takes 4 ms
-
-    return str(parse_server(text))
 
 
 def _key_file(text: str) -> str:
@@ -407,12 +340,11 @@ def _secret_reference(text: str, _is_plain: bool) -> str:
     return text
 
 
-def _plain_setting(text: str, is_plain: bool) -> object:
+def _setting(text: str, is_plain: bool) -> object:
     """Plain numbers, `true` and `false` are such; everything else is text."""
-    if re.search(_PRIVATE_KEY, text):
-        raise UsageError("a private key is not allowed in this file", hint=REFERENCE_HINT)
-    if re.search(_PASSWORD_IN_URL, text):
-        raise UsageError("a URL with a password is not allowed in this file", hint=REFERENCE_HINT)
+    for pattern, what in ((_PRIVATE_KEY, "private key"), (_PASSWORD_IN_URL, "URL with a password")):
+        if re.search(pattern, text):
+            raise UsageError(f"a {what} is not allowed in this file", hint=REFERENCE_HINT)
     if parse_reference(text) or not is_plain:
         return text
     if re.fullmatch(_INTEGER, text):
@@ -452,19 +384,30 @@ def webhook_url(text: str) -> str:
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """The words of a command line, split as a shell does."""
-    import shlex
-
     try:
-        words = tuple(shlex.split(_word(text)))
+        return tuple(shlex.split(_word(text))) or ("",)
     except ValueError:
         raise UsageError("a quotation mark is not closed", hint=_COMMAND) from None
-    if not words:
-        raise UsageError("names no program", hint=_COMMAND)
-    return words
 
 
 def _word(text: str) -> str:
     if re.search("[\0\ud800-\udfff]", text):
         raise UsageError("contains a character that no argument can have", hint="remove it")
     return text
+
+
+# What sections take: by key, the check of a value or, in brackets, of each item of a list.
+_DNS_TARGET: Mapping[str, Check | list[Check]] = {
+    "provider": _provider,
+    "zones": [_zone],
+    "profiles": [profile_name],
+    "ttl": integer(1, 2**31 - 1),  # RFC 2181, section 8
+    "server": lambda text: str(parse_server(text)),
+    "key_file": _key_file,
+    "class": check_class,
+}
+_ROTATION = {"max_age": _days, "lead": _days, "grace": _grace, "limit": integer(1, _MAX_LIMIT)}
+_NOTIFY = {
+    "webhook": lambda text: text if parse_reference(text) else webhook_url(text),
+    "recheck": lambda text: timedelta(seconds=short_duration(text)),
+}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -109,92 +109,76 @@ class Settings(NamedTuple):
     sources: Mapping[str, SetBy]
 
 
-def resolve_settings(
-    *,
-    flags: Mapping[str, Any],
-    environ: Mapping[str, str],
-    config: Config,
-    logins: Mapping[str, Mapping[str, str]],
-    config_file: str = "",
-    used: Callable[[], str | None] = lambda: None,
-    may_be_new: bool = False,
-) -> Settings:
+class Sources(NamedTuple):
+    """What settings are taken from."""
+
+    flags: Mapping[str, Any]  # the options by key, and `profile` and `sandbox`; None: not given
+    environ: Mapping[str, str]
+    config: Config
+    config_file: str
+    logins: Mapping[str, Mapping[str, str]]
+    state_dir: Path
+
+
+def resolve_settings(sources: Sources, *, may_be_new: bool = False) -> Settings:
     """Resolve every key: option > environment > config file > login > default.
 
-    `flags` has the options by profile key, and `profile` and `sandbox`; None means not given.
-    `used` returns the profile that `profile use` chose, if any. Raises UsageError for an invalid
-    value, and for an unknown profile unless it `may_be_new`.
+    Raises UsageError for an invalid value, and for an unknown profile unless it `may_be_new`.
     """
-    name, source = resolve_name(
-        flags=flags, environ=environ, config=config, config_file=config_file, used=used
-    )
+    flags, environ, config, config_file, logins, _ = sources
+    name, source = resolve_name(sources)
     from_flags = {
         key: parse_value(key, str(flags[key]), option(key).name)
         for key in CHECKS
         if flags.get(key) is not None
     }
-    values: dict[str, Any] = {}
-    sources = dict.fromkeys(Profile._fields[1:], DEFAULT)
-
-    def take(given: Mapping[str, Any], source_of: Callable[[str], SetBy]) -> None:
-        values.update(given)
-        sources.update({key: source_of(key) for key in given})
-
     # From the lowest to the highest.
+    layers: list[tuple[Mapping[str, Any], SetBy | Callable[[str], SetBy]]] = [
+        (config.profiles.get(name, {}), SetBy(SourceKind.CONFIG, config_file)),
+        (from_flags, option),
+    ]
     if name == SANDBOX:
         for key in SANDBOX_FIXED:
             if key in from_flags:
                 fixed = option(key).name
                 raise UsageError(f"{fixed} of the sandbox is fixed", hint=f"omit {fixed}")
         # One request keeps all processors busy making keys; several would each take longer.
-        take({"concurrency": 1}, lambda _: DEFAULT)
+        layers = [({"concurrency": 1}, DEFAULT), *layers, (SANDBOX_FIXED, DEFAULT)]
     else:
-        take(settings_of(logins.get(name, {})), lambda _: LOGIN)
-    take(config.profiles.get(name, {}), lambda _: SetBy(SourceKind.CONFIG, config_file))
-    if name == SANDBOX:
-        take(from_flags, option)
-        take(SANDBOX_FIXED, lambda _: DEFAULT)
-    else:
-        exported = ((key, variable(key).name) for key in ("auth_url", "base_url", "client_id"))
         from_environment = {
-            key: parse_value(key, environ[exported_as], exported_as)
-            for key, exported_as in exported
-            if environ.get(exported_as)
+            key: parse_value(key, environ[variable(key).name], variable(key).name)
+            for key in ("auth_url", "base_url", "client_id")
+            if environ.get(variable(key).name)
         }
+        layers = [(settings_of(logins.get(name, {})), LOGIN), *layers]
+        layers.insert(2, (from_environment, variable))
         if not may_be_new and not {"auth_url", "base_url"} & {*from_flags, *from_environment}:
             require_known(name, known_profiles(config, logins), source)
-        take(from_environment, variable)
-        take(from_flags, option)
-    return Settings(Profile(name, **values), {"profile": source, **sources})
+    values: dict[str, Any] = {}
+    set_by = {"profile": source, **dict.fromkeys(Profile._fields[1:], DEFAULT)}
+    for given, setter in layers:
+        values |= given
+        set_by |= {key: setter(key) if callable(setter) else setter for key in given}
+    return Settings(Profile(name, **values), set_by)
 
 
-def resolve_name(
-    *,
-    flags: Mapping[str, Any],
-    environ: Mapping[str, str],
-    config: Config,
-    config_file: str = "",
-    used: Callable[[], str | None] = lambda: None,
-) -> tuple[str, SetBy]:
+def resolve_name(sources: Sources) -> tuple[str, SetBy]:
     """The name of the profile, and its source. Raises UsageError if it is invalid."""
-
-    def checked(text: str, source: SetBy) -> tuple[str, SetBy]:
-        with naming(source.name):
-            return profile_name(text), source
-
+    flags, given = sources.flags, sources.flags.get("profile")
     if flags.get("sandbox"):
-        if flags.get("profile") not in {None, SANDBOX}:
+        if given not in {None, SANDBOX}:
             raise UsageError(
                 "--sandbox and --profile name two profiles", hint="give only one of them"
             )
         return SANDBOX, option("sandbox")
-    if flags.get("profile") is not None:
-        return checked(flags["profile"], option("profile"))
-    if text := environ.get("DKIMCTL_PROFILE"):
-        return checked(text, variable("profile"))
-    if config.default_profile:
-        return config.default_profile, SetBy(SourceKind.CONFIG, config_file)
-    if name := used():
+    exported = sources.environ.get(variable("profile").name) or None
+    for text, source in ((given, option("profile")), (exported, variable("profile"))):
+        if text is not None:
+            with naming(source.name):
+                return profile_name(text), source
+    if name := sources.config.default_profile:
+        return name, SetBy(SourceKind.CONFIG, sources.config_file)
+    if name := read_used_profile(sources.state_dir):
         return name, SetBy(SourceKind.PROFILE_USE)
     return DEFAULT_PROFILE, DEFAULT
 
@@ -280,17 +264,34 @@ def known_profiles(config: Config, logins: Mapping[str, object]) -> list[str]:
     return sorted({DEFAULT_PROFILE, SANDBOX, *config.profiles, *logins})
 
 
-def read_logins(state_dir: Path) -> dict[str, dict[str, str]]:
-    """Each login by profile name, with LOGIN_KEYS; its URLs may not be in canonical form.
+def read_logins(state_dir: Path) -> tuple[dict[str, dict[str, str]], list[dict[str, str]]]:
+    """Each login by profile name, and those that no profile has any more.
 
-    Raises UsageError if the file cannot be read or is damaged, or if other users can change it.
+    The secrets of the latter may still be stored. Each has LOGIN_KEYS; its URLs may not be in
+    canonical form. Raises UsageError if the file cannot be read or is damaged, or if other users
+    can change it.
     """
-    return _read(state_dir)[0]
+    import json
 
+    path = _path(state_dir)
+    data = _read_file(path, 16 << 20)  # bytes; a login has about 200
+    if data is None:
+        return {}, []
 
-def read_unused_logins(state_dir: Path) -> list[dict[str, str]]:
-    """Logins that no profile has any more, whose secrets may be stored. Raises UsageError."""
-    return _read(state_dir)[1]
+    def checked(login: Mapping[str, Any]) -> dict[str, str]:
+        for key in LOGIN_KEYS:
+            parse_value(key, login[key], str(path))
+        return {key: str(login[key]) for key in LOGIN_KEYS}
+
+    try:
+        content = json.loads(data)
+        unused = [checked(login) for login in content.pop(_UNUSED, ())]
+        logins = {name: checked(login) for name, login in content.items()}
+    except (ValueError, RecursionError, AttributeError, TypeError, KeyError):
+        raise _unusable(path, "the file is damaged") from None
+    if not all(map(is_profile_name, logins)):  # they are shown, completed and typed
+        raise _unusable(path, "the file is damaged")
+    return logins, unused
 
 
 @contextmanager
@@ -301,14 +302,12 @@ def logins_lock(state_dir: Path) -> Iterator[None]:
     directory cannot be used.
     """
     path = _path(state_dir)
-    try:
+    with _usable(path):
         prepare_directory(state_dir)
         refuse(fault_of(path, lock_file_of(path)), UsageError)
         with locked(path):
             delete_leftovers(path)
             yield
-    except OSError as error:
-        raise _unusable(path, error.strerror or "cannot be written") from None
 
 
 def write_logins(
@@ -321,10 +320,8 @@ def write_logins(
 
     path = _path(state_dir)
     content = {**logins, _UNUSED: unused} if unused else logins
-    try:
+    with _usable(path):
         write_private(path, json.dumps(content, indent=1))
-    except OSError as error:
-        raise _unusable(path, error.strerror or "cannot be written") from None
 
 
 def login_of(profile: Profile) -> dict[str, str]:
@@ -366,51 +363,31 @@ def read_used_profile(state_dir: Path) -> str | None:
 def write_used_profile(state_dir: Path, name: str | None) -> None:
     """Replace the name; None removes it. The caller holds `logins_lock`. Raises UsageError."""
     path = state_dir / "profile"
-    try:
+    with _usable(path):
         delete_leftovers(path)
         if name is None:
             path.unlink(missing_ok=True)
         else:
             write_private(path, f"{name}\n")
-    except OSError as error:
-        raise _unusable(path, error.strerror or "cannot be written") from None
 
 
 def _path(state_dir: Path) -> Path:
     return state_dir / "logins.json"
 
 
-def _read(state_dir: Path) -> tuple[dict[str, dict[str, str]], list[dict[str, str]]]:
-    path = _path(state_dir)
-    data = _read_file(path, 16 << 20)  # bytes; a login has about 200
-    if data is None:
-        return {}, []
-    import json
-
-    try:
-        content = json.loads(data)
-        unused = [_checked(login, path) for login in content.pop(_UNUSED, ())]
-        logins = {name: _checked(login, path) for name, login in content.items()}
-    except (ValueError, RecursionError, AttributeError, TypeError, KeyError):
-        raise _unusable(path, "the file is damaged") from None
-    if not all(map(is_profile_name, logins)):  # they are shown, completed and typed
-        raise _unusable(path, "the file is damaged")
-    return logins, unused
-
-
 def _read_file(path: Path, largest: int) -> bytes | None:
-    try:
+    with _usable(path), suppress(FileNotFoundError):
         return read_safe(path, largest, UsageError)
-    except FileNotFoundError:
-        return None
+    return None
+
+
+@contextmanager
+def _usable(path: Path) -> Iterator[None]:
+    """Turn an OSError into a UsageError that names the file."""
+    try:
+        yield
     except OSError as error:
-        raise _unusable(path, error.strerror or "cannot be read") from None
-
-
-def _checked(login: Mapping[str, Any], path: Path) -> dict[str, str]:
-    for key in LOGIN_KEYS:
-        parse_value(key, login[key], str(path))
-    return {key: str(login[key]) for key in LOGIN_KEYS}
+        raise _unusable(path, error.strerror or "cannot be used") from None
 
 
 def _unusable(path: Path, reason: str) -> UsageError:

@@ -68,11 +68,6 @@ def service_url(text: str) -> str:
     return str(url)
 
 
-def _proxy_url(text: str) -> str:
-    """The http or https URL of a proxy, in canonical form."""
-    return str(parse_url(text, "http"))
-
-
 def integer(lowest: int, highest: int) -> Check:
     """The check of a whole number in decimal digits."""
 
@@ -122,7 +117,7 @@ CHECKS: Mapping[str, Check] = {
     "timeout": short_duration,
     "max_wait": short_duration,
     "ca_bundle": file_path,
-    "proxy": _proxy_url,
+    "proxy": lambda text: str(parse_url(text, "http")),
     "credential_store": _credential_store,
 }
 
@@ -150,14 +145,6 @@ def parse_reference(text: str) -> SecretReference | None:
         raise UsageError("the name after env/ or keyring/ is invalid", hint=hint)
     store, name = filter(None, match.groups())
     return SecretReference(cast('Literal["env", "keyring"]', store), name)
-
-
-def variables_in(value: object) -> Iterator[str]:
-    """The environment variables that a text, or any text in a list or mapping, refers to."""
-    for item in values_in(value):
-        reference = parse_reference(item) if isinstance(item, str) else None
-        if reference is not None and reference.store == "env":
-            yield reference.name
 
 
 def values_in(value: object) -> Iterator[object]:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from configs import read_config
+from configs import read_config, settings_from
 from dkimctl.errors import InputError, UsageError
 from dkimctl.settings.config import Config
-from dkimctl.settings.profile import LOGIN_KEYS, Profile, read_logins, resolve_settings
+from dkimctl.settings.profile import LOGIN_KEYS, Profile, read_logins
 from dkimctl.text import printable
 from mutations import JSON_SCALARS, YAML_SCALARS, block, documents, flow, json_tree
 from terminals import is_harmless
@@ -133,16 +133,15 @@ def loaded(path: Path, data: bytes):
 def stored_logins(state: Path) -> dict[str, dict[str, str]] | UsageError:
     """The stored logins, or the error."""
     try:
-        return read_logins(state)
+        return read_logins(state)[0]
     except UsageError as error:
         return error
 
 
 def resolved(**sources) -> Profile | UsageError:
     """The profile that these sources give, or the error."""
-    told = {"flags": {}, "environ": {}, "config": Config(), "logins": {}} | sources
     try:
-        return resolve_settings(**told).profile
+        return settings_from(**sources).profile
     except UsageError as error:
         return error
 

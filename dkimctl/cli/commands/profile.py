@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
@@ -9,8 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from dkimctl.cli import terminal
-from dkimctl.cli.commands.login import delete_profile
 from dkimctl.cli.completion import complete_profiles
+from dkimctl.cli.logins import delete_login
 from dkimctl.cli.options import App, TableOrJson, TableOrJsonOption, YesOption, examples
 from dkimctl.cli.output import table_layout
 from dkimctl.cli.report import Reporter, write
@@ -21,8 +22,6 @@ from dkimctl.ledger.ledger import Ledger
 from dkimctl.settings.profile import (
     DEFAULT_PROFILE,
     LOGIN_KEYS,
-    SetBy,
-    SourceKind,
     known_profiles,
     logins_lock,
     read_used_profile,
@@ -52,14 +51,66 @@ NameArgument = Annotated[
 def list_(ctx: typer.Context, fmt: TableOrJsonOption = TableOrJson.TABLE) -> int:
     """List the profiles, with their accounts, and which one is used. Sends nothing."""
     session = open_session(ctx)
-    profiles = _describe_profiles(session)
+    config, logins = session.config, session.logins
+    used, source = resolve_name(session.sources)
+    names = known_profiles(config, logins)
+    if used not in names:
+        session.reporter.warn(
+            f"the profile in use, {used}, does not exist ({source})",
+            hint=f"choose one of the list, or run `dkimctl login --profile {used}`",
+        )
+    profiles = []
+    # As the sources define each: options and environment only choose the one in use.
+    for name in names:
+        settings = stored_settings(name, config, logins)
+        if name == SANDBOX:
+            settings |= SANDBOX_FIXED
+        account = {key: settings.get(key) for key in LOGIN_KEYS}
+        logged_in: bool | None = name == SANDBOX
+        if name != SANDBOX and all(account.values()):
+            try:
+                logged_in = session.has_credentials(account)
+            except CredentialsError:  # the store cannot be used
+                logged_in = None
+        places = [
+            place for place, has in (("config", config.profiles), ("login", logins)) if name in has
+        ]
+        chosen_by = {"kind": source.kind, "name": source.name or None}
+        profiles.append(
+            {
+                "name": name,
+                "in_use": name == used,
+                "chosen_by": chosen_by if name == used else None,
+                **account,
+                "defined_in": places or ["built in"],
+                "logged_in": logged_in,
+            }
+        )
     if fmt is TableOrJson.JSON:
-        import json
-
         write([json.dumps({"profiles": profiles}, indent=1) + "\n"])
     else:
-        write(_profile_rows(session.reporter, profiles))
+        write(_rows(session.reporter, profiles, f"in use, by {source}"))
     return ExitCode.OK
+
+
+def _rows(reporter: Reporter, profiles: Sequence[dict[str, Any]], chosen_by: str) -> Iterator[str]:
+    layout = table_layout(reporter, None)
+    rows = []
+    for profile in profiles:
+        in_use, logged_in = profile["in_use"], profile["logged_in"]
+        words = {True: "yes", False: "no", None: "unknown"}
+        cells = (
+            "*" if in_use else " ",
+            profile["name"],
+            profile["client_id"],
+            profile["base_url"],
+            ", ".join(profile["defined_in"]),
+            "not needed" if profile["name"] == SANDBOX else words[logged_in],
+        )
+        mark = Style.BOLD if in_use else ""
+        styles = [mark, mark, "", "", "", Style.GREEN if logged_in else ""]
+        rows.append(Row(cells, styles, below(chosen_by if in_use else "", layout)))
+    return table(["", "PROFILE", "CLIENT ID", "BASE URL", "FROM", "LOGGED IN"], rows, layout)
 
 
 @app.command(epilog=examples("dkimctl profile use agency", "dkimctl profile use default"), shows=())
@@ -115,8 +166,18 @@ def delete(ctx: typer.Context, name: NameArgument, yes: YesOption = False) -> in
     if not (yes or terminal.confirms(question, refusal=refusal)):
         note("dkimctl: nothing was deleted")
         return ExitCode.NO
-    domains = _count_domains(session, name)
-    existed, others = delete_profile(session, name)
+    # Of its account, those of the ledger, which stay.
+    domains, settings = 0, stored_settings(name, session.config, session.logins)
+    base_url, client_id = settings.get("base_url"), settings.get("client_id")
+    if base_url and client_id:
+        try:
+            with Ledger.open_existing(
+                session.ledger_file, base_url=base_url, client_id=client_id
+            ) as ledger:
+                domains = ledger.count_domains(base_url, client_id)
+        except LedgerError as error:
+            session.reporter.warn(error.message, hint=error.hint, code=error.code)
+    existed, others = delete_login(session, name, and_profile=True)
     # What is gone, and what remains.
     config = session.config.profiles.get(name)
     stays = config is not None or name == DEFAULT_PROFILE
@@ -144,85 +205,3 @@ def _require_profile(session: Session, name: str) -> None:
     with naming("NAME"):
         profile_name(name)
     require_known(name, known_profiles(session.config, session.logins))
-
-
-def _describe_profiles(session: Session) -> list[dict[str, Any]]:
-    """Each profile as its sources define it: options and environment only choose the one in use."""
-    used, source = resolve_name(
-        flags=session.flags,
-        environ=os.environ,
-        config=session.config,
-        config_file=str(session.config_file),
-        used=lambda: read_used_profile(session.state_dir),
-    )
-    names = known_profiles(session.config, session.logins)
-    if used not in names:
-        session.reporter.warn(
-            f"the profile in use, {used}, does not exist ({source})",
-            hint=f"choose one of the list, or run `dkimctl login --profile {used}`",
-        )
-    profiles = []
-    for name in names:
-        settings = stored_settings(name, session.config, session.logins)
-        if name == SANDBOX:
-            settings |= SANDBOX_FIXED
-        account = {key: settings.get(key) for key in LOGIN_KEYS}
-        logged_in: bool | None = name == SANDBOX
-        if name != SANDBOX and all(account.values()):
-            try:
-                logged_in = session.has_credentials(account)
-            except CredentialsError:
-                logged_in = None
-        places = {"config": session.config.profiles, "login": session.logins}
-        chosen_by = {"kind": source.kind, "name": source.name or None}
-        profiles.append(
-            {
-                "name": name,
-                "in_use": name == used,
-                "chosen_by": chosen_by if name == used else None,
-                **account,
-                "defined_in": [place for place, has in places.items() if name in has]
-                or ["built in"],
-                "logged_in": logged_in,  # None if the store cannot be used
-            }
-        )
-    return profiles
-
-
-def _profile_rows(reporter: Reporter, profiles: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """The profiles as a table."""
-    layout = table_layout(reporter, None)
-    rows = []
-    for profile in profiles:
-        source = ""
-        if chosen_by := profile["chosen_by"]:
-            source = f"in use, by {SetBy(SourceKind(chosen_by['kind']), chosen_by['name'] or '')}"
-        mark = Style.BOLD if profile["in_use"] else ""
-        logged_in = {True: "yes", False: "no", None: "unknown"}[profile["logged_in"]]
-        cells = (
-            "*" if profile["in_use"] else " ",
-            profile["name"],
-            profile["client_id"],
-            profile["base_url"],
-            ", ".join(profile["defined_in"]),
-            "not needed" if profile["name"] == SANDBOX else logged_in,
-        )
-        styles = [mark, mark, "", "", "", Style.GREEN if profile["logged_in"] else ""]
-        rows.append(Row(cells, styles, below(source, layout)))
-    return table(["", "PROFILE", "CLIENT ID", "BASE URL", "FROM", "LOGGED IN"], rows, layout)
-
-
-def _count_domains(session: Session, name: str) -> int:
-    """How many domains the ledger has of the profile's account; warns if it cannot be read."""
-    settings = stored_settings(name, session.config, session.logins)
-    base_url, client_id = settings.get("base_url"), settings.get("client_id")
-    if not (base_url and client_id):
-        return 0
-    try:
-        with Ledger.open_existing(
-            session.ledger_file, base_url=base_url, client_id=client_id
-        ) as ledger:
-            return ledger.count_domains(base_url, client_id)
-    except LedgerError as error:
-        session.reporter.warn(error.message, hint=error.hint, code=error.code)
-        return 0

@@ -116,7 +116,7 @@ def run(
     runs: list[RotationRun] = []
 
     def execute() -> Report:
-        with contextlib.nullcontext() if dry_run else session.lock_rotation():
+        with contextlib.nullcontext() if dry_run else session.lock_account("rotate"):
             runs.append(RotationRun(selected, policy, tools))
             return runs[-1].execute()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import sys
@@ -29,7 +30,6 @@ from dkimctl.settings.profile import LOGIN, SetBy, exported_proxy, variable
 from dkimctl.text import format_duration, printable
 
 app = App()
-_GAP = "  "
 
 
 @app.command(
@@ -58,8 +58,13 @@ def status(ctx: typer.Context, fmt: TableOrJsonOption = TableOrJson.TABLE) -> in
     }
     if profile.is_sandbox:
         facts |= {"secret_source": "none needed"}
+    elif not (profile.auth_url and profile.base_url and profile.client_id):
+        facts["problem"] = "not logged in: run `dkimctl login`"
     else:
-        _add_credentials(session, facts, sources)
+        try:
+            facts |= _find_credentials(session, sources)
+        except CredentialsError as error:
+            facts["problem"] = f"{error.message}: {error.hint}"
     if facts["problem"]:
         facts["problem"] = session.reporter.complete(str(facts["problem"]))
     if not (profile.proxy or profile.is_sandbox) and (proxy := exported_proxy(os.environ)):
@@ -72,18 +77,11 @@ def status(ctx: typer.Context, fmt: TableOrJsonOption = TableOrJson.TABLE) -> in
     return ExitCode.OK if facts["secret_source"] or facts["token"] else ExitCode.AUTH
 
 
-def _add_credentials(session: Session, facts: dict[str, object], sources: dict[str, SetBy]) -> None:
-    """Add what is known of the secret and token, of which neither is shown in full."""
-    profile = session.profile
-    if not (profile.auth_url and profile.base_url and profile.client_id):
-        facts["problem"] = "not logged in: run `dkimctl login`"
-        return
-    try:
-        source = session.credentials.secret_source(session.stored_account)
-        token = session.credentials.get_token(session.stored_account)
-    except CredentialsError as error:
-        facts["problem"] = f"{error.message}: {error.hint}"
-        return
+def _find_credentials(session: Session, sources: dict[str, SetBy]) -> dict[str, str]:
+    """What is known of the secret and token, of which neither is shown in full."""
+    facts = {}
+    source = session.credentials.secret_source(session.stored_account)
+    token = session.credentials.get_token(session.stored_account)
     if source is not None:
         facts["secret_source"] = source
         sources["secret_source"] = variable("client_secret") if source == IN_ENVIRONMENT else LOGIN
@@ -94,8 +92,9 @@ def _add_credentials(session: Session, facts: dict[str, object], sources: dict[s
         if not is_own:
             expiry = datetime.fromtimestamp(token.expires_at, UTC)
             facts["token_expires_at"] = expiry.isoformat(timespec="seconds")
-    elif source is None:
+    if not facts:
         facts["problem"] = "no secret is stored: run `dkimctl login`"
+    return facts
 
 
 def _setting_lines(facts: Mapping[str, object], sources: Mapping[str, SetBy]) -> Iterator[str]:
@@ -110,15 +109,14 @@ def _setting_lines(facts: Mapping[str, object], sources: Mapping[str, SetBy]) ->
         texts["token_expires_at"] += f" (in {format_duration(left)})"
     if problem := facts["problem"]:
         texts["problem"] = str(problem)
-    width = shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else None
+    width = shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else math.inf
     longest_key = max(map(len, texts))
     for key, text in texts.items():
-        line = f"{key.replace('_', ' '):<{longest_key}}{_GAP}{printable(text)}"
-        if key not in sources:
-            yield f"{line}\n"
-            continue
-        source = f"({printable(str(sources[key]))})"
-        if width is not None and len(line) + len(_GAP) + len(source) > width:
-            yield f"{line}\n"
-            line = " " * longest_key
-        yield f"{line}{_GAP}{source}\n"
+        line = f"{key.replace('_', ' '):<{longest_key}}  {printable(text)}"
+        if key in sources:
+            source = f"({printable(str(sources[key]))})"
+            if len(line) + 2 + len(source) > width:
+                yield f"{line}\n"
+                line = " " * longest_key
+            line += f"  {source}"
+        yield f"{line}\n"

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from configs import settings_from
 from dkimctl.cli import next_steps
 from dkimctl.cli.next_steps import (
     CommandOptions,
@@ -14,7 +15,6 @@ from dkimctl.cli.next_steps import (
     options_of,
 )
 from dkimctl.settings.config import Config
-from dkimctl.settings.profile import resolve_settings
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="quoted for another shell")
 
@@ -96,9 +96,8 @@ NOTHING = {"profile": None, "sandbox": False, "config": None}
     ],
 )
 def test_the_profile_is_named_wherever_it_comes_from(flags, environ, config, option):
-    settings = resolve_settings(
-        flags=flags, environ=environ, config=config, logins={"t": {}, "x": {}}
-    )
+    logins = {"t": {}, "x": {}}
+    settings = settings_from(flags=flags, environ=environ, config=config, logins=logins)
     assert options_of(settings, NOTHING | flags).profile == option
     if config == Config():
         assert given_options(NOTHING | flags, environ).profile == option

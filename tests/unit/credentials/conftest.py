@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from keyring.backends import fail
 
 from dkimctl.credentials.keyring_store import KeyringStore
-from dkimctl.credentials.sources import EnvironmentStore, open_store
-from dkimctl.credentials.store import Account, CredentialStore
+from dkimctl.credentials.sources import EnvironmentStore
+from dkimctl.credentials.store import Account, FileStore
 
 
 class FakeKeyring:
@@ -39,11 +37,10 @@ def keyring_backend():
 
 
 @pytest.fixture(params=["environment", "file", "keyring"])
-def store(request, tmp_path, keyring_backend):
+def store(request, tmp_path, keyring_backend, account):
     """Each kind of store in turn."""
-    factories: dict[str, Callable[[], CredentialStore]] = {
-        "environment": lambda: EnvironmentStore(KeyringStore(fail.Keyring())),
-        "file": lambda: open_store("file", tmp_path / "state"),
-        "keyring": lambda: KeyringStore(keyring_backend),
-    }
-    return factories[request.param]()
+    if request.param == "environment":
+        return EnvironmentStore(account, None, None, KeyringStore(fail.Keyring()))
+    if request.param == "file":
+        return FileStore(tmp_path / "state" / "credentials.json")
+    return KeyringStore(keyring_backend)

@@ -20,6 +20,7 @@ from keyring.errors import (
     PasswordSetError,
 )
 
+from dkimctl.credentials import keyring_store
 from dkimctl.credentials.keyring_store import KeyringStore
 from dkimctl.credentials.store import Account
 from dkimctl.errors import CredentialsError
@@ -241,8 +242,9 @@ def test_what_was_there_before_a_refused_secret_can_be_restored(account, change,
     assert list(backend.entries.values()) == ([] if old is None else [old])
 
 
-def test_a_keyring_that_no_thread_can_ask_is_an_error(account):
-    store = KeyringStore(AnsweringKeyring(None), start_thread=FewThreads(0))
+def test_a_keyring_that_no_thread_can_ask_is_an_error(account, monkeypatch):
+    monkeypatch.setattr(keyring_store, "start_daemon", FewThreads(0))
+    store = KeyringStore(AnsweringKeyring(None))
     with pytest.raises(CredentialsError, match="the keyring cannot be asked") as caught:
         store.get_secret(account)
     assert "ulimit -u" in caught.value.hint
@@ -259,14 +261,15 @@ def test_a_keyring_that_timed_out_is_not_called_again(account, waiting_keyring):
     assert waiting_keyring.calls == 1
 
 
-def test_a_long_wait_is_announced_once_and_succeeds(account, waiting_keyring):
+def test_a_long_wait_is_announced_once_and_succeeds(account, waiting_keyring, monkeypatch):
+    monkeypatch.setattr(keyring_store, "_PATIENCE", 0.05)
     notes = []
 
     def unlock(text: str) -> None:
         notes.append(text)
         waiting_keyring.unlocked.set()
 
-    store = KeyringStore(waiting_keyring, seconds=30, patience=0.05, notify=unlock)
+    store = KeyringStore(waiting_keyring, seconds=30, notify=unlock)
     assert store.get_secret(account) == SECRET
     waiting_keyring.unlocked.clear()
     threading.Timer(0.2, waiting_keyring.unlocked.set).start()

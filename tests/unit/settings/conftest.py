@@ -1,43 +1,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 
 import pytest
 
-from configs import read_config
+from configs import read_config, settings_from
 from dkimctl.errors import InputError, UsageError
 from dkimctl.settings.config import Config
-from dkimctl.settings.profile import Profile, resolve_settings
-
-
-def _resolve(
-    flags: Mapping | None = None,
-    environ: Mapping | None = None,
-    config: Config | None = None,
-    logins: Mapping | None = None,
-) -> Profile:
-    return resolve_settings(
-        flags=flags or {}, environ=environ or {}, config=config or Config(), logins=logins or {}
-    ).profile
 
 
 @pytest.fixture(scope="session")
 def resolve():
     """Resolve a profile; every source is optional."""
-    return _resolve
-
-
-@pytest.fixture(scope="session")
-def sources():
-    """The source of each key as words; every argument is optional."""
-
-    def sources(**given: object) -> Mapping[str, str]:
-        nothing = {"flags": {}, "environ": {}, "config": Config(), "logins": {}}
-        settings = resolve_settings(**{**nothing, "config_file": "/c.yaml", **given})
-        return {key: str(source) for key, source in settings.sources.items()}
-
-    return sources
+    return lambda **sources: settings_from(**sources).profile
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +21,7 @@ def refusal():
 
     def refusal(**sources: object) -> UsageError:
         with pytest.raises(UsageError) as caught:
-            _resolve(**sources)
+            settings_from(**sources)
         assert caught.value.hint
         return caught.value
 

@@ -46,7 +46,7 @@ def test_all_problems_of_a_config_file_are_reported_at_once(problems):
     )
     assert [":".join(problem.split(":")[1:4]) for problem in problems(text)] == [
         '1:1: the config file has no key "default_profil"',
-        '4:5: a profile has no key "batchsize"',
+        '4:5: the profile prod has no key "batchsize"',
         "5:14: timeout",
         "6:14: auth_url has no value",
         "7:12: proxy must be a single value, not a list",
