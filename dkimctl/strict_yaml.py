@@ -12,22 +12,25 @@ take as long as parsing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, NoReturn, Protocol, Self, TypeGuard, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, NoReturn, Self, TypeAlias, TypeVar
 
 from dkimctl.errors import InputError, Problem, UsageError
 from dkimctl.input_files import Text
 from dkimctl.text import printable, quoted
 
 T = TypeVar("T")
+# An event of PyYAML: a scalar with `value`, of which `implicit[0]` says whether it is plain; the
+# start of a list or mapping; an alias. The `line` and `column` of its `start_mark` count from 0.
+Node: TypeAlias = Any
 # Gives the value of a scalar from its text, and whether it is plain: neither quoted nor a block.
 # Raises UsageError.
 Converter = Callable[[str, bool], T]
 
 MAX_DEPTH = 8  # more than any of our schemas needs; libyaml before 0.2.6 has no limit
 MAX_VALUE = 1024  # characters; every value that is valid is shorter
-MAX_LISTED = 1_000  # problems
-_MAX_COUNTED = 5_000  # then reading ends: to check what is invalid takes long
+MAX_LISTED = 1_000  # problems; then reading ends
+_MAX_SKIPPED = 500_000  # nodes inside what is not expected
 _MAX_VALUE_BYTES = 4 << 20  # the parser holds a value that it reads several times over
 _MAX_PYTHON_BYTES = 3 << 20  # which PyYAML reads in 10 s without libyaml
 
@@ -35,51 +38,18 @@ _NULLS = frozenset({"", "~", "null", "Null", "NULL"})  # YAML 1.2.2, 10.3.2
 _WRITE_PAIRS = "write lines of the form 'KEY: VALUE'"
 _WRITE_VALUE = "write the value itself here"
 _MAX_GUESS = 60  # characters; comparing takes quadratic time
-_TOO_DEEP = ("nested too deeply", "close the brackets above")
 _DIRECTIVE = rb"(?:\A(?:\xef\xbb\xbf)?|[\r\n])%"
-# Hints for syntax errors: the first whose fragment is in the parser's message applies.
+# For syntax errors: the first applies whose fragment the parser's context or message contains.
 _SYNTAX_HINTS = (
+    ("scanning an alias", "text cannot begin with *; of domains, list each without the *."),
     ("mapping values", "check the indentation, and put text that contains ': ' in quotes"),
-    (
-        "cannot start any token",
-        "indent with spaces, not tabs; text that begins with @, ` or % needs quotes",
-    ),
-    ("tab character", "indent with spaces, not tabs"),
+    ("cannot start any token", "indent with spaces; text that begins with @, ` or % needs quotes"),
     ("end of stream", "close the quotation mark or bracket"),
-    ("expected '-'", "indent the lines of an item alike, two spaces more than its '- '"),
-    ("expected <block end>", "indent the lines of an item alike, two spaces more than its '- '"),
-    ("' or '", "close the bracket, or add the missing comma"),
-    ("directive", "remove the line that begins with %"),
-    ("", "check the indentation, quotes and brackets here and on the line before"),
+    ("", "check indentation, quotes and brackets here and on the line before; use no tabs"),
 )
 # Unquoted, every version of YAML reads this as text, except for its keywords.
 _PLAIN = r"[A-Za-z/](?:[A-Za-z0-9._~/%:\[\]-]*[A-Za-z0-9/\]])?"
 _KEYWORDS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))
-
-
-class Mark(Protocol):
-    """A place in the text; both count from 0, `column` in characters."""
-
-    @property
-    def line(self) -> int: ...
-    @property
-    def column(self) -> int: ...
-
-
-class Node(Protocol):
-    """A scalar, a list, a mapping or an alias."""
-
-    @property
-    def start_mark(self) -> Mark: ...
-
-
-class Scalar(Node, Protocol):
-    """`implicit` begins with whether the scalar is plain."""
-
-    @property
-    def value(self) -> str: ...
-    @property
-    def implicit(self) -> tuple[bool, bool]: ...
 
 
 class Place(NamedTuple):
@@ -94,53 +64,36 @@ class Place(NamedTuple):
 
 
 class Problems:
-    """Collects the problems of a file that is called `name`: those to list, and how many more."""
+    """Collects the problems of a file that is called `name`."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._listed: list[Problem] = []
-        self._next: Problem | None = None  # the first that is not listed
-        self._count = 0
-
-    def add(self, mark: Mark, message: str, hint: str) -> None:
-        """Raises InputError with all of them where they are too many to read on."""
-        self._count += 1
-        problem = Problem(self._name, mark.line + 1, mark.column + 1, message, hint)
-        if self._count <= MAX_LISTED:
-            self._listed.append(problem)
-        elif not self._next:
-            self._next = problem
-        if self._count >= _MAX_COUNTED:
-            raise self.error() from None
+        self._found: list[Problem] = []
 
     def problem(self, node: Node, message: str, hint: str) -> None:
-        """Report a problem at `node`."""
-        self.add(node.start_mark, message, hint)
+        """Report a problem at `node`. Raises InputError if there are too many to read on."""
+        if len(self._found) == MAX_LISTED:
+            message = "more problems follow, which are not shown"
+            hint = "correct those above, and run the same command again"
+        mark = node.start_mark
+        self._found.append(Problem(self._name, mark.line + 1, mark.column + 1, message, hint))
+        if len(self._found) > MAX_LISTED:
+            self.close()
 
     def stop(self, node: Node, message: str, hint: str) -> NoReturn:
         """Report a problem at `node`, and do not read on."""
-        self.add(node.start_mark, message, hint)
-        raise self.error() from None
+        self.problem(node, message, hint)
+        raise self._error() from None
 
     def close(self) -> None:
-        """Raises InputError if there are any."""
-        if self._count:
-            raise self.error()
+        """Raises InputError if there are any, in the order of the file."""
+        if self._found:
+            raise self._error() from None
 
-    def error(self) -> InputError:
-        """All of them, in the order of the file; the last one may stand for many."""
-        problems = sorted(self._listed, key=lambda problem: (problem.line, problem.column))
-        if self._next:
-            more = f"{self._count - MAX_LISTED:,}"
-            if self._count >= _MAX_COUNTED:
-                more = f"at least {more}"
-            problems.append(
-                self._next._replace(
-                    message=f"{more} more problems from here on",
-                    hint="fix those above, and run the same command again",
-                )
-            )
-        return InputError(problems)
+    def _error(self) -> InputError:
+        last = self._found[MAX_LISTED:]
+        listed = sorted(self._found[:MAX_LISTED], key=lambda problem: problem[1:3])
+        return InputError([*listed, *last])
 
 
 class Document(Problems):
@@ -148,24 +101,18 @@ class Document(Problems):
 
     A context manager: inside, call `root` first, then walk with `pairs`, `items` and `value`. On
     exit, or where reading on is useless (YAML syntax, nesting), it raises InputError with all
-    problems found so far, in the order of the file.
+    problems of the file so far.
     """
 
-    def __init__(
-        self, data: bytes, name: str, *, syntax_advice: Mapping[str, tuple[str, str]] = {}
-    ) -> None:
+    def __init__(self, data: bytes, name: str) -> None:
         import yaml
 
-        # Message and hint, by what the parser was doing when it met an error.
-        self._syntax_advice = syntax_advice
-        self._source = _Source(data, name)
         super().__init__(name)
+        self._source = _Source(data, name)
         self._depth = 0
         self._skipped = 0
         self._yaml: Any = yaml
         self._scalar_event: Any = yaml.ScalarEvent
-        self._start_events = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
-        self._end_events = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
         has_libyaml = hasattr(yaml, "CSafeLoader")
         if not has_libyaml and len(data) > _MAX_PYTHON_BYTES:
             raise UsageError(
@@ -180,23 +127,19 @@ class Document(Problems):
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        # ValueError and OverflowError are PyYAML's for an escape, without libyaml.
+        of_syntax = (self._yaml.MarkedYAMLError, ValueError, OverflowError)
         if error is None:
             try:
                 self._skip_to(0)
                 while event := self._next_event():
                     if isinstance(event, self._yaml.DocumentStartEvent):
-                        hint = "keep one document in a file"
-                        self.stop(event, "a second YAML document", hint)
+                        self.stop(event, "a second YAML document", "keep one document in a file")
                     self._refuse_cut(event.start_mark)
-            except (self._yaml.MarkedYAMLError, ValueError, OverflowError) as syntax_error:
+            except of_syntax as syntax_error:
                 error = syntax_error
-        if isinstance(error, self._yaml.MarkedYAMLError):
-            self._report_syntax(error)
-            raise self.error() from None
-        if isinstance(error, ValueError | OverflowError):  # PyYAML's, without libyaml
-            hint = "write the character itself"
-            self.add(self._loader.get_mark(), "invalid YAML: an escape of no character", hint)
-            raise self.error() from None
+        if isinstance(error, of_syntax):
+            self._stop_at_syntax(error)
         if error is None:
             self.close()
 
@@ -207,40 +150,43 @@ class Document(Problems):
         if isinstance(start, self._yaml.StreamEndEvent):
             self._refuse_cut(start.start_mark)
             return None
-        node = self._node(self._next_event())
-        if node and self._is_scalar(node) and node.implicit[0] and node.value in _NULLS:
-            return None
-        return node
+        node: Any = self._node(self._next_event())
+        is_scalar = node.__class__ is self._scalar_event
+        return None if is_scalar and node.implicit[0] and node.value in _NULLS else node
 
-    def pairs(self, node: Node, what: str) -> Iterator[tuple[Scalar, Node]]:
+    def pairs(self, node: Node, what: str) -> Iterator[tuple[Node, Node]]:
         """The keys and values of a mapping; `what` names it in the problem if it is not one."""
         if not self.is_mapping(node):
             message = f"{what} must be a mapping, not {self._kind_of(node)}"
             self.problem(node, message, _WRITE_PAIRS)
             return
         depth = self._depth
-        seen: dict[str, Scalar] = {}
+        seen: dict[str, Node] = {}
         next_event, scalar_event = self._next_event, self._scalar_event
         while True:
             # No method is called for simple scalars: this loop takes most of the time of a load.
             key = next_event()
             if key.__class__ is not scalar_event or key.anchor or key.tag:
-                key = self._key(key, depth)
+                key = self._node(key)
                 if key is None:
                     return
+            if key.__class__ is not scalar_event:
+                message = f"a key must be a single word, not {self._kind_of(key)}"
+                self.problem(key, message, _WRITE_PAIRS)
+                self._skip_to(depth)
             value = next_event()
             if value.__class__ is not scalar_event or value.anchor or value.tag:
                 value = self._node(value)
-            if key.value in seen or key.value == "<<":
-                if first := seen.get(key.value):
+            if key.__class__ is scalar_event:
+                if key.value == "<<":  # no schema has such a key, quoted or not
+                    self.problem(key, "YAML merge keys (<<) are not supported", _WRITE_VALUE)
+                elif first := seen.get(key.value):
                     line = first.start_mark.line + 1
                     message = f"the key {quoted(key.value)} is already on line {line}"
                     self.problem(key, message, "remove one of the two")
-                else:  # no schema has such a key, quoted or not
-                    self.problem(key, "YAML merge keys (<<) are not supported", _WRITE_VALUE)
-            else:
-                seen[key.value] = key
-                yield key, value
+                else:
+                    seen[key.value] = key
+                    yield key, value
             if self._depth > depth:
                 self._skip_to(depth)
 
@@ -262,8 +208,7 @@ class Document(Problems):
             message = f"{what} must be a single value, not {self._kind_of(node)}"
             self.problem(node, message, _WRITE_VALUE)
             return None
-        scalar: Any = node
-        text, is_plain = scalar.value, scalar.implicit[0]
+        text, is_plain = node.value, node.implicit[0]
         if is_plain and text in _NULLS:
             self.problem(node, f"{what} has no value", "add a value, or remove it")
             return None
@@ -283,93 +228,79 @@ class Document(Problems):
     def is_list(self, node: Node) -> bool:
         return isinstance(node, self._yaml.SequenceStartEvent)
 
-    def unknown_key(self, key: Scalar, what: str, known: Iterable[str]) -> None:
+    def unknown_key(self, key: Node, what: str, known: Iterable[str]) -> None:
         """Report that `what` has no such key, with a suggestion."""
         if len(key.value) > MAX_VALUE:
             self.stop(key, f"a key is longer than {MAX_VALUE:,} characters", _WRITE_PAIRS)
-        message = f"{what} has no key {quoted(key.value)}"
-        self.problem(key, message, suggestion(key.value, known))
+        import difflib
 
-    def add(self, mark: Mark, message: str, hint: str) -> None:
-        self._refuse_cut(mark)
+        words = list(known)
+        similar = difflib.get_close_matches(key.value[:_MAX_GUESS].lower(), words, n=1)
+        hint = f"did you mean {similar[0]}?" if similar else f"known keys: {', '.join(words)}"
+        self.problem(key, f"{what} has no key {quoted(key.value)}", hint)
+
+    def problem(self, node: Node, message: str, hint: str) -> None:
+        self._refuse_cut(node.start_mark)
         self._source.unclaimed = 0
-        super().add(mark, message, hint)
+        super().problem(node, message, hint)
 
     def _node(self, event: Any) -> Node | None:
         """The node that an event begins; None for the end of a list or mapping."""
         self._source.unclaimed = 0
-        kind = event.__class__
-        if kind in self._end_events:
+        if isinstance(event, self._yaml.CollectionEndEvent):
             self._depth -= 1
             return None
-        if kind is not self._yaml.AliasEvent:
+        if not isinstance(event, self._yaml.AliasEvent):
             if event.anchor:
                 self.problem(event, "YAML anchors (&) are not supported", _WRITE_VALUE)
             if event.tag:
                 hint = "remove it; the key decides the type"
                 self.problem(event, "YAML tags (!) are not supported", hint)
-        if kind in self._start_events:
+        if isinstance(event, self._yaml.CollectionStartEvent):
             self._depth += 1
             if self._depth > MAX_DEPTH:
-                self.stop(event, *_TOO_DEEP)
-        node: Node = event
-        return node
-
-    def _key(self, event: Any, depth: int) -> Scalar | None:
-        """The next key of the mapping at `depth`; None at its end."""
-        while node := self._node(event):
-            if self._is_scalar(node):
-                return node
-            message = f"a key must be a single word, not {self._kind_of(node)}"
-            self.problem(node, message, _WRITE_PAIRS)
-            self._skip_to(depth)
-            self._node(self._next_event())
-            self._skip_to(depth)
-            event = self._next_event()
-        return None
+                self.stop(event, "nested too deeply", "close the brackets above")
+        return event
 
     def _skip_to(self, depth: int) -> None:
         """Read on to the end of the node at `depth` + 1."""
         while self._depth > depth:
             node = self._node(self._next_event())
             self._skipped += 1
-            if node and self._skipped > 500_000:  # nodes inside what is not expected
+            if node and self._skipped > _MAX_SKIPPED:
                 self.stop(node, "too many values that are not expected", "fix the problems above")
-
-    def _is_scalar(self, node: Node) -> TypeGuard[Scalar]:
-        return node.__class__ is self._scalar_event
 
     def _kind_of(self, node: Node) -> str:
         if isinstance(node, self._yaml.AliasEvent):
             return "a YAML alias (*)"
-        if self._is_scalar(node):
-            return "a single value"
-        return "a mapping" if self.is_mapping(node) else "a list"
+        if self.is_mapping(node):
+            return "a mapping"
+        return "a list" if self.is_list(node) else "a single value"
 
-    def _report_syntax(self, error: Any) -> None:
-        """Report a `yaml.MarkedYAMLError`."""
-        text = printable(error.problem[:200])  # characters; it may quote the file
-        mark, context = error.problem_mark, error.context_mark
-        if error.context == "while scanning a quoted scalar":
-            self._refuse_cut(context)
-        if "maximum nesting depth" in text:  # libyaml looks ahead, and gives up at 1,000 levels
-            self.add(mark, *_TOO_DEEP)
-            return
-        if advice := self._syntax_advice.get(error.context):
-            self.add(context, *advice)
-            return
-        message = f"invalid YAML: {text}"
-        if context and context.line != mark.line:
-            message += f" ({error.context} that begins on line {context.line + 1})"
-        hint = next(hint for part, hint in _SYNTAX_HINTS if part in text)
-        self.add(mark, message, hint)
+    def _stop_at_syntax(self, error: Any) -> NoReturn:
+        if not isinstance(error, self._yaml.MarkedYAMLError):
+            mark = self._loader.get_mark()
+            message, hint = "an escape of no character", "write the character itself"
+        else:
+            mark, context = error.problem_mark, error.context_mark
+            if error.context == "while scanning a quoted scalar":
+                self._refuse_cut(context)
+            message = printable(error.problem[:200])  # characters; it may quote the file
+            if "maximum nesting depth" in message:  # libyaml looks ahead, and stops at 1,000
+                message = "nested too deeply"
+            if context and context.line != mark.line:
+                message += f" ({error.context} that begins on line {context.line + 1})"
+            said = f"{error.context} {message}"
+            hint = next(hint for part, hint in _SYNTAX_HINTS if part in said)
+        self.stop(Place(mark.line, mark.column), f"invalid YAML: {message}", hint)
 
-    def _refuse_cut(self, mark: Mark) -> None:
+    def _refuse_cut(self, mark: Any) -> None:
         """Stop if the parser did not get all of the text: what it says there means nothing."""
         if self._source.is_cut:
             message = f"a value, comment or gap is longer than {_MAX_VALUE_BYTES >> 20} MiB"
-            super().add(mark, message, "check the quotes and the indentation")
-            raise self.error() from None
+            place = Place(mark.line, mark.column)
+            super().problem(place, message, "check the quotes and the indentation")
+            self.close()
 
 
 class _Source(Text):
@@ -400,22 +331,6 @@ class _Source(Text):
             raise self.error(directive.end() - 1, "YAML directives are not supported", hint)
         self.unclaimed += len(chunk)
         return chunk
-
-
-def invalid_value(text: str, is_plain: bool, expected: str, hint: str) -> UsageError:
-    """The error for a scalar that is not plain, or not what is `expected`."""
-    if is_plain:
-        return UsageError(f"{quoted(text)} is not {expected}", hint=hint)
-    return UsageError(f"{quoted(text)} in quotes is not {expected}", hint="remove the quotes")
-
-
-def suggestion(word: str, known: Iterable[str], what: str = "keys") -> str:
-    """A hint for an unknown word: the known word that resembles it, or else all of them."""
-    import difflib
-
-    words = list(known)
-    similar = difflib.get_close_matches(word[:_MAX_GUESS].lower(), words, n=1)
-    return f"did you mean {similar[0]}?" if similar else f"known {what}: {', '.join(words)}"
 
 
 def yaml_scalar(value: object) -> str:

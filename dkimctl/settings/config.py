@@ -30,7 +30,7 @@ from dkimctl.settings.values import (
     values_in,
 )
 from dkimctl.specs.entries import read_defaults
-from dkimctl.strict_yaml import Document, Node, Scalar
+from dkimctl.strict_yaml import Document, Node
 from dkimctl.text import parse_duration, quoted
 
 DEFAULT_TTL = 3600  # seconds
@@ -265,14 +265,14 @@ class _Reader:
         what: str,
         checks: Mapping[str, Check | list[Check]],
         nested: Mapping[str, Callable[[Node], object]] = {},
-    ) -> tuple[dict[str, Any], dict[str, Scalar]]:
+    ) -> tuple[dict[str, Any], dict[str, Node]]:
         """The values of a mapping that are not None, and its keys, both by the keys' names.
 
         `checks` convert the text of single values or, in brackets, of each item of a list;
         `nested` are for other values.
         """
         values: dict[str, Any] = {}
-        keys: dict[str, Scalar] = {}
+        keys: dict[str, Node] = {}
         for key, value in self._document.pairs(node, what):
             name = key.value
             keys[name] = key

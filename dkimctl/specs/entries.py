@@ -15,24 +15,21 @@ from dkimctl.names import (
     MAX_NAME,
     is_a_label,
     is_name,
-    is_ordinary,
     key_name_length,
     parse_domain,
     parse_selector,
 )
-from dkimctl.strict_yaml import Converter, Document, Node, Problems, invalid_value
+from dkimctl.strict_yaml import Converter, Document, Node, Problems
 from dkimctl.text import printable, quoted
 
 _MAX_ENTRIES = 250_000  # to check and plan them takes up to 8 s and 350 MB
 _MAX_A_LABELS = 3_000_000  # characters; to check them takes 5 s
 _SPLIT = "split the file into several, and register one after the other"
-_DECIMAL = r"0|[1-9][0-9]{0,8}"
 _START_DATE = (
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-9]{2}"
-    r"(?::(?P<seconds>[0-9]{2}))?(?:Z|[+-][0-9]{2}:[0-5][0-9])"
+    r"(?::00)?(?:Z|[+-][0-9]{2}:[0-5][0-9])"
 )
 _DATE_AND_PERHAPS_TIME = r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[Tt ]([0-9]{2}:[0-9]{2}))?"
-_LONG_NAME = 254  # characters, more than any domain has
 
 # The entries of a file have few different values, except for their domains.
 _cached = lru_cache(maxsize=64)
@@ -44,24 +41,28 @@ def _sign_domain(text: str, _is_plain: bool) -> str:
 
 @_cached
 def _key_len(text: str, is_plain: bool) -> int:
-    if is_plain and text in {"1024", "2048"}:
-        return int(text)
     hint = "write 2048, or 1024 if your DNS provider does not accept longer keys"
-    raise invalid_value(text, is_plain, "1024 or 2048", hint)
+    return int(_plain(text, is_plain, "1024|2048", "1024 or 2048", hint))
 
 
 @_cached
 def _default(text: str, is_plain: bool) -> int:
-    if is_plain and re.fullmatch(_DECIMAL, text):
-        return int(text)
-    raise invalid_value(text, is_plain, "a decimal number", "write decimal digits, such as 0")
+    hint = "write decimal digits, such as 0"
+    return int(_plain(text, is_plain, "0|[1-9][0-9]{0,8}", "a decimal number", hint))
 
 
 @_cached
 def _enable(text: str, is_plain: bool) -> bool:
-    if is_plain and text in {"true", "false"}:
-        return text == "true"
-    raise invalid_value(text, is_plain, "true or false", "write true or false, in lower case")
+    hint = "write true or false, in lower case"
+    return _plain(text, is_plain, "true|false", "true or false", hint) == "true"
+
+
+def _plain(text: str, is_plain: bool, pattern: str, expected: str, hint: str) -> str:
+    if is_plain and re.fullmatch(pattern, text):
+        return text
+    if is_plain:
+        raise UsageError(f"{quoted(text)} is not {expected}", hint=hint)
+    raise UsageError(f"{quoted(text)} in quotes is not {expected}", hint="remove the quotes")
 
 
 @_cached
@@ -104,14 +105,13 @@ def parse_start_date(text: str) -> str:
 
     Raises UsageError with a hint that says what to write.
     """
-    written = re.match(_DATE_AND_PERHAPS_TIME, text)
-    day, hour = (written[1], written[2] or "00:00") if written else ("2026-12-01", "00:00")
-    hint = f"write {day}T{hour}+09:00, with the offset of your time zone"
-    match = re.fullmatch(_START_DATE, text[:64])  # characters, more than any date has
-    if not match:
-        raise UsageError(f"{quoted(text)} is not a date and time with an offset", hint=hint)
-    if match["seconds"] not in {None, "00"}:
-        raise UsageError(f"{quoted(text)} has seconds, which are not supported", hint=hint)
+    if not re.fullmatch(_START_DATE, text[:64]):  # characters, more than any date has
+        written = re.match(_DATE_AND_PERHAPS_TIME, text)
+        day, hour = (written[1], written[2] or "00:00") if written else ("2026-12-01", "00:00")
+        raise UsageError(
+            f"{quoted(text)} is not a date and time to the minute, with an offset",
+            hint=f"write {day}T{hour}+09:00, with the offset of your time zone",
+        )
     try:
         time = datetime.fromisoformat(text)
         time.astimezone(UTC)
@@ -126,12 +126,8 @@ def _read_mapping(
 ) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key, value in document.pairs(node, what):
-        name = key.value
-        if convert := fields.get(name):
-            values[name] = document.value(value, name, convert)
-        elif "." in name and is_ordinary(name[:_LONG_NAME].lower()):
-            hint = "write 'sign_domain: example.com' above its other fields"
-            document.problem(key, f"{what} has no key {quoted(name)}: it is a domain", hint)
+        if convert := fields.get(key.value):
+            values[key.value] = document.value(value, key.value, convert)
         else:
             document.unknown_key(key, what, fields)
     return values
@@ -142,7 +138,7 @@ class Entries:
 
     def __init__(self) -> None:
         self.specs: list[DomainSpec] = []
-        self._count = 0  # also of those that are wrong
+        self.count = 0  # also of those that are wrong
         self._a_labels = 0  # characters
         self._starts: list[int] = []  # the position in `specs` of each file's first entry
         self._files: list[str] = []
@@ -166,14 +162,11 @@ class Entries:
                 [b if a is None else a for a, b in zip(self.specs[position], template, strict=True)]
             )
 
-    def require_room(self, problems: Problems, node: Node) -> None:
-        """Count one more entry, and stop if there are too many."""
-        self._count += 1
-        if self._count > _MAX_ENTRIES:
-            problems.stop(node, f"more than {_MAX_ENTRIES:,} entries", _SPLIT)
-
     def add(self, problems: Problems, node: Node, fields: Mapping[str, Any]) -> None:
         """Add the entry at `node`. A field is None if its problem has been reported."""
+        self.count += 1
+        if self.count > _MAX_ENTRIES:
+            problems.stop(node, f"more than {_MAX_ENTRIES:,} entries", _SPLIT)
         if "sign_domain" not in fields:
             problems.problem(node, "an entry needs a sign_domain", "add the signing domain")
             return

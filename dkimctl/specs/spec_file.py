@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gc
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,18 +15,12 @@ from dkimctl.input_files import FileKind, Text, guess_kind, read_bytes
 from dkimctl.models import DomainSpec
 from dkimctl.names import is_ordinary, parse_domain
 from dkimctl.specs.entries import ENTRY_FIELDS, Entries, read_defaults, read_entry
-from dkimctl.strict_yaml import MAX_LISTED, Document, Mark, Node, Place, Problems
+from dkimctl.strict_yaml import MAX_LISTED, Document, Node, Place, Problems
 from dkimctl.text import counted, few, printable, quoted
 
 _DOMAIN = "--domain"
 _SUFFIXES = (".yaml", ".yml", ".json", ".txt", ".csv")
 _YAML_EXAMPLE = "write a list such as '- example.com', or [] for no domains"
-_SYNTAX_ADVICE = {
-    "while scanning an alias": (
-        "a wildcard (*) cannot be a signing domain; and without quotes, YAML takes it for an alias",
-        "list each signing domain, without the *.",
-    )
-}
 # Other headings of our fields, in lower case and with an underscore for blanks and hyphens.
 _ALIASES = {
     "domain": "sign_domain", "domain_name": "sign_domain", "signing_domain": "sign_domain",
@@ -35,12 +28,8 @@ _ALIASES = {
 }  # fmt: skip
 # Our own CSV has one of these beside the fields of an entry. It holds answers, which nobody sends.
 _ANSWERS = {"outcome", "stage", "verdict"}
-_MAX_COLUMNS = 256
 _MAX_ROW = 1 << 20  # characters; also the most lines, as in a spreadsheet
 _CSV_EXAMPLE = "begin the file with a line such as 'sign_domain,selector'"
-# What a spreadsheet makes of a number or a date, or shows for a formula that fails.
-_CHANGED = r"#[A-Z0-9/]+[!?]?|[0-9.,]+E[+-]?[0-9]+|[0-9]{5}(?:[.,][0-9]+)?|[0-9]+[/.][0-9/.: ]+"
-_AS_TEXT = "if a spreadsheet changed it, format the column as text, and type it again: "
 
 
 def read_specs(
@@ -77,10 +66,8 @@ def read_specs(
         if repeated := _repeated(names):
             raise UsageError(f"{repeated} is named twice", hint="name each domain once")
         entries.begin(_DOMAIN)
-        words, nowhere = _Words(_DOMAIN), Place(-1, -1)
         for name in names:
-            entries.require_room(words, nowhere)
-            entries.add(words, nowhere, {"sign_domain": name})
+            entries.add(_Words(_DOMAIN), Place(-1, -1), {"sign_domain": name})
     entries.end(defaults or {})
     return entries.specs
 
@@ -95,34 +82,35 @@ def add_entries(
     """Add those of a file, in CSV or YAML, which problems call `name`. Raises InputError."""
     entries.begin(name)
     of_file: Mapping[str, object] = {}
-    # A load creates many objects and no garbage; looking for some takes a tenth of the time.
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        if name.lower().endswith(".csv"):
-            read_table(data, name, entries, warn)
-        else:
-            of_file = _read_yaml(data, name, entries)
-        entries.end({**(defaults or {}), **of_file})
-    finally:
-        if was_enabled:
-            gc.enable()
+    if name.lower().endswith(".csv"):
+        read_table(_Table(data, name), entries, warn)
+    else:
+        of_file = _read_yaml(data, name, entries)
+    entries.end({**(defaults or {}), **of_file})
+
+
+def _repeated(words: Iterable[str]) -> str | None:
+    return next((word for word, count in Counter(words).items() if count > 1), None)
+
+
+class _Words(Problems):
+    """Those of the command line, of which the first is an error."""
+
+    def problem(self, _node: Node, message: str, hint: str) -> NoReturn:
+        raise UsageError(message, hint=hint)
 
 
 def _read_yaml(data: bytes, name: str, entries: Entries) -> Mapping[str, Any]:
     """Add the entries of a YAML file: a list, or `domains:`; returns its `defaults:`."""
     defaults: dict[str, Any] = {}
-    has_list = False  # it is meant as a spec file
+    count_before = entries.count
 
     def read_list(node: Node, what: str) -> None:
-        nonlocal has_list
         for item in document.items(node, what):
-            has_list = True
-            entries.require_room(document, item)
             entries.add(document, item, read_entry(document, item))
 
     try:
-        with Document(data, name, syntax_advice=_SYNTAX_ADVICE) as document:
+        with Document(data, name) as document:
             root = document.root()
             if root is None:
                 raise InputError([Problem(name, 1, 1, "the file is empty", _YAML_EXAMPLE)])
@@ -133,7 +121,6 @@ def _read_yaml(data: bytes, name: str, entries: Entries) -> Mapping[str, Any]:
             for key, value in document.pairs(root, "a spec file"):
                 keys.add(key.value)
                 if key.value == "domains":
-                    has_list = True
                     read_list(value, "domains")
                 elif key.value == "defaults":  # which may come after the entries
                     defaults = read_defaults(document, value)
@@ -143,7 +130,7 @@ def _read_yaml(data: bytes, name: str, entries: Entries) -> Mapping[str, Any]:
                 document.problem(root, "a spec file needs a list", "write it below domains:")
     except InputError:
         # If it is another file altogether, one problem says so, in place of all the others.
-        kind = None if has_list else guess_kind(data)
+        kind = guess_kind(data) if entries.count == count_before else None
         if kind and kind not in (FileKind.SPECS, FileKind.EMPTY):
             message = f"the file {kind.what}, not a spec file"
             raise InputError([Problem(name, 1, 1, message, kind.hint)]) from None
@@ -151,27 +138,9 @@ def _read_yaml(data: bytes, name: str, entries: Entries) -> Mapping[str, Any]:
     return defaults
 
 
-def _repeated(words: Iterable[str]) -> str | None:
-    return next((word for word, count in Counter(words).items() if count > 1), None)
-
-
-class _Words(Problems):
-    """Those of the command line, of which the first is an error."""
-
-    def add(self, _mark: Mark, message: str, hint: str) -> NoReturn:
-        raise UsageError(message, hint=hint)
-
-
-def read_table(data: bytes, name: str, entries: Entries, warn: Callable[[str], object]) -> None:
-    """Add the entries of a file, which problems call `name`; an empty cell is not stated.
-
-    `warn` gets a sentence that names the columns that are not known, which are left out. Raises
-    InputError with every problem found.
-    """
-    table = _Table(data, name)
+def read_table(table: _Table, entries: Entries, warn: Callable[[str], object]) -> None:
+    """Add the entries of a table. An empty cell is not stated; unknown columns are left out."""
     header = [heading.strip() for heading in next(table.rows, ())]
-    if len(header) > _MAX_COLUMNS:
-        table.stop(table.cell(_MAX_COLUMNS), f"more than {_MAX_COLUMNS} columns", "remove some")
     columns: dict[str, int] = {}
     unknown = []
     for at, heading in enumerate(header):
@@ -185,33 +154,40 @@ def read_table(data: bytes, name: str, entries: Entries, warn: Callable[[str], o
         elif heading and not _ANSWERS & {*header}:
             unknown.append(quoted(heading))
     if "sign_domain" not in columns:
-        kind = guess_kind(data) if header else FileKind.EMPTY
+        kind = guess_kind(table.data) if header else FileKind.EMPTY
         if kind is None or kind is FileKind.CSV:
             table.stop(table.row, "the column sign_domain is missing", _CSV_EXAMPLE)
         table.stop(Place(0, 0), f"the file {kind.what}, not a table (CSV)", kind.hint)
     if unknown:
-        warn(f"{printable(name)}: unknown columns are left out: {few(unknown)}")
+        warn(f"{printable(table.name)}: unknown columns are left out: {few(unknown)}")
     for cells in table.rows:
-        entries.require_room(table, table.row)
-        if len(cells) != len(header) and (len(cells) < len(header) or any(cells[len(header) :])):
+        if len(cells) < len(header) or any(cells[len(header) :]):
             place = table.cell(min(len(cells) - 1, len(header)))
             message = f"the row has {counted(len(cells), 'cell')}, and the header {len(header)}"
             hint = "put a cell that contains the separator in quotes, and add those of empty cells"
             table.problem(place, message, hint)
             continue
-        texts = {field: cells[at].strip(" \t") for field, at in columns.items()}
-        fields = {key: table.value(key, columns[key], text) for key, text in texts.items() if text}
+        fields: dict[str, object] = {}
+        for field, at in columns.items():
+            if text := cells[at].strip(" \t"):
+                try:
+                    fields[field] = ENTRY_FIELDS[field](_BOOLEANS.get(text, text), True)
+                except UsageError as error:
+                    fields[field] = None
+                    table.problem(table.cell(at), f"{field}: {error.message}", error.hint)
         entries.add(table, table.row, fields)
     table.close()
 
 
+_BOOLEANS = {"TRUE": "true", "FALSE": "false"}  # as spreadsheets write them
+
+
 class _Table(Problems):
-    """The rows of a file, from the header on, and the places of their cells."""
+    """The rows of a CSV file, from the header on, and the places of their cells."""
 
     def __init__(self, data: bytes, name: str) -> None:
         super().__init__(name)
-        text = Text(data, name, how_to_save="save it as UTF-8 text, in spreadsheets 'CSV UTF-8'")
-        self._unread = text.lines(_MAX_ROW + 1)
+        self.name, self.data = name, data
         self._delimiter = ","
         self._lines: list[str] = []  # of the row that was read last
         self._line = 0  # lines read
@@ -235,17 +211,6 @@ class _Table(Problems):
         before = re.split("\r\n|\r|\n", text[:start])
         return Place(self.row.line + len(before) - 1, len(before[-1]))
 
-    def value(self, field: str, at: int, text: str) -> object:
-        """The value of a cell; None after a problem."""
-        if field == "enable" and text in ("TRUE", "FALSE"):  # as spreadsheets write them
-            text = text.lower()
-        try:
-            return ENTRY_FIELDS[field](text, True)
-        except UsageError as error:
-            hint = (_AS_TEXT if re.fullmatch(_CHANGED, text) else "") + error.hint
-            self.problem(self.cell(at), f"{field}: {error.message}", hint)
-            return None
-
     def _read_rows(self) -> Iterator[list[str]]:
         lines, separator, first = self._read_lines(), "", ""
         for first in lines:
@@ -261,18 +226,20 @@ class _Table(Problems):
                 if any(map(str.strip, cells)):
                     yield cells
                 self._lines.clear()
-        except csv.Error as error:
-            message = "a cell in quotes has no end, or a cell is longer than 131,072 characters"
-            hint = "close the quotes, or shorten the cell"
-            if "expected after" in str(error):
-                message = "text after the closing quote of a cell"
-                hint = 'put the whole cell in quotes, and write a quote in it twice: "a ""b"" c"'
+        except csv.Error:
+            message = (
+                "a cell in quotes does not end as it must, or is longer than 131,072 characters"
+            )
+            hint = 'close the quotes, and write a quote in a cell twice: "a ""b"" c"'
             self.stop(self.cell(_MAX_ROW), message, hint)
 
     def _read_lines(self) -> Iterator[str]:
         """The lines, with their ends; each is added to `_lines`."""
+        text = Text(
+            self.data, self.name, how_to_save="save it as UTF-8 text, in spreadsheets 'CSV UTF-8'"
+        )
         length = 0
-        for line in self._unread:
+        for line in text.lines(_MAX_ROW + 1):
             length = length + len(line) if self._lines else len(line)
             self._lines.append(line)
             self._line += 1

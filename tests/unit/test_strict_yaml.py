@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.errors import InputError
-from dkimctl.strict_yaml import Document, Node, suggestion
+from dkimctl.strict_yaml import Document, Node
 
 
 @pytest.fixture(params=[True, False], ids=["libyaml", "python"])
@@ -103,7 +103,10 @@ def test_deep_nesting_stops_at_once():
     begun = time.process_time()
     *_, last = problems("[" * 100_000)
     # libyaml 0.2.6 reads ahead of us, and stops by itself at 1,000 levels.
-    assert last in ("f.yaml:1:9: nested too deeply", "f.yaml:1:1001: nested too deeply")
+    assert last in (
+        "f.yaml:1:9: nested too deeply",
+        "f.yaml:1:1001: invalid YAML: nested too deeply",
+    )
     assert time.process_time() - begun < 5
 
 
@@ -120,11 +123,3 @@ def test_what_json_writes_is_read_back(value):
 def test_mappings_that_pyyaml_writes_are_read_back(value):
     text = yaml.safe_dump(value, default_style='"')
     assert read(text) == value
-
-
-@pytest.mark.parametrize(
-    ("word", "expected"),
-    [("Selecter", "did you mean selector?"), ("?", "known keys: selector, key_len")],
-)
-def test_suggestion_is_a_similar_word_or_all(word, expected):
-    assert suggestion(word, ["selector", "key_len"]) == expected
