@@ -41,7 +41,6 @@ MAX_ALIASES = 11  # in one chain, as Unbound follows them
 _TXT_ANSWER = b"\xc0\x0c\x00\x10\x00\x01"  # the question's own name, TXT, IN
 _SOA_IN = b"\0\6\0\1"
 _OPT_START = b"\0\0\x29"  # root, OPT
-_PLAIN_LABEL = rb"[a-z0-9_-]+"
 
 _log = logging.getLogger("dkimctl.dns")
 
@@ -64,25 +63,19 @@ class Question(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A server's answer to a question; names are without trailing dot.
-
-    `values` has the joined strings of each TXT record (RFC 6376 section 3.6.2.2), at the name
-    itself or at the end of its CNAME chain. `alias` is the target of the first CNAME, or "".
-    `zone` is the zone without such a record, if the answer names it; `delegated` is the zone that
-    a referral names. `message` is the whole message, if dnspython had to read it. `is_validated`:
-    a resolver has validated the answer with DNSSEC; `bogus`: why it could not, but should (or "").
-    """
+    """A server's answer to a question; names are without trailing dot."""
 
     rcode: int
     is_authoritative: bool
     is_recursive: bool
+    #: The joined strings of each TXT record (RFC 6376 section 3.6.2.2), at the end of the aliases.
     values: tuple[bytes, ...] = ()
-    alias: str = ""
-    zone: str = ""
-    delegated: str = ""
-    message: dns.message.Message | None = None
-    is_validated: bool = False
-    bogus: str = ""
+    alias: str = ""  # the target of the first CNAME
+    zone: str = ""  # the zone without such a record, if the answer names it
+    delegated: str = ""  # the zone that a referral names
+    message: dns.message.Message | None = None  # if dnspython had to read it
+    is_validated: bool = False  # by a resolver, with DNSSEC
+    bogus: str = ""  # why it could not validate, but should
 
 
 class TruncatedAnswer(Exception):
@@ -126,41 +119,34 @@ def decode(wire: bytes, question: Question) -> Answer | None:
     if len(wire) < _HEADER.size:
         return None
     _, flags, questions, answers, authority, _ = _HEADER.unpack_from(wire)
-    section = wire[_HEADER.size : _HEADER.size + len(question.section)]
+    start = _HEADER.size + len(question.section)
     # Some servers leave the question out of a refusal.
-    is_ours = section.lower() == question.section.lower() if questions else flags & _RCODE
+    is_ours = flags & _RCODE
+    if questions:
+        is_ours = wire[_HEADER.size : start].lower() == question.section.lower()
     if not flags & _RESPONSE or not is_ours:
         return None
     if flags & _TRUNCATED:
         raise TruncatedAnswer
-    if question.rdtype in (TXT, SOA) and questions:
-        usual = _usual_answer(wire, flags, _HEADER.size + len(section), (answers, authority))
-        if usual is not None:
-            return usual
+    if questions and question.rdtype in (TXT, SOA):
+        # The usual answers: one TXT record, or none and the SOA record of the zone.
+        value, zone, rcode = None, None, flags & _RCODE
+        if answers == 1 and rcode == NOERROR:
+            value = _only_value(wire, start)
+        elif (answers, authority) == (0, 1) and rcode in USEFUL:
+            zone = _negative_zone(wire, start)
+        if value is not None or zone is not None:
+            return Answer(
+                rcode, bool(flags & _AUTHORITATIVE), bool(flags & _AVAILABLE),
+                () if value is None else (value,), zone=zone or "",
+                is_validated=bool(flags & AUTHENTIC),
+            )  # fmt: skip
     import dns.exception
 
     try:
         return read(parsed(wire), question)
     except (dns.exception.DNSException, ValueError, NotImplementedError):
         return None
-
-
-def _usual_answer(wire: bytes, flags: int, start: int, counts: tuple[int, int]) -> Answer | None:
-    """An answer with one TXT record, or with none and the SOA record of the zone; else None.
-
-    `start` is where the question section ends; `counts` are those of answers and authority.
-    """
-    value, zone, rcode = None, None, flags & _RCODE
-    if counts[0] == 1 and not rcode:
-        value = _only_value(wire, start)
-    elif counts == (0, 1) and rcode in USEFUL:
-        zone = _negative_zone(wire, start)
-    if value is None and zone is None:
-        return None
-    return Answer(
-        rcode, bool(flags & _AUTHORITATIVE), bool(flags & _AVAILABLE),
-        () if value is None else (value,), zone=zone or "", is_validated=bool(flags & AUTHENTIC),
-    )  # fmt: skip
 
 
 def _only_value(wire: bytes, start: int) -> bytes | None:
@@ -181,10 +167,9 @@ def _only_value(wire: bytes, start: int) -> bytes | None:
 
 def only_record(wire: bytes, question: Question) -> tuple[int, bytes]:
     """The TTL and the data of the only record of a usual TXT answer, whose `message` is None."""
-    start = _HEADER.size + len(question.section)
-    at = start + 12  # after the TTL and the length
-    size = int.from_bytes(wire[start + 10 : at])
-    return int.from_bytes(wire[start + 6 : start + 10]), wire[at : at + size]
+    at = _HEADER.size + len(question.section) + 12  # after the TTL and the length
+    size = int.from_bytes(wire[at - 2 : at])
+    return int.from_bytes(wire[at - 6 : at - 2]), wire[at : at + size]
 
 
 def _negative_zone(wire: bytes, start: int) -> str | None:
@@ -215,7 +200,7 @@ def _plain(name: bytes) -> str | None:
     while size := name[at]:
         labels.append(name[at + 1 : at + 1 + size].lower())
         at += 1 + size
-    is_plain = all(re.fullmatch(_PLAIN_LABEL, label) for label in labels)
+    is_plain = all(re.fullmatch(rb"[a-z0-9_-]+", label) for label in labels)
     return b".".join(labels).decode("ascii") if is_plain else None
 
 
@@ -248,24 +233,19 @@ def read(message: dns.message.Message, question: Question) -> Answer:
     if question.rdtype == TXT:
         records = message.get_rrset(message.answer, name, IN, dns.rdatatype.TXT)
         values = [b"".join(record.strings) for record in records or ()]
+    # The zones in the authority section that the name is in, by type.
+    above: dict[int, str] = {
+        rrset.rdtype: to_text(rrset.name)
+        for rrset in reversed(message.authority)
+        if name.is_subdomain(rrset.name)
+    }
     is_authoritative = bool(message.flags & _AUTHORITATIVE)
     return Answer(
-        message.rcode(),
-        is_authoritative,
-        bool(message.flags & _AVAILABLE),
-        tuple(values),
-        aliases[0] if aliases else "",
-        _owner(message, SOA, name),
-        "" if is_authoritative or message.answer else _owner(message, NS, name),
-        message,
-        bool(message.flags & AUTHENTIC),
-    )
-
-
-def _owner(message: dns.message.Message, rdtype: int, name: dns.name.Name) -> str:
-    """The owner of an RRset in the authority section that `name` is at or below, or ""."""
-    owners = (rrset.name for rrset in message.authority if rrset.rdtype == rdtype)
-    return next((to_text(owner) for owner in owners if name.is_subdomain(owner)), "")
+        message.rcode(), is_authoritative, bool(message.flags & _AVAILABLE), tuple(values),
+        alias=aliases[0] if aliases else "", zone=above.get(SOA, ""),
+        delegated="" if is_authoritative or message.answer else above.get(NS, ""),
+        message=message, is_validated=bool(message.flags & AUTHENTIC),
+    )  # fmt: skip
 
 
 def rcode_text(rcode: int) -> str:
@@ -287,32 +267,27 @@ def to_text(name: dns.name.Name) -> str:
     return name.to_text(omit_final_dot=True).lower()
 
 
-class QueryLog:
-    """Logs the queries to one server, for --verbose; costs next to nothing if logging is off."""
-
-    def __init__(self, server: Address) -> None:
-        self._server = server
-
-    def answered(
-        self, transport: str, question: Question, answer: Answer | None, started: float
-    ) -> None:
-        """`answer` is None if it was truncated; `started`: when it was asked (time.monotonic)."""
-        if not _log.isEnabledFor(logging.INFO):
-            return
-        text = "truncated"
-        if answer is not None:
-            # The RCODE, flags as dig writes them, and the records in short.
-            flags = " aa" * answer.is_authoritative + " ad" * answer.is_validated
-            text = f"{rcode_text(answer.rcode)}{flags}, {_content(answer, question)}"
-        self._write(transport, question, text, started)
-
-    def failed(self, transport: str, question: Question, started: float, error: Exception) -> None:
-        why = "" if isinstance(error, TimeoutError) else getattr(error, "strerror", str(error))
-        self._write(transport, question, ": ".join(filter(None, ("no answer", why))), started)
-
-    def _write(self, transport: str, question: Question, text: str, started: float) -> None:
-        elapsed = (time.monotonic() - started) * 1000
-        _log.info("%s %s: %s: %s, %.0f ms", self._server, transport, question, text, elapsed)
+def log_query(
+    server: Address,
+    transport: str,
+    question: Question,
+    started: float,  # time.monotonic
+    result: Answer | Exception | None,  # None: the answer was truncated
+) -> None:
+    """Log a query, for --verbose; costs next to nothing if logging is off."""
+    if not _log.isEnabledFor(logging.INFO):
+        return
+    text = "truncated"
+    if isinstance(result, Answer):
+        # The RCODE, flags as dig writes them, and the records in short.
+        flags = " aa" * result.is_authoritative + " ad" * result.is_validated
+        text = f"{rcode_text(result.rcode)}{flags}, {_content(result, question)}"
+    elif result is not None:
+        is_timeout = isinstance(result, TimeoutError)
+        why = "" if is_timeout else getattr(result, "strerror", str(result))
+        text = f"no answer: {why}" if why else "no answer"
+    elapsed = (time.monotonic() - started) * 1000
+    _log.info("%s %s: %s: %s, %.0f ms", server, transport, question, text, elapsed)
 
 
 def _content(answer: Answer, question: Question) -> str:
@@ -321,13 +296,11 @@ def _content(answer: Answer, question: Question) -> str:
     texts = [value.decode("utf-8", "surrogateescape") for value in answer.values]
     if question.rdtype != TXT:
         rrsets = answer.message.answer if answer.message else ()
-        texts = [
-            str(rdata) for rrset in rrsets if rrset.rdtype == question.rdtype for rdata in rrset
-        ]
-    data = [quoted(text) for text in texts]
+        texts = [str(data) for rrset in rrsets if rrset.rdtype == question.rdtype for data in rrset]
     parts = [f"alias of {answer.alias}"] if answer.alias else []
-    if data:
-        parts.append(f"{len(data)} records: {few(data)}" if len(data) > 1 else data[0])
+    if texts:
+        records = few([quoted(text) for text in texts])
+        parts.append(f"{len(texts)} records: {records}" if len(texts) > 1 else records)
     elif not parts:
         parts.append("no record" + (f", zone {answer.zone}" if answer.zone else ""))
     return ", ".join(parts)

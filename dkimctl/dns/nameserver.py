@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.addresses import Address, parse_address
 from dkimctl.dns import messages, transport
-from dkimctl.dns.messages import USEFUL, Answer, QueryLog, Question, TruncatedAnswer, encode
+from dkimctl.dns.messages import USEFUL, Answer, Question, TruncatedAnswer, encode, log_query
 from dkimctl.dns.transport import Burst, ConnectionLost, Pipeline, Streams, UnreadableAnswer
 from dkimctl.errors import ServiceError, UsageError
 from dkimctl.text import printable
@@ -25,7 +25,6 @@ _MAX_FAILURES = 8  # in a row; then something does not work
 _MAX_ERROR = 200  # characters
 _NO_ROUTE = frozenset((errno.ENETUNREACH, errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL))
 _ONLY_TCP = "it answers over TCP, but not over UDP, which resolvers need"
-_UNREADABLE = "its answer cannot be read"
 
 
 class Timeouts(NamedTuple):
@@ -76,7 +75,7 @@ class Server:
 
     def __post_init__(self) -> None:
         self._slots = asyncio.Semaphore(self.max_in_flight)
-        self._log = QueryLog(Address(self.address, self.port))
+        self._address = Address(self.address, self.port)
 
     async def ask(self, question: Question) -> Answer:
         """Its answer, of any RCODE. Raises NoAnswer."""
@@ -106,9 +105,8 @@ class Server:
         refusals = self._refusals
         if not self._limits_udp:
             burst = Burst(
-                server=Address(self.address, self.port), in_flight=self.max_in_flight,
-                recursion=self.recursion, edns=self._edns, refusals=refusals,
-                silence=self.timeouts.burst,
+                server=self._address, in_flight=self.max_in_flight, recursion=self.recursion,
+                edns=self._edns, refusals=refusals, silence=self.timeouts.burst,
             )  # fmt: skip
             await burst.ask(questions)
             self._prefetched = burst.answers
@@ -121,7 +119,7 @@ class Server:
         left = [question for question in questions if question not in self._prefetched]
         if left and self._limits_udp:
             pipeline = Pipeline(
-                self._connect, self._log, timeout=self.timeouts.tcp, recursion=self.recursion,
+                self._connect, self._address, timeout=self.timeouts.tcp, recursion=self.recursion,
                 edns=self._edns, in_flight=min(self.max_in_flight, transport.IN_FLIGHT),
             )  # fmt: skip
             # `ask` tells why there is no answer.
@@ -137,23 +135,22 @@ class Server:
         """Its answer over TCP. Raises NoAnswer."""
         query = encode(messages.random_id(), question, recursion=self.recursion, edns=edns)
         started = time.monotonic()
+        result: Answer | Exception | None = None
         try:
             async with asyncio.timeout(self.timeouts.tcp):
                 wire = await transport.exchange(await self._connect(), query, self.timeouts.tcp)
-            answer = messages.decode(wire, question)
-        except TruncatedAnswer:
-            answer = None
+            with contextlib.suppress(TruncatedAnswer):
+                result = messages.decode(wire, question)
         except (OSError, ConnectionLost) as error:
             self._answers_tcp = False
-            self._log.failed("TCP", question, started, error)
-            raise _unreachable(error) from None
-        if answer is None:
-            self._log.failed("TCP", question, started, ValueError(_UNREADABLE))
-            raise NoAnswer(_UNREADABLE)
-        self._log.answered("TCP", question, answer, started)
+            result = error
+        result = result or ConnectionLost("its answer cannot be read")
+        log_query(self._address, "TCP", question, started, result)
+        if isinstance(result, Exception):
+            raise _unreachable(result)
         self._answers_tcp = True
         self._lost += 1
-        return answer
+        return result
 
     def reset_failures(self) -> None:
         """Try it again, although it has not answered."""
@@ -194,48 +191,42 @@ class Server:
         if self._limits_udp:
             with contextlib.suppress(NoAnswer):
                 return await self.ask_over_tcp(question, edns=edns)
-        reply = await self._over_udp(question, edns=edns)
-        over_udp, to_edns = reply or (None, edns)
-        if over_udp is not None:
-            return over_udp
+        started = time.monotonic()
+        is_truncated = False
+        try:
+            answer, to_edns = await self._try_udp(question, edns=edns)
+        except OSError as error:
+            log_query(self._address, "UDP", question, started, error)
+            if not isinstance(error, TimeoutError | ConnectionError):
+                raise _unreachable(error) from None
+            to_edns = edns
+        else:
+            log_query(self._address, "UDP", question, started, answer)
+            self._answers_udp = True
+            if answer is not None:
+                self._lost = 0
+                if to_edns:
+                    self._has_used_edns = self._has_used_edns or answer.rcode in USEFUL
+                elif edns and not self._has_used_edns:
+                    self._edns = False
+                return answer
+            is_truncated = True
         try:
             # A truncated reply to the last try, which is without EDNS, shows that EDNS gets none.
             answer = await self.ask_over_tcp(question, edns=to_edns)
         except NoAnswer as error:
-            if reply is None:
-                raise
-            raise NoAnswer(f"its answer over UDP is truncated; over TCP, {error}") from None
+            if is_truncated:
+                raise NoAnswer(f"its answer over UDP is truncated; over TCP, {error}") from None
+            raise
         if self._lacks_udp:
             raise NoAnswer(_ONLY_TCP)
         return answer
 
-    async def _over_udp(
-        self, question: Question, *, edns: bool
-    ) -> tuple[Answer | None, bool] | None:
-        """The reply to any of several tries, and whether it answers one with EDNS.
-
-        None if none comes; no answer in it if it was truncated. Raises NoAnswer.
-        """
-        started = time.monotonic()
-        try:
-            answer, to_edns = await self._try_udp(question, edns=edns)
-        except OSError as error:
-            self._log.failed("UDP", question, started, error)
-            if isinstance(error, TimeoutError | ConnectionError):
-                return None
-            raise _unreachable(error) from None
-        self._log.answered("UDP", question, answer, started)
-        self._answers_udp = True
-        if answer is not None:
-            self._lost = 0
-            if to_edns:
-                self._has_used_edns = self._has_used_edns or answer.rcode in USEFUL
-            elif edns and not self._has_used_edns:
-                self._edns = False
-        return answer, to_edns
-
     async def _try_udp(self, question: Question, *, edns: bool) -> tuple[Answer | None, bool]:
-        """Send it several times, each followed by a wait. Raises OSError, such as TimeoutError."""
+        """The reply to any of several tries (None: truncated), and whether it was to EDNS.
+
+        Each try is followed by a wait. Raises OSError, such as TimeoutError.
+        """
         import dns.asyncbackend
         import dns.asyncquery
         import dns.exception
@@ -263,9 +254,10 @@ class Server:
                 except dns.exception.Timeout:
                     continue
                 except dns.message.Truncated as truncated:
-                    reply = truncated.message()  # type: ignore[no-untyped-call]
-                    return None, edns and (with_edns or reply.edns >= 0)
-                return messages.read(message, question), edns and (with_edns or message.edns >= 0)
+                    answer, message = None, truncated.message()  # type: ignore[no-untyped-call]
+                else:
+                    answer = messages.read(message, question)
+                return answer, edns and (with_edns or message.edns >= 0)
         raise TimeoutError
 
     async def _connect(self) -> Streams:
@@ -274,17 +266,15 @@ class Server:
 
 
 def _unreachable(error: Exception) -> NoAnswer:
-    if isinstance(error, ConnectionLost):
-        return NoAnswer(str(error))
-    if isinstance(error, TimeoutError):
-        return NoAnswer("it does not answer")
     if isinstance(error, OSError) and error.errno in _NO_ROUTE:
         return NoRoute("there is no route to it")
-    if isinstance(error, ConnectionRefusedError):
-        return NoAnswer("nothing answers at that address and port")
-    if isinstance(error, ConnectionError):
-        return NoAnswer("it closed the connection")
-    return NoAnswer(f"it cannot be reached: {error}")
+    reasons = {
+        ConnectionLost: str(error), TimeoutError: "it does not answer",
+        ConnectionRefusedError: "nothing answers at that address and port",
+        ConnectionError: "it closed the connection",
+    }  # fmt: skip
+    given = (reason for kind, reason in reasons.items() if isinstance(error, kind))
+    return NoAnswer(next(given, f"it cannot be reached: {error}"))
 
 
 def system_nameservers() -> list[Address]:
@@ -360,25 +350,21 @@ async def _ask_validated(server: Server, question: Question) -> Answer:
     aliases = [rrset[0].target for rrset in records if rrset.rdtype == messages.CNAME]
     for name in [question.name, *aliases[: messages.MAX_ALIASES]]:
         if await _is_signed(server, name, question.rdtype):
-            break
-    else:
-        return unchecked
-    import dns.edns
+            import dns.edns
 
-    # With the extended error of the answer (RFC 8914).
-    options = answer.message.options if answer.message else ()
-    errors = [str(option) for option in options if isinstance(option, dns.edns.EDEOption)]
-    reason = f"the resolver {server.address} cannot validate {question} (DNSSEC)"
-    extended = printable("; ".join(errors)[:_MAX_ERROR])
-    return unchecked._replace(bogus=": ".join(filter(None, (reason, extended))))
+            # With the extended error of the answer (RFC 8914).
+            options = answer.message.options if answer.message else ()
+            errors = [str(option) for option in options if isinstance(option, dns.edns.EDEOption)]
+            reason = f"the resolver {server.address} cannot validate {question} (DNSSEC)"
+            extended = printable("; ".join(errors)[:_MAX_ERROR])
+            return unchecked._replace(bogus=f"{reason}: {extended}" if extended else reason)
+    return unchecked
 
 
 async def _is_signed(server: Server, name: dns.name.Name, rdtype: int) -> bool:
     """Whether the records of a name have to be signed, by the closest zone that validates."""
-    import dns.name
-
     is_record = rdtype == messages.TXT  # not the apex of a zone
-    while name != dns.name.root:
+    while len(name) > 1:  # below the root
         try:
             answer = await server.ask(validated(messages.make_question(name, messages.DS)))
         except NoAnswer:

@@ -13,14 +13,17 @@ from collections.abc import Awaitable, Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
+import dns.exception
+import dns.rdata
 import dns.rdataclass
 import dns.rdatatype
 import dns.tsig
 
 from dkimctl.addresses import Address
 from dkimctl.dns import messages
-from dkimctl.dns.messages import Answer, QueryLog, Question, TruncatedAnswer
+from dkimctl.dns.messages import Answer, Question, TruncatedAnswer
 
+_SILENT, _CLOSED = "it does not answer", "it closed the connection"
 _MAX_BURST = 30.0  # seconds
 _MAX_READ = 1 << 16  # bytes at a time; a datagram is not larger
 IN_FLIGHT = 128  # questions over TCP, which fit into the buffers of a connection
@@ -31,6 +34,7 @@ _TIME = struct.Struct("!HIH")  # 48 bits of seconds, and the fudge
 _TIME_OCTETS = 6  # of the server's clock in the other data of BADTIME (section 5.2.3)
 _FUDGE = 300  # seconds that clocks may differ (section 10)
 _NO_ERROR = bytes(4)  # no error, and no other data
+_validate: Callable[..., Any] = dns.tsig.validate
 _POINTER = b"\xc0"  # what a compressed name ends with, in place of an empty label
 
 
@@ -50,13 +54,10 @@ class Burst:
     refusals: Container[int]  # RCODEs after which to ask again without EDNS
     silence: float  # the longest wait for the next answer, in seconds
     answers: dict[Question, Answer] = field(default_factory=dict)
-    #: The numbers of answers of no use.
-    truncated: int = 0
+    truncated: int = 0  # answers of no use
     refused: int = 0
-    _waiting: dict[int, tuple[Question, float]] = field(default_factory=dict)  # by message ID; when
-
-    def __post_init__(self) -> None:
-        self._log = QueryLog(self.server)
+    #: The questions, and when they were asked (time.monotonic), by message ID.
+    _waiting: dict[int, tuple[Question, float]] = field(default_factory=dict)
 
     async def ask(self, questions: Iterable[Question]) -> None:
         """`answers` gets what comes at once."""
@@ -69,15 +70,19 @@ class Burst:
                 async with asyncio.timeout(_MAX_BURST):
                     deadline = loop.time() + self.silence
                     while self._send(channel, unsent):
+                        waiting = len(self._waiting)
                         async with asyncio.timeout_at(deadline):
-                            data = await loop.sock_recv(channel, _MAX_READ)
-                        # Other datagrams must not extend the wait.
-                        if self._receive(channel, data):
+                            self._take(await loop.sock_recv(channel, _MAX_READ))
+                        with contextlib.suppress(BlockingIOError):
+                            for _ in range(self.in_flight):  # others that have arrived
+                                self._take(channel.recv(_MAX_READ))
+                        # Datagrams that answer nothing must not extend the wait.
+                        if len(self._waiting) < waiting:
                             deadline = loop.time() + self.silence
                         await asyncio.sleep(0)  # let other servers' bursts run
         except OSError as error:  # no IPv6, too many open files, or no more answers come
             for question, started in self._waiting.values():
-                self._log.failed("UDP", question, started, error)
+                messages.log_query(self.server, "UDP", question, started, error)
 
     def _send(self, channel: socket.socket, unsent: Iterator[Question]) -> bool:
         """Send what may be in flight; returns whether there are answers to wait for."""
@@ -95,16 +100,6 @@ class Burst:
             self._waiting[message_id] = question, time.monotonic()
         return bool(self._waiting)
 
-    def _receive(self, channel: socket.socket, data: bytes) -> bool:
-        """Read this datagram and others that have arrived; returns whether any was an answer."""
-        waiting = len(self._waiting)
-        with contextlib.suppress(BlockingIOError):
-            for _ in range(self.in_flight):
-                self._take(data)
-                data = channel.recv(_MAX_READ)
-            self._take(data)
-        return len(self._waiting) < waiting
-
     def _take(self, data: bytes) -> None:
         message_id = int.from_bytes(data[:2])
         question, started = self._waiting.get(message_id, (None, 0.0))
@@ -118,7 +113,7 @@ class Burst:
         except TruncatedAnswer:
             self.truncated += 1
         del self._waiting[message_id]
-        self._log.answered("UDP", question, answer, started)
+        messages.log_query(self.server, "UDP", question, started, answer)
         if answer is not None and answer.rcode in self.refusals:
             self.refused += 1
         elif answer is not None:
@@ -130,10 +125,6 @@ Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 class ConnectionLost(Exception):
     """The server closed the connection, or did not answer in time; the text says which."""
-
-    def __init__(self, *, is_timeout: bool) -> None:
-        super().__init__("it does not answer" if is_timeout else "it closed the connection")
-        self.is_timeout = is_timeout
 
 
 class UnreadableAnswer(Exception):
@@ -163,9 +154,9 @@ async def exchange(streams: Streams, wire: bytes, timeout: float) -> bytes:
                 if answer[:2] == wire[:2]:
                     return answer
     except TimeoutError:
-        raise ConnectionLost(is_timeout=True) from None
+        raise ConnectionLost(_SILENT) from None
     except (OSError, EOFError):
-        raise ConnectionLost(is_timeout=False) from None
+        raise ConnectionLost(_CLOSED) from None
     finally:
         writer.transport.abort()
 
@@ -175,7 +166,7 @@ class Pipeline:
     """Asks over few TCP connections, answered in any order (RFC 7766 section 6.2.1.1)."""
 
     connect: Callable[[], Awaitable[Streams]]
-    log: QueryLog
+    server: Address  # for the log
     timeout: float  # the longest wait for the next answer, in seconds
     recursion: bool = False
     edns: bool = False
@@ -196,8 +187,7 @@ class Pipeline:
         while unasked:
             number = min(-(-len(unasked) // self._capacity), _MAX_CONNECTIONS)
             rounds = (self._ask_once(unasked) for _ in range(number))
-            done = await asyncio.gather(*rounds, return_exceptions=True)
-            for error in done:
+            for error in await asyncio.gather(*rounds, return_exceptions=True):
                 if error is not None:
                     raise error
 
@@ -233,7 +223,7 @@ class Pipeline:
                         return
                     data = await reader.read(_MAX_READ)
                     if not data:
-                        raise ConnectionLost(is_timeout=False)
+                        raise ConnectionLost(_CLOSED)
                     received += data
                     # Messages that answer nothing do not extend the wait.
                     if self._take(received, waiting):
@@ -244,7 +234,7 @@ class Pipeline:
             answered = asked - len(waiting)
             is_overtaxed = answered or (asked > 1 and not is_timeout)
             if not is_overtaxed or self._silences > _MAX_SILENCES:
-                raise ConnectionLost(is_timeout=is_timeout) from None
+                raise ConnectionLost(_SILENT if is_timeout else _CLOSED) from None
             self._capacity = min(self._capacity, max(answered, 1))
         finally:
             unasked.extendleft(question for question, _, _ in waiting.values())
@@ -276,7 +266,7 @@ class Pipeline:
                 raise UnreadableAnswer("it cannot be read", question)
             del waiting[message_id]
             self.responses[question] = Response(answer, wire)
-            self.log.answered("TCP", question, answer, sent)
+            messages.log_query(self.server, "TCP", question, sent, answer)
         del received[:start]
         return len(waiting) < count
 
@@ -310,8 +300,9 @@ class Signer:
         self._algorithm = key.algorithm.to_digestable()
         # In the digest stand the name, class and TTL of the record, and the algorithm.
         self._variables = self._name + _HEAD[2:] + self._algorithm
-        # In a function, the secret is in no repr.
-        self._context: Callable[[], Any] = lambda: dns.tsig.get_context(key)  # type: ignore[no-untyped-call]
+        self._key: Callable[[], dns.tsig.Key] = lambda: (
+            key
+        )  # in a function, the secret is in no repr
         mac_size = dns.tsig.mac_sizes[key.algorithm]
         #: The bytes that a signature adds to a message.
         self.size = len(self._variables) + 4 + _TIME.size + 2 + mac_size + 2 + len(_NO_ERROR)
@@ -320,7 +311,7 @@ class Signer:
         """The message with a signature; and its MAC, with which the answer is verified."""
         now = int(time.time())
         signed_at = _TIME.pack(now >> 32, now & 0xFFFFFFFF, _FUDGE)
-        context = self._context()
+        context = dns.tsig.get_context(self._key())  # type: ignore[no-untyped-call]
         context.update(b"".join((wire, self._variables, signed_at, _NO_ERROR)))
         mac: bytes = context.sign()
         data = b"".join((self._algorithm, signed_at, _sized(mac), wire[:2], _NO_ERROR))
@@ -332,49 +323,40 @@ class Signer:
         `or_refusal`: REFUSED is believed without one. Knot DNS signs no refusal of names that are
         in none of its zones.
         """
-        record = _find_tsig(wire, len(self._name))
+        # The TSIG record is the last one (section 5.1); found at a wrong place, it is wrong.
+        head = wire.rfind(_HEAD)
+        start = head - (2 if wire[head - 2 : head - 1] >= _POINTER else len(self._name))
+        at = head + len(_HEAD) + 2
+        record: Any = None
+        if (
+            start > 0
+            and int.from_bytes(wire[at - 2 : at]) == len(wire) - at
+            and wire[10:12] != bytes(2)
+        ):
+            with contextlib.suppress(dns.exception.DNSException):
+                kind = dns.rdataclass.ANY, dns.rdatatype.TSIG
+                record = dns.rdata.from_wire(*kind, wire, at, len(wire) - at)
         if record is None:
             rcode = int.from_bytes(wire[3:4]) & 0xF
             if or_refusal and rcode == messages.REFUSED:
                 return wire
             raise NotSigned(rcode)
-        start, signed_at, mac, original_id, error, other = record
-        if number := int.from_bytes(error):
-            has_time = len(other) == _TIME_OCTETS
-            raise SignatureRefused(number, int.from_bytes(other) if has_time else None)
-        plain = original_id + _recounted(wire[:start], -1)[2:]
-        end = signed_at + error + _sized(other)
-        context = self._context()
-        context.update(b"".join((_sized(request_mac), plain, self._variables, end)))
+        now = int(time.time())
         try:
-            context.verify(mac)
-        except dns.tsig.BadSignature:
+            _validate(wire, self._key(), self._key().name, record, now, request_mac, start)
+        except dns.tsig.PeerError:
+            has_time = len(record.other) == _TIME_OCTETS
+            server_time = int.from_bytes(record.other) if has_time else None
+            raise SignatureRefused(int(record.error), server_time) from None
+        except dns.tsig.BadTime:
+            difference = abs(record.time_signed - now)
+            raise NotTrusted(
+                f"the time of its answer differs by {difference} s from ours"
+            ) from None
+        except dns.exception.DNSException:
             raise NotTrusted("the signature of its answer is wrong") from None
-        high, low, fudge = _TIME.unpack(signed_at)
-        if (difference := abs((high << 32 | low) - int(time.time()))) > fudge:
-            raise NotTrusted(f"the time of its answer differs by {difference} s from ours")
-        return plain
-
-
-def _find_tsig(wire: bytes, name_size: int) -> tuple[int, bytes, bytes, bytes, bytes, bytes] | None:
-    """The TSIG record, which is the last one of a message (section 5.1); None without one.
-
-    Where it starts, its time, MAC, original ID, error and other data.
-    """
-    head = wire.rfind(_HEAD)  # at a wrong place, the signature is wrong
-    start = head - (2 if wire[head - 2 : head - 1] >= _POINTER else name_size)
-    at = head + len(_HEAD) + 2
-    if start < 0 or at + int.from_bytes(wire[at - 2 : at]) != len(wire) or wire[10:12] == bytes(2):
-        return None
-    while size := int.from_bytes(wire[at : at + 1]):  # the name of the algorithm
-        at += 1 + size
-    at += 1 + _TIME.size
-    mac = wire[at + 2 : at + 2 + int.from_bytes(wire[at : at + 2])]
-    end = at + 2 + len(mac)
-    original_id, error, other = wire[end : end + 2], wire[end + 2 : end + 4], wire[end + 6 :]
-    if len(wire) < end + 6 or int.from_bytes(wire[end + 4 : end + 6]) != len(other):
-        return None
-    return start, wire[at - _TIME.size : at], mac, original_id, error, other
+        original_id: int = record.original_id
+        return original_id.to_bytes(2) + _recounted(wire[:start], -1)[2:]
 
 
 def _sized(data: bytes) -> bytes:

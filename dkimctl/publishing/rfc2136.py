@@ -400,7 +400,6 @@ class UpdateServer:
                 dns.tsig.Key(key.name, key.secret.reveal(), key.algorithm)
             )
         self._latest: tuple[str, int] | None = None  # the address that answered last
-        self._log = messages.QueryLog(address)
         self._prefetched: dict[Question, Response] = {}
         self._prefetched_at = 0.0  # time.monotonic
 
@@ -416,7 +415,7 @@ class UpdateServer:
         if time.monotonic() > self._prefetched_at + _MAX_AGE:
             self._prefetched = {}
         pipeline = transport.Pipeline(
-            self._connect, self._log, timeout=self.timeouts.answer, signer=self.signer
+            self._connect, self._address, timeout=self.timeouts.answer, signer=self.signer
         )
         unasked = list(dict.fromkeys(questions))
         known = {

@@ -26,10 +26,10 @@ from dkimctl.addresses import Address
 from dkimctl.dns.messages import (
     NS,
     Answer,
-    QueryLog,
     TruncatedAnswer,
     decode,
     encode,
+    log_query,
     make_question,
     make_txt_question,
     to_text,
@@ -313,7 +313,7 @@ def test_a_server_that_is_silent_is_logged_for_each_way_of_asking(name_server, l
     ],
 )
 def test_what_came_back_is_told_in_short(logged, answer, text):
-    QueryLog(Address("2001:db8::1")).answered("TCP", QUERY_LOG_ASKED, answer, 0.0)
+    log_query(Address("2001:db8::1"), "TCP", QUERY_LOG_ASKED, 0.0, answer)
     assert logged() == [f"2001:db8::1 TCP: TXT s1._domainkey.example.com: {text}"]
 
 
@@ -322,5 +322,5 @@ def test_records_of_other_types_are_told(logged):
     made = dns.message.Message()
     made.answer = [records]
     asked = make_question("example.com", NS)
-    QueryLog(Address("192.0.2.1")).answered("UDP", asked, Answer(0, True, False, message=made), 0.0)
+    log_query(Address("192.0.2.1"), "UDP", asked, 0.0, Answer(0, True, False, message=made))
     assert logged() == ['192.0.2.1 UDP: NS example.com: NOERROR aa, "ns1.example.net."']

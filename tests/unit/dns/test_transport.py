@@ -16,7 +16,7 @@ import dns.tsig
 import pytest
 
 from dkimctl.addresses import Address
-from dkimctl.dns.messages import EDNS_REFUSALS, QueryLog, encode, make_txt_question
+from dkimctl.dns.messages import EDNS_REFUSALS, encode, make_txt_question
 from dkimctl.dns.nameserver import Server, Timeouts
 from dkimctl.dns.transport import (
     Burst,
@@ -185,7 +185,7 @@ TCP_ASKED = TCP_MANY[:1]
 def pipeline_at(port: int, **options) -> Pipeline:
     return Pipeline(
         lambda: asyncio.open_connection("127.0.0.1", port),
-        QueryLog(Address("127.0.0.1", port)),
+        Address("127.0.0.1", port),
         **{"timeout": 20, **options},
     )
 
