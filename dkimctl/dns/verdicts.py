@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.dkim import KeyRecordError, is_tag_name, padded, parse_public_key, parse_tag_list
 from dkimctl.errors import LedgerError
-from dkimctl.models import DnsRecord, Registration, RegistrationKey, key_of, utc_time
+from dkimctl.models import Registration, RegistrationKey, key_of, utc_time
 from dkimctl.text import few, quoted
 
 if TYPE_CHECKING:
@@ -50,22 +50,24 @@ class Urgency(StrEnum):
 
 
 class Finding(NamedTuple):
-    """A verdict, and the reason of a bad one."""
-
     verdict: Verdict
-    reason: str = ""
+    reason: str = ""  # of a bad verdict
     seen: frozenset[Verdict] = frozenset()  # of servers that disagree, or do not all answer
 
 
 class ServerFinding(NamedTuple):
-    """The finding for one server. `server` is its name and address, or the address as given."""
+    """The finding for one server."""
 
-    server: str
+    server: str  # its name and address, or the address as given
     finding: Finding
+
+    @property
+    def seen(self) -> frozenset[Verdict]:
+        return self.finding.seen or frozenset((self.finding.verdict,))
 
 
 class Check(NamedTuple):
-    """What DNS has for one registration. `alias` is the target of its CNAME record, or ""."""
+    """What DNS has for one registration."""
 
     sign_domain: str
     selector: str
@@ -74,7 +76,7 @@ class Check(NamedTuple):
     enable: bool | None
     finding: Finding
     servers: tuple[ServerFinding, ...] = ()
-    alias: str = ""
+    alias: str = ""  # the target of its CNAME record
     urgency: Urgency = Urgency.NONE
     is_delegation_known: bool = True  # else there may be more servers than those asked
     regist_date: str | None = None
@@ -93,13 +95,14 @@ def combine_findings(
     findings: Sequence[ServerFinding], wanted: Verdict = Verdict.PUBLISHED
 ) -> Finding:
     """What all servers of a zone have together; `wanted` only if every server has answered."""
-    answered = [finding for finding in findings if finding.finding.verdict is not Verdict.NO_ANSWER]
-    if len(answered) == len(findings) == 1:
-        return answered[0].finding
-    failed = [finding for finding in findings if finding.finding.verdict is Verdict.NO_ANSWER]
+    if len(findings) == 1 and findings[0].finding.verdict is not Verdict.NO_ANSWER:
+        return findings[0].finding
+    failed = [server for server in findings if server.finding.verdict is Verdict.NO_ANSWER]
+    answered = [server for server in findings if server not in failed]
     if not answered:
         return Finding(Verdict.NO_ANSWER, _reasons(failed))
-    counts = Counter(finding.finding.verdict for finding in answered)
+    seen = frozenset[Verdict]().union(*(server.seen for server in findings))
+    counts = Counter(server.finding.verdict for server in answered)
     if len(counts) > 1:
         # The most frequent verdict with its count, and each server that has another.
         usual = max(sorted(counts), key=lambda verdict: (counts[verdict], verdict == "published"))
@@ -109,16 +112,16 @@ def combine_findings(
             if finding.verdict is not usual
         )
         reason = f"{usual} at {counts[usual]} of {len(findings)} servers; {others}"
-        return Finding(Verdict.INCONSISTENT, reason, _seen(findings))
+        return Finding(Verdict.INCONSISTENT, reason, seen)
     finding = answered[0].finding
-    if len({finding.finding for finding in answered}) > 1:
-        finding = Finding(finding.verdict, _reasons(answered), _seen(answered))
-    if not failed:
-        return finding
-    if finding.verdict is wanted:
+    if failed and finding.verdict is wanted:
         return Finding(Verdict.NO_ANSWER, f"{wanted} elsewhere; {_reasons(failed)}")
-    reason = "; ".join(filter(None, (finding.reason, _reasons(failed))))
-    return Finding(finding.verdict, reason, _seen(findings))
+    if len({server.finding for server in answered}) > 1:
+        finding = Finding(finding.verdict, _reasons(answered), seen)
+    if failed:
+        reason = "; ".join(filter(None, (finding.reason, _reasons(failed))))
+        finding = Finding(finding.verdict, reason, seen)
+    return finding
 
 
 def urgency_of(check: Check, now: datetime, warn_within: timedelta) -> Urgency:
@@ -134,12 +137,6 @@ def urgency_of(check: Check, now: datetime, warn_within: timedelta) -> Urgency:
     if start is None or start <= max(now, registered or now):
         return Urgency.PARTLY if verdicts & ACCEPTED else Urgency.SIGNING
     return Urgency.SOON if start - now <= warn_within else Urgency.NONE
-
-
-def _seen(findings: Iterable[ServerFinding]) -> frozenset[Verdict]:
-    return frozenset[Verdict]().union(
-        *(finding.finding.seen or {finding.finding.verdict} for finding in findings)
-    )
 
 
 def _reasons(findings: Iterable[ServerFinding]) -> str:
@@ -168,30 +165,21 @@ class Looks:
 
     def add(self, check: Check) -> None:
         """Take in a check; the last check of a record counts."""
-        key = check.key
-        if self._counted is not None and key not in self._counted:
+        key, verdict = check.key, check.finding.verdict
+        is_counted = self._counted is None or key in self._counted
+        if not is_counted or verdict is Verdict.NO_ANSWER:
             return
-        verdict = _certain_verdict(check)
-        if verdict is None:
-            return
+        if not check.is_delegation_known or any(
+            Verdict.NO_ANSWER in server.seen for server in check.servers
+        ):
+            # Some servers have not answered, or are not known.
+            if verdict is Verdict.PUBLISHED:
+                return
+            verdict = Verdict.INCONSISTENT if verdict is Verdict.MISSING else verdict
         before = self.latest.get(key, Verdict.PUBLISHED)
         if verdict is Verdict.PUBLISHED and before is not Verdict.PUBLISHED:
             self.breaks[key] = before
         self.latest[key] = verdict
-
-
-def _certain_verdict(check: Check) -> Verdict | None:
-    """What is certain after a check, although some servers may not have answered or be known."""
-    verdict = check.finding.verdict
-    has_failed = any(
-        Verdict.NO_ANSWER in (server.finding.verdict, *server.finding.seen)
-        for server in check.servers
-    )
-    if check.is_delegation_known and not has_failed:
-        return None if verdict is Verdict.NO_ANSWER else verdict
-    if verdict in (Verdict.NO_ANSWER, Verdict.PUBLISHED):
-        return None
-    return Verdict.INCONSISTENT if verdict is Verdict.MISSING else verdict
 
 
 @contextmanager
@@ -219,20 +207,15 @@ def recording_looks(
 
 def same_records(ledger: Ledger, registrations: Iterable[Registration]) -> set[RegistrationKey]:
     """The keys of those `registrations` that the ledger has with the same record."""
-    records = {
-        registration.key: _as_in_dns(registration.record)
-        for registration in ledger.ours()
-        if registration.record
-    }
-    return {
-        registration.key
-        for registration in registrations
-        if registration.record and records.get(registration.key) == _as_in_dns(registration.record)
-    }
 
+    def records(every: Iterable[Registration]) -> set[tuple[RegistrationKey, str, str]]:
+        return {
+            (registration.key, registration.record.fqdn.lower(), registration.record.value)
+            for registration in every
+            if registration.record
+        }
 
-def _as_in_dns(record: DnsRecord) -> tuple[str, str]:
-    return record.fqdn.lower(), record.value
+    return {key for key, _, _ in records(registrations) & records(ledger.ours())}
 
 
 # The values of absent tags (RFC 6376 section 3.6.1, RFC 4871 for g=). Verifiers ignore notes (n=)
@@ -253,19 +236,15 @@ def compare_values(expected: str, values: Sequence[str]) -> Finding:
     if not values:
         return Finding(Verdict.MISSING)
     if len(values) > 1:
-        is_ours = any(_compare(expected, value).verdict in ACCEPTED for value in values)
-        ours = f"{'one' if is_ours else 'none'} of them ours"
+        accepted = (compare_values(expected, [value]).verdict in ACCEPTED for value in values)
+        ours = f"{'one' if any(accepted) else 'none'} of them ours"
         return Finding(Verdict.DUPLICATE, f"{len(values)} TXT records, {ours}; only one is allowed")
-    return _compare(expected, values[0])
-
-
-def _compare(expected: str, value: str) -> Finding:
-    if value == expected:
+    if values[0] == expected:
         return Finding(Verdict.PUBLISHED)
-    unfolded = value.translate(_FOLDS)
-    finding = _compare_unfolded(expected, unfolded)
-    if finding.verdict in ACCEPTED and len(unfolded) > _MAX_READ:
-        beginning = _compare_unfolded(expected, unfolded[:_MAX_READ])
+    value = values[0].translate(_FOLDS)
+    finding = _compare_unfolded(expected, value)
+    if finding.verdict in ACCEPTED and len(value) > _MAX_READ:
+        beginning = _compare_unfolded(expected, value[:_MAX_READ])
         if beginning.verdict not in ACCEPTED:
             reason = f"some verifiers read only its first {_MAX_READ} characters, and refuse those"
             return Finding(Verdict.MALFORMED, reason)
@@ -305,14 +284,25 @@ def _compare_tags(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Finding
     if "k" in different:
         return Finding(Verdict.MISMATCH, "; ".join(refused))
     finding = _compare_keys(registered, published)
+    notes = [finding.reason] if finding.reason else []
     if refused and finding.verdict in (*ACCEPTED, Verdict.MISMATCH):
-        return Finding(Verdict.MISMATCH, "; ".join(filter(None, (*refused, finding.reason))))
+        return Finding(Verdict.MISMATCH, "; ".join([*refused, *notes]))
     if finding.verdict not in ACCEPTED:
         return finding
-    notes = [*filter(None, [finding.reason]), *_differences(ours, theirs, different)]
-    if not notes:
-        return finding
-    return Finding(Verdict.DIFFERS, f"verifiers accept it, but {'; '.join(notes)}")
+    # What is not as registered, though verifiers accept it.
+    if different:
+        notes.append(f"not as registered: {', '.join(f'{name}=' for name in different)}")
+    if "t" in different and "y" in _items(theirs.get("t", "")) - _items(ours.get("t", "")):
+        notes.append("t=y is for testing: receivers treat such mail like unsigned mail")
+    if "v" in theirs and next(iter(theirs)) != "v":
+        notes.append("v= is not the first tag")
+    if names := [quoted(name) for name in theirs if not is_tag_name(name)]:
+        notes.append(f"not a valid tag name: {few(names)}")
+    return (
+        Finding(Verdict.DIFFERS, f"verifiers accept it, but {'; '.join(notes)}")
+        if notes
+        else finding
+    )
 
 
 def _refusal(name: str, tags: Mapping[str, str]) -> str:
@@ -326,20 +316,6 @@ def _refusal(name: str, tags: Mapping[str, str]) -> str:
     return ""
 
 
-def _differences(
-    ours: Mapping[str, str], theirs: Mapping[str, str], different: Sequence[str]
-) -> Iterator[str]:
-    """What is not as registered, though verifiers accept it."""
-    if different:
-        yield f"not as registered: {', '.join(f'{name}=' for name in different)}"
-    if "t" in different and "y" in _items(theirs.get("t", "")) - _items(ours.get("t", "")):
-        yield "t=y is for testing: receivers treat such mail like unsigned mail"
-    if "v" in theirs and next(iter(theirs)) != "v":
-        yield "v= is not the first tag"
-    if names := [quoted(name) for name in theirs if not is_tag_name(name)]:
-        yield f"not a valid tag name: {few(names)}"
-
-
 def _compare_keys(registered: str, published: str) -> Finding:
     """Compare two values of p=, without spaces. Raises KeyRecordError."""
     if published == registered:
@@ -349,14 +325,12 @@ def _compare_keys(registered: str, published: str) -> Finding:
     sound = padded(published)
     has_more = len(published) > len(sound)  # padding than it needs; less is an error
     key, ours = parse_public_key(sound if has_more else published), parse_public_key(registered)
-    if key.der == ours.der and has_more:
-        return Finding(Verdict.DIFFERS, "its p= ends in too many equals signs")
     if key.der == ours.der:
-        return Finding(Verdict.PUBLISHED)
-    if (key.modulus, key.exponent) == (ours.modulus, ours.exponent):
-        return Finding(
-            Verdict.MALFORMED, "its p= is our key in an encoding that some verifiers cannot read"
-        )
+        reason = "its p= ends in too many equals signs"
+        return Finding(Verdict.DIFFERS, reason) if has_more else Finding(Verdict.PUBLISHED)
+    if key._replace(der=ours.der) == ours:
+        reason = "its p= is our key in an encoding that some verifiers cannot read"
+        return Finding(Verdict.MALFORMED, reason)
     return Finding(Verdict.MISMATCH, f"another key: {key}; registered: {ours}")
 
 

@@ -16,6 +16,7 @@ from dkimctl.text import printable
 if TYPE_CHECKING:
     import dns.name
 
+_K = TypeVar("_K")
 _T = TypeVar("_T")
 
 _MAX_IN_FLIGHT = 32  # questions to one resolver, which others use as well
@@ -99,17 +100,13 @@ async def look_up(resolver: RecursiveResolver, question: Question) -> Answer:
 
 
 class Zone(NamedTuple):
-    """A zone (its name, without trailing dot) and its authoritative servers.
+    """A zone and its authoritative servers."""
 
-    `unknown_delegation`: why it is not known which servers the zone above names, or "".
-    `is_secure`: the resolver validates it with DNSSEC; `bogus`: why it cannot, but should, or "".
-    """
-
-    name: str
+    name: str  # without trailing dot
     servers: Sequence[NameServer]
-    unknown_delegation: str = ""
-    is_secure: bool = False
-    bogus: str = ""
+    unknown_delegation: str = ""  # why it is not known which servers the zone above names
+    is_secure: bool = False  # the resolver validates it with DNSSEC
+    bogus: str = ""  # why the resolver cannot, but should
 
 
 _Addresses = Mapping[str, Sequence[str] | NoAnswer]  # by host
@@ -124,29 +121,33 @@ class ZoneServers:
         self._resolver = resolver
         self._make_server = make_server
         self._servers: dict[str, Server] = {}  # by address
-        self._apexes: dict[str, asyncio.Task[str | None]] = {}  # by a name in the zone
-        self._zones: dict[str, asyncio.Task[Zone]] = {}
-        self._addresses: dict[str, asyncio.Task[Sequence[str] | NoAnswer]] = {}  # by host
-        self._parent_apexes: dict[str, asyncio.Task[dns.name.Name]] = {}  # by a name in the zone
-        self._parents: dict[str, asyncio.Task[Mapping[str, Server]]] = {}  # by apex
+        self._found: dict[Any, asyncio.Task[Any]] = {}
 
     async def zone_with(self, name: str) -> Zone | None:
         """The zone that a name is in; None if DNS has none. Raises NoAnswer."""
-        zone = await once(self._apexes, name, lambda name: find_zone(name, self._resolver))
+        zone = await self._once(self._find_name, name)
         return None if zone is None else await self.zone(zone)
 
     async def zone(self, name: str) -> Zone:
         """The zone with this name. Raises NoAnswer if DNS gives no server with an address."""
-        return await once(self._zones, name, self._find_zone)
+        return await self._once(self._find_zone, name)
 
     def forget(self) -> None:
         """Empty the caches, and ask servers again that did not answer."""
-        for cache in (self._apexes, self._zones, self._addresses, self._parent_apexes):
-            cache.clear()
-        self._parents.clear()
+        self._found.clear()
         for server in self._servers.values():
             server.reset_failures()
         self._resolver.reset_failures()
+
+    async def _once(self, find: Callable[[str], Awaitable[_T]], name: str) -> _T:
+        result: _T = await once(self._found, (find, name), lambda _: find(name))
+        return result
+
+    async def _find_name(self, name: str) -> str | None:
+        return await find_zone(name, self._resolver)
+
+    async def _find_apex(self, name: str) -> dns.name.Name:
+        return await _find_apex(name, self._resolver, min_labels=0)
 
     async def _find_zone(self, name: str) -> Zone:
         answer = await look_up(self._resolver, make_question(name, NS))
@@ -194,7 +195,7 @@ class ZoneServers:
     async def _find_addresses(self, hosts: Iterable[str]) -> dict[str, Sequence[str] | NoAnswer]:
         """The addresses of each host, empty if there is no such host; or why they are not known."""
         unique = list(dict.fromkeys(hosts))
-        finding = (once(self._addresses, host, self._find_addresses_of) for host in unique)
+        finding = (self._once(self._find_addresses_of, host) for host in unique)
         return dict(zip(unique, await asyncio.gather(*finding), strict=True))
 
     async def _find_addresses_of(self, host: str) -> Sequence[str] | NoAnswer:
@@ -213,25 +214,32 @@ class ZoneServers:
         They have none if they serve the zone itself. Raises NoAnswer if none of them answers, or if
         they do not know of the zone: then only resolvers here do, perhaps from an old answer.
         """
-        apex = await once(
-            self._parent_apexes,
-            messages.name_above(zone),
-            lambda name: _find_apex(name, self._resolver, min_labels=0),
-        )
-        servers = await once(self._parents, to_text(apex), self._find_servers)
+        apex = await self._once(self._find_apex, messages.name_above(zone))
+        servers = await self._once(self._find_servers, to_text(apex))
         question = make_question(zone, NS)
         silent, is_answered, failure = 0, False, ""
         for label, server in servers.items():
-            answer = await _ask_parent(server, question, zone)
-            if isinstance(answer, NoAnswer):
-                failure = f"{label}: {question}: {answer}"
-                silent += not isinstance(answer, NoRoute)
-                if silent == _MAX_SILENT:
-                    break
-            elif answer.delegated == zone:
-                return _delegation(answer, zone, apex)
+            wrong = ""
+            try:
+                answer = await server.ask(question)
+            except NoAnswer as error:
+                wrong = str(error)
+                silent += not isinstance(error, NoRoute)
             else:
-                is_answered = True
+                if answer.rcode not in messages.USEFUL:
+                    wrong = f"it answers {messages.rcode_text(answer.rcode)}"
+                elif answer.delegated == zone:
+                    return _delegation(answer, zone, apex)
+                elif not answer.is_authoritative:
+                    wrong = "it is not authoritative (lame)"
+                elif not answer_data(answer, NS) and answer.zone != zone:
+                    wrong = "it does not delegate the zone"
+                silent += bool(wrong)
+            if wrong:
+                failure = f"{label}: {question}: {wrong}"
+            is_answered = is_answered or not wrong
+            if silent == _MAX_SILENT:
+                break
         if is_answered:
             return {}
         raise NoAnswer(failure)
@@ -251,44 +259,25 @@ class ZoneServers:
         return servers
 
 
-async def _ask_parent(server: Server, question: Question, zone: str) -> Answer | NoAnswer:
-    """The answer, if it is a referral to the zone, or from a zone that the server has."""
-    try:
-        answer = await server.ask(question)
-    except NoAnswer as error:
-        return error
-    if answer.rcode not in messages.USEFUL:
-        return NoAnswer(f"it answers {messages.rcode_text(answer.rcode)}")
-    if answer.delegated == zone:
-        return answer
-    if not answer.is_authoritative:
-        return NoAnswer("it is not authoritative (lame)")
-    if not answer_data(answer, NS) and answer.zone != zone:
-        return NoAnswer("it does not delegate the zone")
-    return answer
-
-
 def _delegation(referral: Answer, zone: str, apex: dns.name.Name) -> _Delegation:
     """The hosts in a referral; glue for those that are not below the apex is not believed."""
     import dns.name
-    import dns.rdatatype
     from dns.rdataclass import IN
+    from dns.rdatatype import RdataType
 
     message = referral.message
     if message is None:
         return {}
-    name = dns.name.from_text(zone)
-    records = message.get_rrset(message.authority, name, IN, dns.rdatatype.NS) or ()
-    glue = {
-        host: [
+    records = message.get_rrset(message.authority, dns.name.from_text(zone), IN, RdataType.NS) or ()
+    return {
+        to_text(host): [
             data.address
-            for rdtype in (dns.rdatatype.A, dns.rdatatype.AAAA)
+            for rdtype in (RdataType.A, RdataType.AAAA)
             for data in message.get_rrset(message.additional, host, IN, rdtype) or ()
             if host.is_subdomain(apex)
         ]
         for host in sorted(data.target for data in records)
     }
-    return {to_text(host): of_host for host, of_host in glue.items()}
 
 
 def answer_data(answer: Answer, rdtype: int) -> list[Any]:
@@ -311,7 +300,7 @@ def _by_address(addresses: _Addresses) -> dict[str, set[str]]:
 
 
 async def once(
-    tasks: dict[str, asyncio.Task[_T]], key: str, find: Callable[[str], Awaitable[_T]]
+    tasks: dict[_K, asyncio.Task[_T]], key: _K, find: Callable[[_K], Awaitable[_T]]
 ) -> _T:
     """What `find` gives for the key, called once for it even at the same time."""
     if key not in tasks:
