@@ -19,7 +19,7 @@ import traceback
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from functools import lru_cache
+from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
@@ -37,7 +37,6 @@ UNIX = "unix"
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _MAX_METHOD, _MAX_PATH, _MAX_CLIENT_ID = 20, 200, 128  # octets
 _MAX_HOPS = 20
-_MAX_ADDRESS = 64  # characters; an IPv6 address has at most 45
 _PLAIN = re.compile(r"[^\s\"=\\]+")
 _MAX_MESSAGE = 500  # characters; with its fields a line fits into 4 KiB, which pipes keep whole
 _MAX_WAITING = 10_000  # lines
@@ -72,8 +71,8 @@ class AccessLog:
         context: Any = request.context
         body = b"" if request.method == "HEAD" else response.render_body() or b""
         fields = {
-            "method": _escaped(request.method, _MAX_METHOD),
-            "path": _escaped(request.env.get("PATH_INFO", ""), _MAX_PATH),
+            "method": _escaped(request.method[:_MAX_METHOD]),
+            "path": _escaped(request.env.get("PATH_INFO", "")[:_MAX_PATH]),
             "status": response.status_code,
             "seconds": round(time.perf_counter() - context.started, 6),
             "bytes": len(body),
@@ -88,6 +87,11 @@ class AccessLog:
             fields["results"] = ",".join(f"{code}:{n}" for code, n in sorted(results.items()))
         # Not by way of the module logging, which takes three times as long.
         write_line("INFO", "request", fields | {"request_id": context.request_id})
+
+
+def _escaped(text: str) -> str:
+    """A WSGI string, percent-encoded (RFC 3986, section 2.1)."""
+    return quote(text.encode("latin-1", "replace"))
 
 
 class TrustedProxies:
@@ -112,23 +116,22 @@ class TrustedProxies:
 
         It is the peer's if the header has anything but IP addresses there.
         """
-        peer = hop = _address(environ.get("REMOTE_ADDR") or "") or UNIX
-        if not self._includes(peer):
-            return peer
+        peer = hop = _address(environ.get("REMOTE_ADDR") or "")
         hops = environ.get("HTTP_X_FORWARDED_FOR", "").split(",")[-_MAX_HOPS:]
-        for text in reversed(hops):
-            parsed = _address(text)
-            if parsed is None:
-                return peer
-            hop = parsed
-            if not self._includes(hop):
-                break
-        return hop
+        while hops and (any(hop in each for each in self._networks) if hop else self._unix):
+            hop = _address(hops.pop())
+            if hop is None:
+                return str(peer or UNIX)
+        return str(hop or UNIX)
 
-    def _includes(self, address: str) -> bool:
-        if address == UNIX:
-            return self._unix
-        return any(ipaddress.ip_address(address) in network for network in self._networks)
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """An IP address without its zone, as IPv4 if IPv6 sockets map it; None for anything else."""
+    try:
+        address = ipaddress.ip_address(text.strip().partition("%")[0])
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
 
 
 def write_line(level: str, message: str, fields: Mapping[str, Any]) -> None:
@@ -145,7 +148,7 @@ def write_line(level: str, message: str, fields: Mapping[str, Any]) -> None:
     global _writer  # noqa: PLW0603 - one in each process; a forked one has no thread of its parent
     if _writer is None or _writer.pid != os.getpid():
         _writer = _Writer()
-    _writer.put(f"{_moment()} {level} {message}{shown}\n")
+    _writer.put(f"{level} {message}{shown}")
 
 
 class LogHandler(logging.Handler):
@@ -161,7 +164,7 @@ class _Writer:
 
     def __init__(self) -> None:
         self.pid = os.getpid()
-        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._dropped = 0
         self._thread = start_daemon(self._run, "log") if sys.stderr is not None else None
         multiprocessing.util.Finalize(None, self._finish, exitpriority=0)
@@ -169,32 +172,28 @@ class _Writer:
     def put(self, line: str) -> None:
         if self._thread is None or self._lines.qsize() > _MAX_WAITING:
             self._dropped += 1
-        else:
-            self._lines.put(line)
+            return
+        moment = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        self._lines.put(f"{moment} {line}\n".encode())
 
     def _run(self) -> None:
         """Write lines together, as under load this thread gets its turn seldom."""
-        batch, is_over = b"", False
-        while not is_over:
+        batch = b""
+        while True:
             try:
                 line = self._lines.get(block=not batch)
             except queue.Empty:
-                self._write(batch)
+                line = b""
+            if not line or len(batch) + len(line) > _PIPE:
+                with suppress(OSError):  # such as a full disk, or nobody reads
+                    os.write(sys.stderr.fileno(), batch)
                 batch = b""
-                continue
-            is_over = line is None
-            data = (line or "").encode()
-            if is_over or len(batch) + len(data) > _PIPE:
-                self._write(batch)
-                batch = b""
-            batch += data
-
-    def _write(self, batch: bytes) -> None:
-        with suppress(OSError):  # such as a full disk, or nobody reads
-            os.write(sys.stderr.fileno(), batch)
-        if self._dropped and self._lines.qsize() < _MAX_WAITING // 2:
-            dropped, self._dropped = self._dropped, 0
-            self._lines.put(f"{_moment()} WARNING log lines were dropped number={dropped}\n")
+                if self._dropped and self._lines.qsize() < _MAX_WAITING // 2:
+                    dropped, self._dropped = self._dropped, 0
+                    self.put(f"WARNING log lines were dropped number={dropped}")
+            if line is None:
+                return
+            batch += line
 
     def _finish(self) -> None:
         """At the end of the process: write the last lines, if somebody reads them."""
@@ -204,37 +203,6 @@ class _Writer:
 
 
 _writer: _Writer | None = None
-
-
-def _moment() -> str:
-    """The time in UTC (ISO 8601), to the millisecond."""
-    seconds = time.time()
-    return f"{_date_time(int(seconds))}.{int(1000 * (seconds % 1)):03}Z"
-
-
-@lru_cache(maxsize=2)
-def _date_time(seconds: int) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
-
-
-@lru_cache(maxsize=256)
-def _escaped(text: str, most: int) -> str:
-    """What of a WSGI string fits into a line, percent-encoded (RFC 3986, section 2.1)."""
-    return quote(text[:most].encode("latin-1", "replace"))
-
-
-def _address(text: str) -> str | None:
-    """An IP address without its zone, as IPv4 if IPv6 sockets map it; None if it is none."""
-    return _short_address(text) if len(text) <= _MAX_ADDRESS else None
-
-
-@lru_cache(maxsize=1024)
-def _short_address(text: str) -> str | None:
-    try:
-        address = ipaddress.ip_address(text.strip().partition("%")[0])
-    except ValueError:
-        return None
-    return str(getattr(address, "ipv4_mapped", None) or address)
 
 
 def describe_failure(failure: BaseException) -> str:

@@ -14,22 +14,14 @@ from wsgiref.types import WSGIApplication
 import falcon
 import falcon.media
 
-from dkimctl.errors import DkimctlError, naming
+from dkimctl.errors import DkimctlError, UsageError, naming
+from dkimctl.service import resources
 from dkimctl.service.access_log import AccessLog, LogHandler, TrustedProxies
 from dkimctl.service.database import Store, StoreUnavailable, open_key_store
-from dkimctl.service.health import HealthResource, Metrics, ReadyResource
+from dkimctl.service.health import Health, Metrics
 from dkimctl.service.key_pairs import KeyMaker, KeyQueue, make_key
-from dkimctl.service.location import read_settings
+from dkimctl.service.location import default_location
 from dkimctl.service.registrations import Registrar
-from dkimctl.service.resources import (
-    Bodies,
-    DescriptionResource,
-    DkimResource,
-    Gate,
-    SendResource,
-    TokenResource,
-    add_error_handlers,
-)
 from dkimctl.text import printable
 
 _MAX_WAITING = 64  # requests that wait for keys; the other threads of the server answer the rest
@@ -46,9 +38,8 @@ def create_app(
     *,
     max_domains: int = 50,  # in one registration request
     max_body: int | None = None,  # octets of any request; None: enough for `max_domains`
-    max_waiting: int = _MAX_WAITING,
-    key_threads: int | None = None,
-    threads: int = 256,  # requests that the server answers at once: an unfinished body keeps one
+    key_threads: int | None = None,  # None: one for each processor
+    threads: int = 256,  # requests that the server answers at once
     clock: Callable[[], float] = time.time,
     make_key: KeyMaker = make_key,
     proxies: TrustedProxies | None = None,  # logs requests
@@ -57,51 +48,56 @@ def create_app(
     """The service as a WSGI callable: both hosts of the interface in one.
 
     Without a `store`, the data and the other settings are those of the environment, as for
-    `granian --interface wsgi --factory dkimctl.service.app:create_app`. For `max_waiting` and
-    `key_threads` see KeyQueue.
+    `granian --interface wsgi --factory dkimctl.service.app:create_app`.
     """
     if store is None:
         return _app_of_environment()
     if max_body is None:
         max_body = min(max(_ENTRY * max_domains, _MIN_BODY), _MAX_BODY)
-    keys = KeyQueue(
-        metrics.count_keys(make_key) if metrics else make_key,
-        max_waiting=max_waiting,
-        limit=_KEYS_WITHIN,
-        threads=key_threads,
+    make = metrics.count_keys(make_key) if metrics else make_key
+    keys = KeyQueue(make, max_waiting=_MAX_WAITING, limit=_KEYS_WITHIN, threads=key_threads)
+    api = resources.Api(
+        store,
+        Registrar(store, keys.make_all, clock),
+        clock,
+        max_domains=max_domains,
+        max_body=max_body,
+        # Some threads are left for requests without a body, if there are many.
+        bodies_at_once=threads * 3 // 4 if threads >= 16 else threads,
     )
-    middleware: list[Any] = [AccessLog(proxies)] if proxies else []
-    middleware += [metrics] if metrics else []
-    app = falcon.App(middleware=[*middleware, Gate(store, clock)])
+    watching: list[Any] = [AccessLog(proxies)] if proxies else []
+    watching += [metrics] if metrics else []
+    app = falcon.App(middleware=[*watching, api])
     app.resp_options.media_handlers[falcon.MEDIA_JSON] = falcon.media.JSONHandler(
         dumps=json.dumps  # pure ASCII, as echoed names may hold lone surrogates
     )
-    add_error_handlers(app)
-    # Some threads are left for requests without a body, if there are many.
-    at_once = threads * 3 // 4 if threads >= 16 else threads
-    bodies = Bodies(max_body, at_once)
-    app.add_route("/oauth2/token", TokenResource(store, clock, bodies))
-    registrar = Registrar(store, keys.make_all, clock)
-    app.add_route("/domain/dkim", DkimResource(registrar, max_domains, bodies))
-    app.add_route("/send/{delivery_id}", SendResource(store))
-    app.add_route("/openapi.yaml", DescriptionResource())
-    app.add_route("/healthz", HealthResource())
-    app.add_route("/readyz", ReadyResource(store))
+    app.set_error_serializer(resources.serialize_error)
+    app.add_error_handler(Exception, resources.answer_unexpected)
+    health = Health(store)
+    endpoints = {
+        "/oauth2/token": (api, "token"),
+        "/domain/dkim": (api, "dkim"),
+        "/send/{delivery_id}": (api, "delivery"),
+        "/openapi.yaml": (api, "description"),
+        "/healthz": (health, "alive"),
+        "/readyz": (health, "ready"),
+    }
+    for path, (resource, suffix) in endpoints.items():
+        app.add_route(path, resource, suffix=suffix)
     return app
 
 
 def _app_of_environment() -> WSGIApplication:
     """For a WSGI server of the operator's choice."""
-    proxies = "DKIMCTL_SERVICE_TRUSTED_PROXIES"
     try:
-        settings = read_settings()
-        with naming(proxies):
-            addresses = os.environ.get(proxies, "").split(",")
-            trusted = TrustedProxies(text for text in addresses if text.strip())
-        store = open_key_store(settings.location)
+        with naming("DKIMCTL_SERVICE_TRUSTED_PROXIES"):
+            addresses = os.environ.get("DKIMCTL_SERVICE_TRUSTED_PROXIES", "").split(",")
+            proxies = TrustedProxies(text for text in addresses if text.strip())
+        max_domains = _number("DKIMCTL_SERVICE_MAX_DOMAINS", 10_000) or 50
+        key_threads = _number("DKIMCTL_SERVICE_KEY_THREADS", 1024)
+        store = open_key_store(default_location())
     except DkimctlError as error:
-        sys.stderr.write(f"dkimctl: {printable(error.message)}\n")
-        sys.stderr.write(f"hint: {printable(error.hint)}\n")
+        sys.stderr.write(f"dkimctl: {printable(error.message)}\nhint: {printable(error.hint)}\n")
         if isinstance(error, StoreUnavailable):  # the server replaces this process
             time.sleep(_RETRY)
             raise SystemExit(1) from None
@@ -111,8 +107,19 @@ def _app_of_environment() -> WSGIApplication:
     logger.propagate = False  # the server may have a log of its own
     return create_app(
         store,
-        proxies=trusted,
+        proxies=proxies,
         metrics=Metrics.if_shared(),
-        max_domains=settings.max_domains,
-        key_threads=settings.key_threads,
+        max_domains=max_domains,
+        key_threads=key_threads,
+    )
+
+
+def _number(variable: str, highest: int) -> int | None:
+    """The number in an environment variable; None for none, or 0. Raises UsageError."""
+    text = os.environ.get(variable) or "0"
+    if text.isdecimal() and text.isascii() and len(text) < 10 and int(text) <= highest:
+        return int(text) or None
+    raise UsageError(
+        f"in {variable}: the value is not a number, or out of range",
+        hint=f"write a whole number up to {highest}",
     )

@@ -7,7 +7,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -32,27 +32,12 @@ _DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"  # of prometheus_client: its processes c
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - the directory made there is private
 
 
-class HealthResource:
-    """GET /healthz: the process answers."""
+class Health:
+    """GET /healthz: the process answers. GET /readyz: so does the database, or 503.
 
-    protected = False
-    method = "GET"
-
-    def on_get(self, _request: falcon.Request, response: falcon.Response) -> None:
-        response.set_header("Cache-Control", "no-store")
-        response.media = {"message": "OK"}
-
-    on_head = on_get
-
-
-class ReadyResource:
-    """GET /readyz: the database answers in time, or 503.
-
-    It is asked in one thread at a time, so that many such requests of a dead one do no harm.
+    The database is asked in one thread at a time, so that many such requests of a dead one do no
+    harm. It has `limit` seconds.
     """
-
-    protected = False
-    method = "GET"
 
     def __init__(self, store: Store, limit: float = _DATABASE_LIMIT) -> None:
         self._store = store
@@ -60,23 +45,22 @@ class ReadyResource:
         self._lock = threading.Lock()
         self._answer: Future[bool] | None = None
 
-    def on_get(self, _request: falcon.Request, response: falcon.Response) -> None:
+    def on_get_alive(self, _request: falcon.Request, response: falcon.Response) -> None:
         response.set_header("Cache-Control", "no-store")
+        response.media = {"message": "OK"}
+
+    def on_get_ready(self, _request: falcon.Request, response: falcon.Response) -> None:
         with self._lock:
             if self._answer is None or self._answer.done():
                 self._answer = Future()
                 if start_daemon(partial(self._ask, self._answer), "probe") is None:
                     self._answer.set_result(False)
             answer = self._answer  # one that is under way counts as well
-        try:
-            is_ready = answer.result(self._limit)
-        except TimeoutError:
-            is_ready = False
-        if not is_ready:
+        self.on_get_alive(_request, response)
+        if not wait([answer], self._limit).done or not answer.result():
             raise falcon.HTTPServiceUnavailable(description="The database does not answer.")
-        response.media = {"message": "OK"}
 
-    on_head = on_get
+    on_head_alive, on_head_ready = on_get_alive, on_get_ready
 
     def _ask(self, answer: Future[bool]) -> None:
         try:
@@ -99,20 +83,13 @@ class Metrics:
         from prometheus_client import CollectorRegistry, Counter, Histogram
 
         own: Any = {"registry": CollectorRegistry()}
-        self._requests = Counter(
-            "dkimctl_http_requests", "Requests answered.", ["path", "status"], **own
-        )
-        self._seconds = Histogram(
-            "dkimctl_http_request_duration_seconds",
-            "Time to answer a request.",
-            ["path"],
-            buckets=_SECONDS,
-            **own,
-        )
+        labels = ["path", "status"]
+        self._requests = Counter("dkimctl_http_requests", "Requests answered.", labels, **own)
+        name, text = "dkimctl_http_request_duration_seconds", "Time to answer a request."
+        self._seconds = Histogram(name, text, labels[:1], buckets=_SECONDS, **own)
         self._keys = Counter("dkimctl_keys_made", "Keys made.", ["key_len"], **own)
-        self._failed_logins = Counter(
-            "dkimctl_failed_logins", "Logins with wrong credentials.", **own
-        )
+        text = "Logins with wrong credentials."
+        self._failed_logins = Counter("dkimctl_failed_logins", text, **own)
 
     @staticmethod
     def if_shared() -> Metrics | None:

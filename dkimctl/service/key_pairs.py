@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import math
 import os
-import re
 import threading
 import time
 import weakref
@@ -17,10 +16,9 @@ from typing import NamedTuple
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.fernet import Fernet, InvalidToken
-from cryptography.hazmat.primitives import padding, serialization
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from dkimctl.threads import DaemonThreadPool, StartThread, start_daemon
@@ -110,10 +108,10 @@ class KeyQueue:
         """
         if not lengths:
             return []
-        seconds = sum(self._seconds[key_len] for key_len in lengths)
+        request = _Waiting(client_id, sum(self._seconds[key_len] for key_len in lengths))
         with self._lock:
-            self._require_room(client_id, seconds)
-            self._waiting.append(request := _Waiting(client_id, seconds))
+            self._require_room(request)
+            self._waiting.append(request)
             has_threads = self._pool.grow(self._threads) > 0
         deadline = time.monotonic() + self._limit
         keys: list[Future[KeyPair | Exception]] = [Future() for _ in lengths]
@@ -132,15 +130,15 @@ class KeyQueue:
             with self._lock:
                 self._waiting.remove(request)
 
-    def _require_room(self, client_id: str, seconds: float) -> None:
+    def _require_room(self, request: _Waiting) -> None:
         """Raise KeysNotInTime, unless nobody waits, or all are answered soon anyway."""
-        total = (sum(request.seconds for request in self._waiting) + seconds) / self._threads
+        total = sum(each.seconds for each in [*self._waiting, request]) / self._threads
         if not self._waiting or total < 1.0:  # seconds for which any number of requests may wait
             return
-        mine = [request.seconds for request in self._waiting if request.client_id == client_id]
+        mine = [each.seconds for each in self._waiting if each.client_id == request.client_id]
         is_greedy = mine and (
             len(mine) >= max(1, self._max_waiting // 2)
-            or (sum(mine) + seconds) / self._threads > self._limit / 2
+            or (sum(mine) + request.seconds) / self._threads > self._limit / 2
         )
         if is_greedy or len(self._waiting) >= self._max_waiting or total > self._limit:
             raise KeysNotInTime(self._retry_after())
@@ -177,7 +175,6 @@ class Passphrase:
 
     def __init__(self, octets: bytes) -> None:
         self._octets = octets
-        self._stretched: dict[bytes, bytes] = {}
 
     def new_marker(self) -> bytes:
         """Tells this passphrase from others, and holds the salt of a service's private keys."""
@@ -198,38 +195,15 @@ class Passphrase:
         return Fernet(base64.urlsafe_b64encode(scrypt.derive(self._octets)))
 
     def decrypt_old(self, pem: bytes) -> bytes:
-        """A private key as before revision 0003: PKCS #8 with PBES2. Raises WrongPassphrase.
-
-        `cryptography` would stretch the passphrase for each key again, so it does that only for the
-        keys of another program.
-        """
+        """A private key as before revision 0003: PKCS #8 with PBES2. Raises WrongPassphrase."""
         try:
-            match = _OLD_KEY.search(base64.b64decode(b"".join(pem.split(b"\n")[1:-2])))
-            if match is None:
-                return _to_pem(serialization.load_pem_private_key(pem, self._octets))
-            salt, iv, ciphertext = match.groups()
-            if salt not in self._stretched:
-                scrypt = Scrypt(salt, length=32, n=1 << 14, r=8, p=1)
-                self._stretched[salt] = scrypt.derive(self._octets)
-            cipher = Cipher(algorithms.AES(self._stretched[salt]), modes.CBC(iv)).decryptor()
-            unpadder = padding.PKCS7(128).unpadder()
-            der = unpadder.update(cipher.update(ciphertext) + cipher.finalize())
-            der += unpadder.finalize()
-            # The key is ours, and looking for its factors would take longer than all of the rest.
-            key = serialization.load_der_private_key(der, None, unsafe_skip_rsa_key_validation=True)
-            return _to_pem(key)
+            # The keys are ours, and looking for their factors would take long.
+            key = serialization.load_pem_private_key(
+                pem, self._octets, unsafe_skip_rsa_key_validation=True
+            )
         except ValueError:
             raise WrongPassphrase from None
-
-
-# What follows the object identifier of scrypt: its salt and cost, the initialization vector of
-# AES-256 in CBC mode, and the ciphertext, whose length takes one to three octets.
-_OLD_KEY = re.compile(
-    rb"\x04\x10(.{16})\x02\x02\x40\x00\x02\x01\x08\x02\x01\x01"
-    rb"\x30\x1d\x06\x09\x60\x86\x48\x01\x65\x03\x04\x01\x2a\x04\x10(.{16})"
-    rb"\x04(?:[\x00-\x7f]|\x81.|\x82..)(.*)",
-    re.DOTALL,
-)
+        return _to_pem(key)
 
 
 def _to_pem(key: PrivateKeyTypes) -> bytes:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from dkimctl.errors import UsageError, naming
@@ -29,36 +27,6 @@ class DatabaseUrl:
 
 
 Location = Path | DatabaseUrl
-
-
-class ServiceSettings(NamedTuple):
-    """What a WSGI server runs the service with."""
-
-    location: Location
-    max_domains: int
-    key_threads: int | None
-    """None: one for each processor."""
-
-
-def read_settings(environ: Mapping[str, str] = os.environ) -> ServiceSettings:
-    """The settings in the environment. Raises UsageError."""
-
-    def number(name: str, highest: int) -> int | None:
-        text = environ.get(name)
-        if not text:
-            return None
-        if not re.fullmatch("[0-9]{1,9}", text) or not int(text) <= highest:
-            raise UsageError(
-                f"in {name}: the value is not a number, or out of range",
-                hint=f"write a whole number up to {highest}",
-            )
-        return int(text)
-
-    return ServiceSettings(
-        default_location(environ),
-        max_domains=number("DKIMCTL_SERVICE_MAX_DOMAINS", 10_000) or 50,
-        key_threads=number("DKIMCTL_SERVICE_KEY_THREADS", 1024) or None,
-    )
 
 
 def default_location(environ: Mapping[str, str] = os.environ) -> Location:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
+import importlib.resources
 import json
 import logging
 import threading
 from collections.abc import Callable
-from functools import cache
 from http import HTTPStatus
-from typing import Any, NoReturn
+from typing import Any
 from urllib.parse import parse_qsl
 
 import falcon
@@ -26,27 +26,53 @@ from dkimctl.service.database import Store
 from dkimctl.service.key_pairs import KeysNotInTime
 from dkimctl.service.registrations import Registrar, validate_entry
 
+# The methods of each path.
+METHODS = {
+    "/oauth2/token": ["POST"],
+    "/domain/dkim": ["POST"],
+    "/send/{delivery_id}": ["DELETE"],
+    "/openapi.yaml": ["GET", "HEAD"],
+    "/healthz": ["GET", "HEAD"],
+    "/readyz": ["GET", "HEAD"],
+}
+_PROTECTED = {"/domain/dkim", "/send/{delivery_id}"}  # by a bearer token
 _FORM = "application/x-www-form-urlencoded"
 _MAX_FIELDS = 100
-_TOKEN_ERROR_TYPE = "application/json;charset=UTF-8"  # noqa: S105 - interface 4.1
 
 _logger = logging.getLogger(__name__)
 
 
-class TokenResource:
-    """POST /oauth2/token (interface 4.1, 5.1, 7.1): issues tokens for client credentials."""
+class Api:
+    """The endpoints of the interface, and its description.
 
-    protected = False
-    method = "POST"
+    It is also the Falcon middleware that decides which requests get to an endpoint: those with a
+    sound head, a valid bearer token where the path needs one (401 and 403, interface 7.2), and a
+    method of the path. Endpoints find the token's client in `request.context.client_id`.
+    """
 
-    def __init__(self, store: Store, clock: Callable[[], float], bodies: Bodies) -> None:
+    def __init__(
+        self,
+        store: Store,
+        registrar: Registrar,
+        clock: Callable[[], float],
+        *,
+        max_domains: int,
+        max_body: int,
+        bodies_at_once: int,
+    ) -> None:
         self._store = store
+        self._registrar = registrar
         self._clock = clock
-        self._bodies = bodies
+        self._max_domains = max_domains
+        self._max_body = max_body
+        # A body that comes slowly keeps a thread of the server, which has no time limit for it. So
+        # some threads are left for requests without a body.
+        self._free = threading.BoundedSemaphore(bodies_at_once)
 
-    def on_post(self, request: falcon.Request, response: falcon.Response) -> None:
+    def on_post_token(self, request: falcon.Request, response: falcon.Response) -> None:
+        """POST /oauth2/token (interface 4.1, 5.1, 7.1): issue a token for client credentials."""
         response.set_header("Cache-Control", "no-store")
-        if not has_body(request):
+        if not _has_body(request):
             raise _grant_type_missing()
         # Before the body is read: it may come slowly, and keeps a thread meanwhile.
         client_id, secret = _basic_credentials(request.auth) or ("", None)
@@ -54,30 +80,18 @@ class TokenResource:
             request.context.client_id = client_id  # for the log, also if it is wrong
         if secret is None or not authenticate(self._store, client_id, secret, clock=self._clock):
             request.context.failed_login = True
-            raise TokenRefused("invalid_client")
-        grant_type = _grant_type(request.content_type, self._bodies.read(request))
-        if grant_type != "client_credentials":
-            raise TokenRefused("unsupported_grant_type")
+            raise _token_refused("invalid_client")
+        if _grant_type(request.content_type, self._read(request)) != "client_credentials":
+            raise _token_refused("unsupported_grant_type")
         response.media = {
             "access_token": issue_token(self._store, client_id, self._clock()),
             "token_type": "Bearer",
             "expires_in": TOKEN_LIFETIME,
         }
 
-
-class DkimResource:
-    """POST /domain/dkim (interface 4.2, 7.3): registers signing domains for the token's client."""
-
-    protected = True
-    method = "POST"
-
-    def __init__(self, registrar: Registrar, max_domains: int, bodies: Bodies) -> None:
-        self._registrar = registrar
-        self._max_domains = max_domains
-        self._bodies = bodies
-
-    def on_post(self, request: falcon.Request, response: falcon.Response) -> None:
-        domains = _requested_domains(self._bodies.read(request), self._max_domains)
+    def on_post_dkim(self, request: falcon.Request, response: falcon.Response) -> None:
+        """POST /domain/dkim (interface 4.2, 7.3): register domains for the token's client."""
+        domains = _requested_domains(self._read(request), self._max_domains)
         entries = [validate_entry(domain) for domain in domains]
         try:
             items = self._registrar.register(request.context.client_id, entries)
@@ -89,53 +103,20 @@ class DkimResource:
         request.context.registered = items
         response.media = {"items": items, "count": len(items), "total": len(items)}
 
-
-class SendResource:
-    """DELETE /send/<delivery_id> (interface 4.3, 5.3): cancels a delivery of the token's client."""
-
-    protected = True
-    method = "DELETE"
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def on_delete(
+    def on_delete_delivery(
         self, request: falcon.Request, response: falcon.Response, delivery_id: str
     ) -> None:
+        """DELETE /send/<delivery_id> (interface 4.3, 5.3): cancel a delivery of the client."""
         if not cancel_delivery(self._store, request.context.client_id, delivery_id):
             raise falcon.HTTPNotFound(description="There is no such delivery.")
         response.media = {"items": [{"delivery_id": delivery_id}]}
 
-
-class DescriptionResource:
-    """GET /openapi.yaml: the description of the interface, as `application/yaml` (RFC 9512)."""
-
-    protected = False
-    method = "GET"
-
-    def on_get(self, _request: falcon.Request, response: falcon.Response) -> None:
+    def on_get_description(self, _request: falcon.Request, response: falcon.Response) -> None:
+        """GET /openapi.yaml: the description of the interface (RFC 9512)."""
         response.content_type = falcon.MEDIA_YAML
         response.data = read_description()
 
-
-@cache
-def read_description() -> bytes:
-    """The OpenAPI description, in YAML."""
-    from importlib.resources import files
-
-    return files("dkimctl.service").joinpath("openapi.yaml").read_bytes()
-
-
-class Gate:
-    """Falcon middleware: what a request must have before a resource sees it.
-
-    A sound head; a valid bearer token if the resource's `protected` is true, which then finds the
-    client's ID in `request.context.client_id` (401 and 403, interface 7.2); the resource's method.
-    """
-
-    def __init__(self, store: Store, clock: Callable[[], float]) -> None:
-        self._store = store
-        self._clock = clock
+    on_head_description = on_get_description
 
     def process_request(self, request: falcon.Request, response: falcon.Response) -> None:
         """Refuse a head that leaves doubts, which granian lets pass."""
@@ -151,9 +132,10 @@ class Gate:
             raise falcon.HTTPBadRequest(description="The request needs one Host.")
 
     def process_resource(
-        self, request: falcon.Request, _response: object, resource: Any, _params: object
+        self, request: falcon.Request, _response: object, _resource: object, _params: object
     ) -> None:
-        if resource.protected:
+        path = request.uri_template or ""
+        if path in _PROTECTED:
             token = _authorization(request.auth, "bearer")
             if not token:
                 raise falcon.HTTPUnauthorized(description="Unauthorized", challenges=["Bearer"])
@@ -161,39 +143,23 @@ class Gate:
             if client_id is None:
                 raise falcon.HTTPForbidden(description="Forbidden")
             request.context.client_id = client_id
-        allowed = ["GET", "HEAD"] if resource.method == "GET" else [resource.method]
-        if request.method not in allowed:  # OPTIONS as well
-            raise falcon.HTTPMethodNotAllowed(allowed)
+        if request.method not in METHODS[path]:  # OPTIONS as well
+            raise falcon.HTTPMethodNotAllowed(METHODS[path])
 
     def process_response(
         self, _request: object, response: falcon.Response, _resource: object, _succeeded: object
     ) -> None:
         response.render_body()  # while an error can still be answered with a 500
 
-
-class Bodies:
-    """Reads request bodies of up to `max_octets`, at most `at_once` at the same time.
-
-    A body that comes slowly keeps a thread of the server, which has no time limit for it. So some
-    threads are left for requests without a body.
-    """
-
-    def __init__(self, max_octets: int, at_once: int) -> None:
-        self._max_octets = max_octets
-        self._free = threading.BoundedSemaphore(at_once)
-
-    def read(self, request: falcon.Request) -> bytes:
-        """The whole body, sent with a length or in chunks.
-
-        Raises falcon.HTTPContentTooLarge beyond the limit, without reading the rest.
-        """
+    def _read(self, request: falcon.Request) -> bytes:
+        """The whole body, sent with a length or in chunks; of one that is too large, no more."""
         length = request.content_length
         too_large = falcon.HTTPContentTooLarge(
-            description=f"The body exceeds {self._max_octets} octets."
+            description=f"The body exceeds {self._max_body} octets."
         )
-        if (length or 0) > self._max_octets:
+        if (length or 0) > self._max_body:
             raise too_large
-        if not has_body(request):
+        if not _has_body(request):
             return b""
         if not self._free.acquire(blocking=False):
             raise falcon.HTTPServiceUnavailable(
@@ -201,10 +167,10 @@ class Bodies:
             )
         try:
             stream = request.bounded_stream if length is not None else request.stream
-            body = stream.read(self._max_octets + 1)
+            body = stream.read(self._max_body + 1)
         finally:
             self._free.release()
-        if len(body) > self._max_octets:
+        if len(body) > self._max_body:
             raise too_large
         # The server gives what came before a malformed chunk, or before the client hung up.
         if len(body) < (1 if length is None else length):
@@ -212,56 +178,50 @@ class Bodies:
         return body
 
 
-def has_body(request: falcon.Request) -> bool:
+def read_description() -> bytes:
+    """The OpenAPI description, in YAML."""
+    return importlib.resources.files("dkimctl.service").joinpath("openapi.yaml").read_bytes()
+
+
+def serialize_error(
+    _request: falcon.Request, response: falcon.Response, error: falcon.HTTPError
+) -> None:
+    """The error body of interface 7: JSON with `message`."""
+    response.content_type = falcon.MEDIA_JSON
+    response.media = {"message": error.description or HTTPStatus(error.status_code).phrase}
+
+
+def answer_unexpected(
+    request: falcon.Request, _response: object, error: Exception, _params: object
+) -> None:
+    """Log what failed, and answer 500 (interface 7.1, 7.3)."""
+    fields = {"request_id": request.context.get("request_id")}
+    _logger.error("a request failed: %s", describe_failure(error), extra={"fields": fields})
+    raise falcon.HTTPInternalServerError(description="Internal Server Error")
+
+
+def _token_refused(error: str) -> falcon.HTTPStatus:
+    """400 with an error code of RFC 6749, section 5.2, in the shape of interface 2.2 and 4.1."""
+    headers = {"Content-Type": "application/json;charset=UTF-8"}
+    return falcon.HTTPStatus(400, headers, json.dumps({"error": error}))
+
+
+def _grant_type_missing() -> falcon.HTTPMethodNotAllowed:
+    """The answer to a missing parameter (interface 7.1)."""
+    return falcon.HTTPMethodNotAllowed(["POST"], description="grant_type is missing.")
+
+
+def _bad_request(message: str) -> falcon.HTTPStatus:
+    """400 to a registration request, in the shape of interface 2.4 (4.2), without entries."""
+    body = {"items": [], "count": 0, "total": 0, "message": message}
+    return falcon.HTTPStatus(400, {"Content-Type": falcon.MEDIA_JSON}, json.dumps(body))
+
+
+def _has_body(request: falcon.Request) -> bool:
     """Whether the request has a body, as far as its head says."""
     if request.content_length is None:
         return request.get_header("Transfer-Encoding") is not None
     return request.content_length > 0
-
-
-class TokenRefused(falcon.HTTPBadRequest):
-    """400 to a token request, with one of the error codes of RFC 6749, section 5.2."""
-
-    def __init__(self, error_code: str) -> None:
-        super().__init__()
-        self.error_code = error_code
-
-
-class BadRequest(falcon.HTTPBadRequest):
-    """400 to a registration request that is wrong as a whole."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(description=message)
-
-
-def add_error_handlers(app: falcon.App[Any, Any]) -> None:
-    """Have `app` answer every error as the interface says, in JSON."""
-
-    def serialize(_: object, response: falcon.Response, error: falcon.HTTPError) -> None:
-        """The error body of interface 7: JSON with `message`."""
-        response.content_type = falcon.MEDIA_JSON
-        response.media = {"message": error.description or HTTPStatus(error.status_code).phrase}
-
-    def token_refused(_: Any, response: falcon.Response, refused: TokenRefused, _p: Any) -> None:
-        """The body of interface 2.2, its Content-Type as in 4.1."""
-        response.status = falcon.HTTP_BAD_REQUEST
-        response.content_type = _TOKEN_ERROR_TYPE
-        response.media = {"error": refused.error_code}
-
-    def request_refused(_: Any, response: falcon.Response, refused: BadRequest, _p: Any) -> None:
-        """A 400 has the shape of interface 2.4 as well (4.2), without entries."""
-        response.status = falcon.HTTP_BAD_REQUEST
-        response.media = {"items": [], "count": 0, "total": 0, "message": refused.description}
-
-    def unexpected(request: falcon.Request, _: Any, error: Exception, _p: Any) -> None:
-        fields = {"request_id": request.context.get("request_id")}
-        _logger.error("a request failed: %s", describe_failure(error), extra={"fields": fields})
-        raise falcon.HTTPInternalServerError(description="Internal Server Error")
-
-    app.set_error_serializer(serialize)
-    app.add_error_handler(TokenRefused, token_refused)
-    app.add_error_handler(BadRequest, request_refused)
-    app.add_error_handler(Exception, unexpected)
 
 
 def _authorization(header: str | None, scheme: str) -> str:
@@ -278,76 +238,62 @@ def _basic_credentials(header: str | None) -> tuple[str, str] | None:
     encoded = _authorization(header, "basic")
     try:
         octets = base64.b64decode(encoded, validate=True)
-        decoded = octets.decode("utf-8")
+        client_id, colon, secret = octets.decode("utf-8").partition(":")
     except ValueError:
         return None
-    if base64.b64encode(octets).decode() != encoded:  # Python takes superfluous padding
-        return None
-    client_id, colon, secret = decoded.partition(":")
-    return (client_id, secret) if colon else None
+    # Python takes superfluous padding.
+    is_sound = colon and base64.b64encode(octets).decode() == encoded
+    return (client_id, secret) if is_sound else None
 
 
 def _grant_type(content_type: str | None, body: bytes) -> str:
     """The only grant_type of the form; without a value it counts as missing (RFC 6749, 3.2)."""
-    if (content_type or "").partition(";")[0].strip().lower() != _FORM:
-        raise TokenRefused("invalid_request")
+    values = []
     try:
-        parts = body.decode("ascii").split("&")
-        fields = parse_qsl(
-            "&".join(f"{part}=" if part == "grant_type" else part for part in parts),
-            strict_parsing=True,
-            errors="strict",
-            max_num_fields=_MAX_FIELDS,
-        )
+        if (content_type or "").partition(";")[0].strip().lower() == _FORM:
+            text = body.decode("ascii")
+            parts = [f"{part}=" if part == "grant_type" else part for part in text.split("&")]
+            fields = parse_qsl(
+                "&".join(parts), strict_parsing=True, errors="strict", max_num_fields=_MAX_FIELDS
+            )
+            values = [value for name, value in fields if name == "grant_type"]
+            if not values:
+                raise _grant_type_missing()
     except ValueError:
-        raise TokenRefused("invalid_request") from None
-    values = [value for name, value in fields if name == "grant_type"]
-    if not values:
-        raise _grant_type_missing()
-    if len(values) > 1:
-        raise TokenRefused("invalid_request")
+        pass
+    if len(values) != 1:
+        raise _token_refused("invalid_request")
     return values[0]
 
 
-def _grant_type_missing() -> falcon.HTTPMethodNotAllowed:
-    """The answer to a missing parameter (interface 7.1)."""
-    return falcon.HTTPMethodNotAllowed(["POST"], description="grant_type is missing.")
-
-
 def _requested_domains(body: bytes, max_domains: int) -> list[dict[str, Any]]:
-    """The objects of `domains` in a registration request (interface 2.3), not yet validated.
-
-    Raises RequestRefused if the request is wrong as a whole.
-    """
-    document = _decode_json(body)
+    """The objects of `domains` in a registration request (interface 2.3), not yet validated."""
+    try:
+        document = _json_decoder.decode(body.decode("utf-8"))
+    except json.JSONDecodeError as error:
+        location = f"line {error.lineno}, column {error.colno}"
+        raise _bad_request(f"The body is not JSON: {location} cannot be read.") from None
+    except (ValueError, RecursionError):
+        raise _bad_request(
+            "The body is not JSON in UTF-8, nests too deep, or has a number that is too long."
+        ) from None
     if not isinstance(document, dict):
-        raise BadRequest("The body must be a JSON object.")
+        raise _bad_request("The body must be a JSON object.")
     domains = document.get("domains")
     if not isinstance(domains, list) or not all(isinstance(entry, dict) for entry in domains):
-        raise BadRequest("domains must be an array of objects.")
+        raise _bad_request("domains must be an array of objects.")
     if not domains:
-        raise BadRequest("domains is empty.")
+        raise _bad_request("domains is empty.")
     if len(domains) > max_domains:
-        raise BadRequest(f"domains has {len(domains)} entries; at most {max_domains} are allowed.")
+        raise _bad_request(
+            f"domains has {len(domains)} entries; at most {max_domains} are allowed."
+        )
     return domains
 
 
-def _decode_json(body: bytes) -> object:
-    try:
-        return _json_decoder.decode(body.decode("utf-8"))
-    except UnicodeDecodeError:
-        raise BadRequest("The body is not UTF-8.") from None
-    except RecursionError:
-        raise BadRequest("The body nests too deep.") from None
-    except json.JSONDecodeError as error:
-        location = f"line {error.lineno}, column {error.colno}"
-        raise BadRequest(f"The body is not JSON: {location} cannot be read.") from None
-    except ValueError:  # Python reads numbers of up to 4,300 digits
-        raise BadRequest("A number in the body has too many digits.") from None
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise BadRequest(f"The body is not JSON: {name} is not a JSON number.")
+def _refuse_constant(_name: str) -> None:
+    """Refuse NaN and Infinity, which Python reads."""
+    raise ValueError
 
 
 # Made once: json.loads makes a decoder for each call with an option.

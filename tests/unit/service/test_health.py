@@ -21,7 +21,7 @@ from dkimctl.errors import UsageError
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import create_client, disable_client
 from dkimctl.service.database import open_store
-from dkimctl.service.health import ReadyResource, serving_metrics
+from dkimctl.service.health import Health, serving_metrics
 from ports import free_port
 
 
@@ -65,7 +65,7 @@ def test_a_service_without_its_database_is_alive_but_not_ready(sqlite_store):
 def test_a_database_that_stands_still_is_asked_by_one_thread_only(store):
     standing = StandingStore(store)
     app = falcon.App()
-    app.add_route("/readyz", ReadyResource(standing, limit=0.05))
+    app.add_route("/readyz", Health(standing, limit=0.05), suffix="ready")
     client = TestClient(app)
     assert [client.simulate_get("/readyz").status_code for _ in range(5)] == [503] * 5
     assert standing.asked == 1
