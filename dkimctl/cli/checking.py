@@ -8,9 +8,10 @@ import time
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 
@@ -58,8 +59,6 @@ ResolverOption = Annotated[
         rich_help_panel=SERVERS_PANEL,
     ),
 ]
-# node_exporter, which reads the metrics, is another user; there is no secret among them.
-_MODES = {CheckFormat.PROMETHEUS: 0o644}
 # How the summary calls verdicts where the records should be gone.
 _WORDS_OF_ABSENCE = {Verdict.PUBLISHED: "still in DNS", Verdict.MISSING: "gone"}
 
@@ -118,20 +117,9 @@ def review_now(session: Session, known: KnownKeys, policy: RetirementPolicy) -> 
     progress = CheckProgress(session.reporter, Verdict.PUBLISHED)
     with recorded_looks(session) as looks, progress:
         return review_with_look(
-            known,
-            policy,
-            open_source,
-            progress=progress,
-            looks=looks,
+            known, policy, open_source, progress=progress, looks=looks,
             clock=lambda: datetime.now(UTC),
-        )
-
-
-class Proof(NamedTuple):
-    """What DNS has after a change, and the exit code of `check-dns`."""
-
-    status: ExitCode
-    checks: Mapping[RegistrationKey, Check]
+        )  # fmt: skip
 
 
 def check_records(
@@ -141,27 +129,20 @@ def check_records(
     *,
     is_shown: bool,
     selection: Sequence[str],
-) -> Proof:
+) -> tuple[ExitCode, Mapping[RegistrationKey, Check]]:
     """Do what `check-dns --wait` does for just these; `is_shown`: with its table on stdout."""
     from dkimctl.dns.check import check_publication
 
     policy = read_policy(wait, WARN_WITHIN, expect_absent=False)
-    progress = CheckProgress(session.reporter, policy.wanted)
-    checks: dict[RegistrationKey, Check] = {}
-
-    def emit(check: Check) -> None:
-        checks[check.key] = check
-        sink.emit(check)
-
     sink = CheckSink(
         None, None, session.reporter, wanted=policy.wanted, selection=selection,
         is_shown=is_shown, has_targets=True, is_written=True,
     )  # fmt: skip
     try:
         with ending_like_ctrl_c(), recorded_looks(session) as looks, sink:
-            with progress:
+            with CheckProgress(session.reporter, policy.wanted) as progress:
                 check_publication(
-                    registrations, open_source(), policy, emit, progress=progress, looks=looks
+                    registrations, open_source(), policy, sink.emit, progress=progress, looks=looks
                 )
             status = sink.close()
     except KeyboardInterrupt:
@@ -171,7 +152,7 @@ def check_records(
         session.reporter.note(
             f"dkimctl: for the details: {next_steps.command('check-dns', selection)}"
         )
-    return Proof(status, checks)
+    return status, {check.key: check for check in sink.rows}
 
 
 class CheckProgress(ProgressDisplay):
@@ -193,7 +174,7 @@ class CheckProgress(ProgressDisplay):
         before, verdict = self._last.get(check.fqdn), check.finding.verdict
         if self._total is not None and not self.draws and before is not verdict:
             self._last[check.fqdn] = verdict
-            text = f"{check.fqdn}: {before} -> {verdict} ({self._good_of_all()})"
+            text = f"{check.fqdn}: {before} -> {verdict} ({self._good_of_all()[1]})"
             self._reporter.note(f"dkimctl: {text}")
         if self.is_due:
             of_all = "" if self._total is None else f"/{self._total}"
@@ -202,10 +183,10 @@ class CheckProgress(ProgressDisplay):
     def pause(self, seconds: float, checks: Sequence[Check]) -> None:
         """Wait until the next round; `checks` has the latest of each record."""
         self._last = {check.fqdn: check.finding.verdict for check in checks}
-        good = self._good_of_all()
+        self._done, good = self._good_of_all()
         if self._total is None and not self.draws:
             self._reporter.note(f"dkimctl: {good}; checking the rest again")
-        self._done, self._total = self._count_good(), len(checks)
+        self._total = len(checks)
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             if self.draws:
@@ -213,14 +194,13 @@ class CheckProgress(ProgressDisplay):
                 self.draw(self._done, self._total, text)
             time.sleep(min(left, REDRAW) if self.draws else left)
 
-    def _good_of_all(self) -> str:
+    def _good_of_all(self) -> tuple[int, str]:
+        good = sum(is_good(verdict, self._wanted) for verdict in self._last.values())
         word = "gone" if self._wanted is Verdict.MISSING else str(self._wanted)
-        return f"{self._count_good()} of {len(self._last)} {word}"
-
-    def _count_good(self) -> int:
-        return sum(is_good(verdict, self._wanted) for verdict in self._last.values())
+        return good, f"{good} of {len(self._last)} {word}"
 
 
+@dataclass
 class CheckSink:
     """Shows checks, emitted one by one, and counts them.
 
@@ -229,33 +209,28 @@ class CheckSink:
     error keeps a file as it was.
     """
 
-    def __init__(
-        self,
-        fmt: CheckFormat | None,
-        output: Path | None,
-        reporter: Reporter,
-        *,
-        wanted: Verdict,  # the good verdict
-        selection: Sequence[str] = (),  # the words that select what is checked
-        is_shown: bool = True,  # on stdout or in a file
-        has_targets: bool = False,  # `publish` can publish what is missing
-        is_written: bool = False,  # it has
-        run: Run = NO_RUN,  # for the formats of monitoring
-    ) -> None:
-        self._fmt = fmt or CheckFormat.TABLE
-        self._shows_all = fmt is not None or reporter.verbose
-        self._output = output
-        self._reporter = reporter
-        self._wanted = wanted
-        self._selection = selection
+    fmt: CheckFormat | None
+    output: Path | None
+    reporter: Reporter
+    _: KW_ONLY
+    wanted: Verdict  # the good verdict
+    selection: Sequence[str] = ()  # the words that select what is checked
+    is_shown: bool = True  # on stdout or in a file
+    has_targets: bool = False  # `publish` can publish what is missing
+    is_written: bool = False  # it has
+    run: Run = NO_RUN  # for the formats of monitoring
+    rows: list[Check] = field(default_factory=list)  # of a table
+
+    def __post_init__(self) -> None:
+        self._fmt = self.fmt or CheckFormat.TABLE
         self._counts: Counter[Verdict] = Counter()
         self._urgent: dict[Urgency, list[str]] = {}
-        self._rows: list[Check] = []  # of a table; their number decides which are shown
-        self._run = run
-        self._writer = open_writer(output, mode=_MODES.get(self._fmt)) if is_shown else None
-        self._has_targets = has_targets
-        self._is_written = is_written
         self._renderer: Renderer[Check] | None = None
+        self._writer = None
+        if self.is_shown:
+            # node_exporter, which reads the metrics, is another user; no secret is among them.
+            mode = 0o644 if self._fmt is CheckFormat.PROMETHEUS else None
+            self._writer = open_writer(self.output, mode=mode)
 
     def __enter__(self) -> Self:
         return self
@@ -269,14 +244,14 @@ class CheckSink:
         if check.urgency:
             self._urgent.setdefault(check.urgency, []).append(named(check))
         if self._fmt is CheckFormat.TABLE:
-            self._rows.append(check)
+            self.rows.append(check)
         elif self._writer is not None:
             self._writer.write(self._opened(self._writer).add(check))
 
     def close(self) -> ExitCode:
         """Write the rest and the summary."""
         codes = [
-            ExitCode.OK if is_good(verdict, self._wanted)
+            ExitCode.OK if is_good(verdict, self.wanted)
             else ExitCode.SERVICE if verdict is Verdict.NO_ANSWER
             else ExitCode.NO
             for verdict in self._counts
@@ -285,7 +260,7 @@ class CheckSink:
         if self._writer is not None:
             try:
                 renderer = self._opened(self._writer)
-                for text in itertools.chain(map(renderer.add, self._rows), renderer.end()):
+                for text in itertools.chain(map(renderer.add, self.rows), renderer.end()):
                     self._writer.write(text)
                 self._writer.close()
             except OutputError as error:
@@ -293,7 +268,7 @@ class CheckSink:
                 codes.append(error.exit_code)
         self._report()
         if failure is not None:
-            self._reporter.error(failure)
+            self.reporter.error(failure)
         return worst_check(codes)
 
     def exit_status(self, status: ExitCode) -> int:
@@ -307,41 +282,37 @@ class CheckSink:
     def _opened(self, writer: TextWriter) -> Renderer[Check]:
         """The renderer, opened no sooner than the number of rows is known."""
         if self._renderer is None:
-            quiet = self._reporter.quiet
-            is_on_terminal = self._output is None and sys.stdout.isatty()
-            is_cut = is_on_terminal and not self._shows_all and len(self._rows) > LONG_TABLE
-            layout = table_layout(self._reporter, self._output)._replace(
+            quiet = self.reporter.quiet
+            shows_all = self.fmt is not None or self.reporter.verbose
+            is_on_terminal = self.output is None and sys.stdout.isatty()
+            is_cut = is_on_terminal and not shows_all and len(self.rows) > LONG_TABLE
+            layout = table_layout(self.reporter, self.output)._replace(
                 only_attention=is_cut or quiet,
-                most_alike=None if self._shows_all or self._output is not None else MAX_ALIKE,
+                most_alike=None if shows_all or self.output is not None else MAX_ALIKE,
             )
             self._renderer = open_checks(
-                self._fmt, wanted=self._wanted, layout=layout, quiet=quiet, run=self._run
+                self._fmt, wanted=self.wanted, layout=layout, quiet=quiet, run=self.run
             )
             writer.write(self._renderer.begin())
         return self._renderer
 
     def _report(self) -> None:
-        counts = self._counts
-        words = _WORDS_OF_ABSENCE if self._wanted is Verdict.MISSING else {}
-        parts = [
-            f"{words.get(verdict, verdict)} {counts[verdict]}"
-            for verdict in Verdict
-            if counts[verdict]
-        ]
-        self._reporter.summarize(", ".join(parts) or "nothing to check", counts)
+        counts, selection, note = self._counts, self.selection, self.reporter.note
+        words = _WORDS_OF_ABSENCE if self.wanted is Verdict.MISSING else {}
+        parts = [f"{words.get(item, item)} {counts[item]}" for item in Verdict if counts[item]]
+        self.reporter.summarize(", ".join(parts) or "nothing to check", counts)
         warn_of_urgent(
-            self._reporter, self._urgent, self._selection,
-            by_target=self._has_targets, is_written=self._is_written,
+            self.reporter, self._urgent, selection,
+            by_target=self.has_targets, is_written=self.is_written,
         )  # fmt: skip
         if counts[Verdict.MISSING] and not words and not self._urgent:
-            publish = next_steps.publish(self._selection, by_target=self._has_targets)
-            wait = next_steps.wait_for(self._selection)
-            step = f"to publish what is missing: {publish}, then {wait}"
-            if self._is_written:
-                step = next_steps.wait_for_transfers(self._selection)
-            self._reporter.note(f"dkimctl: {step}")
+            publish = next_steps.publish(selection, by_target=self.has_targets)
+            step = f"to publish what is missing: {publish}, then {next_steps.wait_for(selection)}"
+            if self.is_written:
+                step = next_steps.wait_for_transfers(selection)
+            note(f"dkimctl: {step}")
         if counts and counts[Verdict.PUBLISHED] == counts.total():
-            rotate = next_steps.command("rotate", self._selection)
-            if self._has_targets:
+            rotate = next_steps.command("rotate", selection)
+            if self.has_targets:
                 rotate = "`dkimctl rotate run` once a day, from a timer"
-            self._reporter.note(f"dkimctl: to replace the keys, every six months or so: {rotate}")
+            note(f"dkimctl: to replace the keys, every six months or so: {rotate}")

@@ -180,12 +180,11 @@ def publish_records(
             )
         done = [item.registration for item in items if item.is_applied or item.step is Action.KEEP]
         if options.wait is not None and done:
-            proof = check_records(
+            status, checks = check_records(
                 session, done, options.wait,
                 is_shown=view.is_shown and is_table, selection=view.words,
             )  # fmt: skip
-            status = proof.status
-            items = [item._replace(check=proof.checks.get(item.key)) for item in items]
+            items = [item._replace(check=checks.get(item.key)) for item in items]
     finally:
         if not is_table:  # also after Ctrl-C: what was changed
             written = view.write(items)

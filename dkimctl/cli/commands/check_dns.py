@@ -4,44 +4,23 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable
 from typing import Annotated
 
 import typer
 
-from dkimctl.cli.checking import (
-    MAX_IN_FLIGHT,
-    SERVERS_PANEL,
-    WARN_WITHIN,
-    CheckProgress,
-    CheckSink,
-    ResolverOption,
-    ServerOption,
-    open_source,
-    read_policy,
-    recorded_looks,
-    warn_not_recorded,
-)
+from dkimctl.cli import checking, selected
+from dkimctl.cli.checking import ResolverOption, ServerOption
 from dkimctl.cli.notify import CheckNotices, require_checks_to_notify, send_test_notice
 from dkimctl.cli.options import LEDGER, SAVED_RESULT, App, OutputOption, examples
 from dkimctl.cli.output import require_writable
-from dkimctl.cli.selected import (
-    Checkable,
-    SelectionArgument,
-    read_selection,
-    registered_results,
-    retired_keys,
-    saved_results,
-    warn_unmatched,
-)
 from dkimctl.cli.session import Session, open_session
 from dkimctl.cli.terminal import ending_like_ctrl_c
 from dkimctl.dns.check import check_publication
-from dkimctl.dns.verdicts import Check, Looks, same_records
+from dkimctl.dns.verdicts import Looks, same_records
 from dkimctl.errors import Interrupted, LedgerError, UsageError, worst_check
 from dkimctl.formats.monitoring import Run
 from dkimctl.formats.renderer import CheckFormat, sound_record
-from dkimctl.models import Outcome, Registration, RegistrationKey
+from dkimctl.models import Outcome, RegistrationKey
 from dkimctl.names import Selection
 
 app = App()
@@ -62,7 +41,7 @@ app = App()
 )
 def check_dns(
     ctx: typer.Context,
-    selection: SelectionArgument = None,
+    selection: selected.SelectionArgument = None,
     saved: Annotated[
         str | None,
         typer.Option(
@@ -81,9 +60,9 @@ def check_dns(
             min=1,
             max=1000,
             help="Parallel queries to one server, 1 to 1000.",
-            rich_help_panel=SERVERS_PANEL,
+            rich_help_panel=checking.SERVERS_PANEL,
         ),
-    ] = MAX_IN_FLIGHT,
+    ] = checking.MAX_IN_FLIGHT,
     wait: Annotated[
         str | None,
         typer.Option(
@@ -101,7 +80,7 @@ def check_dns(
             metavar="TIME",
             help="Warn about unpublished records whose signing starts within this time.",
         ),
-    ] = WARN_WITHIN,
+    ] = checking.WARN_WITHIN,
     notify: Annotated[
         bool,
         typer.Option(
@@ -129,7 +108,7 @@ def check_dns(
     """
     session = open_session(ctx)
     began = time.time()
-    policy = read_policy(wait, warn_within, expect_absent=expect_absent)
+    policy = checking.read_policy(wait, warn_within, expect_absent=expect_absent)
     if test_notice:
         if any((selection, saved, notify, expect_absent, wait)):
             hint = "leave out the selection and the other options"
@@ -141,31 +120,26 @@ def check_dns(
             raise UsageError("--notify cannot be combined with --format nagios", hint=hint)
         require_checks_to_notify(session, saved, expect_absent=expect_absent)
     require_writable(output)  # before a long wait
-    source = open_source(server or (), resolver, max_in_flight)
-    selected = read_selection(session, selection)
+    source = checking.open_source(server or (), resolver, max_in_flight)
+    picked = selected.read_selection(session, selection)
     # What other servers have is not known if some are given.
-    checkable = _select(session, selected, saved, recorded=not source.is_given)
-    run = Run(session.profile.name, began, lambda: bool(checkable.status or selected.unmatched()))
+    checkable = _select(session, picked, saved, recorded=not source.is_given)
+    run = Run(session.profile.name, began, lambda: bool(checkable.status or picked.unmatched()))
     # A table is written at the end; other formats are written to a terminal meanwhile.
     may_draw = fmt in (None, CheckFormat.TABLE) or output is not None or not sys.stdout.isatty()
-    progress = CheckProgress(session.reporter, policy.wanted, may_draw=may_draw)
+    progress = checking.CheckProgress(session.reporter, policy.wanted, may_draw=may_draw)
     looks = Looks(())
     try:
-        with ending_like_ctrl_c(), recorded_looks(session, checkable.counted) as looks:
+        with ending_like_ctrl_c(), checking.recorded_looks(session, checkable.counted) as looks:
             notices = CheckNotices(session, source, policy, looks, checkable.retired)
-            registrations: Iterable[Registration] = checkable.registrations
-            with CheckSink(
-                fmt,
-                output,
-                session.reporter,
-                wanted=policy.wanted,
-                selection=selection or (),
-                has_targets=session.has_dns_targets,
-                run=run,
-            ) as sink:
-                emit: Callable[[Check], None] = sink.emit
+            registrations = checkable.registrations
+            with checking.CheckSink(
+                fmt, output, session.reporter, wanted=policy.wanted, selection=selection or (),
+                has_targets=session.has_dns_targets, run=run,
+            ) as sink:  # fmt: skip
+                emit = notices.emit_to(sink.emit) if notify else sink.emit
                 if notify:
-                    registrations, emit = notices.watch(registrations), notices.emit_to(emit)
+                    registrations = notices.watch(registrations)
                 with progress:
                     check_publication(
                         registrations, source, policy, emit,
@@ -179,25 +153,21 @@ def check_dns(
         if looks.latest:
             hint = f"what was seen is in the ledger; {hint}"
         raise Interrupted(hint=hint) from None
-    status = worst_check([status, checkable.status, warn_unmatched(session, selected)])
-    return sink.exit_status(status)
+    unmatched = selected.warn_unmatched(session, picked)
+    return sink.exit_status(worst_check([status, checkable.status, unmatched]))
 
 
 def _select(
     session: Session, selection: Selection, saved: str | None, *, recorded: bool
-) -> Checkable:
-    """What is selected of the file `saved`, or of the ledger; `recorded`: looks are.
-
-    Raises like `registered_results`.
-    """
+) -> selected.Checkable:
+    """What is selected of the file `saved`, or of the ledger; `recorded`: looks are."""
     if saved is None:
-        registered = registered_results(session, selection)
-        retired = retired_keys(session)
-        every = None if recorded else ()
-        return Checkable(registered, session.reporter, retired=retired, counted=every)
-    from_file, status = saved_results(session, saved, selection)
+        return selected.Checkable(
+            selected.registered_results(session, selection), session.reporter,
+            retired=selected.retired_keys(session), counted=None if recorded else (),
+        )  # fmt: skip
+    from_file, status = selected.saved_results(session, saved, selection)
     results = list(from_file)
-    sound = [result.registration for result in results if sound_record(result)]
     retired = {
         result.registration.key: result.reason
         for result in results
@@ -206,9 +176,12 @@ def _select(
     counted: set[RegistrationKey] = set()
     if recorded:  # of those keys that the ledger has with the same record
         try:
+            sound = [result.registration for result in results if sound_record(result)]
             counted = same_records(session.open_ledger(for_writing=False), sound)
         except LedgerError as error:
-            warn_not_recorded(session, error)
+            checking.warn_not_recorded(session, error)
         except UsageError:  # no account is set up, and a saved result needs none
             pass
-    return Checkable(results, session.reporter, retired=retired, counted=counted, status=status)
+    return selected.Checkable(
+        results, session.reporter, retired=retired, counted=counted, status=status
+    )
