@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from contextlib import suppress
 from typing import NamedTuple, NoReturn
 
 from dkimctl.errors import UsageError
@@ -27,8 +28,8 @@ _ENCODED = r"%([0-9A-Fa-f]{2})"
 _WRONGLY_ENCODED = r"%(?![0-9A-Fa-f]{2})"
 _UNRESERVED = r"[A-Za-z0-9._~-]"
 _TO_ENCODE = r"[^A-Za-z0-9._~!$&'()+*,;=:@/%-]+"
-PORT = 53
 
+PORT = 53  # of DNS servers
 _WITH_PORT = r"\[([^\]]*)\](?::([0-9]{1,5}))?|([^:]*):([0-9]{1,5})"
 _LABEL = r"(?!-)[a-z0-9_-]{1,63}(?<!-)"
 _HOST_NAME = rf"{_LABEL}(?:\.{_LABEL})*\.?"
@@ -75,14 +76,11 @@ def parse_url(text: str, suggested_scheme: str = "https") -> Url:
 
 def is_loopback(host: str) -> bool:
     """Whether a canonical host is this machine: localhost, 127.0.0.0/8 or ::1."""
-    import ipaddress
-
-    if host == "localhost":
-        return True
     try:
         address = ipaddress.ip_address(host.strip("[]"))
     except ValueError:
-        return False
+        return host == "localhost"
+    # Not `is_loopback`, which for an IPv4 address within IPv6 depends on Python's version.
     return address in ipaddress.ip_network("127.0.0.0/8") or address == ipaddress.ip_address("::1")
 
 
@@ -103,8 +101,6 @@ def _host(text: str) -> str:
     never have it (RFC 6066 section 3), so TLS fails with it.
     """
     if text.startswith("["):
-        import ipaddress
-
         try:
             address = ipaddress.IPv6Address(text[1:-1])
         except ValueError:
@@ -113,25 +109,12 @@ def _host(text: str) -> str:
             _refuse("has an invalid IPv6 address", "write it as in [2001:db8::1], without a zone")
         mapped = address.ipv4_mapped  # which Python 3.13 writes otherwise
         return f"[{address.compressed if mapped is None else f'::ffff:{mapped}'}]"
-    name = _name(text)
-    if re.fullmatch(_NUMBER, name.rpartition(".")[2]):
-        import ipaddress
-
-        try:
-            ipaddress.IPv4Address(name)
-        except ValueError:
-            _refuse("has an invalid IPv4 address", "write four decimal numbers, such as 127.0.0.1")
-    return name
-
-
-def _name(text: str) -> str:
-    """A host name. One in ASCII may have underscores, which IDNA does not allow."""
     name = text
     if "%" in name:
         from urllib.parse import unquote
 
         name = unquote(name)  # what is not UTF-8 becomes a character that no name has
-    if not name.isascii() and len(name) <= _MAX_NAME:
+    if not name.isascii() and len(name) <= _MAX_NAME:  # IDNA does not allow an underscore
         import idna
 
         try:
@@ -142,6 +125,11 @@ def _name(text: str) -> str:
     name = name.lower().removesuffix(".")
     if len(name) > _MAX_NAME or not re.fullmatch(_URL_HOST, name):
         _refuse("has an invalid host or port", "correct it")
+    if re.fullmatch(_NUMBER, name.rpartition(".")[2]):
+        try:
+            ipaddress.IPv4Address(name)
+        except ValueError:
+            _refuse("has an invalid IPv4 address", "write four decimal numbers, such as 127.0.0.1")
     return name
 
 
@@ -181,7 +169,7 @@ class Address(NamedTuple):
 
 def parse_address(text: str) -> Address:
     """Parse `192.0.2.1`, `192.0.2.1:5353`, `2001:db8::1` or `[::1]:5353`. Raises UsageError."""
-    if address := _ip_address(text):
+    if address := _read(text, or_name=False):
         return address
     raise UsageError(
         f"invalid DNS server address {quoted(text)}",
@@ -195,7 +183,7 @@ def parse_server(text: str) -> Address:
     The name is in lower case, without trailing dot. Raises UsageError, which does not quote the
     text: it may be a URL with a password.
     """
-    if address := _ip_address(text) or _named_host(text):
+    if address := _read(text, or_name=True):
         return address
     raise UsageError(
         "invalid DNS server",
@@ -204,26 +192,15 @@ def parse_server(text: str) -> Address:
     )
 
 
-def _ip_address(text: str) -> Address | None:
-    host, port = _split(text)
-    try:
-        is_valid = 0 < port < 1 << 16 and host.isprintable()  # a zone may be any text
-        return Address(str(ipaddress.ip_address(host)), port) if is_valid else None
-    except ValueError:
-        return None
-
-
-def _named_host(text: str) -> Address | None:
-    host, port = _split(text.lower())
-    name = host.removesuffix(".")
-    is_number = name.rpartition(".")[2].isdigit()  # the end of a mistyped IPv4 address
-    if len(name) > 253 or is_number or not re.fullmatch(_HOST_NAME, host):  # octets
-        return None
-    return Address(name, port) if 0 < port < 1 << 16 else None
-
-
-def _split(text: str) -> tuple[str, int]:
-    """The host, without brackets, and the port, which may be out of range."""
+def _read(text: str, *, or_name: bool) -> Address | None:
+    host, port = text, PORT
     if match := re.fullmatch(_WITH_PORT, text):
-        return match[1] or match[3] or "", int(match[2] or match[4] or PORT)
-    return text, PORT
+        host, port = match[1] or match[3] or "", int(match[2] or match[4] or PORT)
+    if not 0 < port < 1 << 16 or not host.isprintable():  # the zone of an address may be any text
+        return None
+    with suppress(ValueError):
+        return Address(str(ipaddress.ip_address(host)), port)
+    name = host.lower().removesuffix(".")
+    is_number = name.rpartition(".")[2].isdigit()  # the end of a mistyped IPv4 address
+    is_name = len(name) <= _MAX_NAME and not is_number and re.fullmatch(_HOST_NAME, host.lower())
+    return Address(name, port) if or_name and is_name else None

@@ -12,10 +12,9 @@ import itertools
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
-from typing import IO
 
 from dkimctl.errors import InputError, Problem, UsageError
 from dkimctl.text import printable
@@ -40,55 +39,50 @@ def read_bytes(
     hint_if_missing: str = "",
     hint_if_large: str = "split it into several files",
 ) -> bytes:
-    """The content of a file or pipe, or of standard input for `-`. Raises UsageError."""
-    if path == "-":
-        if sys.stdin is None:
-            raise UsageError("standard input is closed", hint="name a file instead of -")
-        return _bounded(sys.stdin.buffer, "<stdin>", largest, hint_if_large)
+    """The content of a file or pipe, or of standard input for `-`. Raises UsageError.
+
+    `hint_if_missing` is for when no other file resembles it.
+    """
+    name = "<stdin>" if path == "-" else printable(path)
+    if not path:
+        raise UsageError("the file name is empty", hint="check the variable it comes from")
     try:
-        if Path(path).is_dir():
-            raise _directory(path)
-        with Path(path).open("rb") as file:
-            return _bounded(file, path, largest, hint_if_large)
+        if path != "-":
+            if Path(path).is_dir():
+                raise _directory(path)
+            with Path(path).open("rb") as file:
+                data = file.read(largest + 1)
+        elif sys.stdin is None:
+            raise UsageError("standard input is closed", hint="name a file instead of -")
+        else:
+            data = sys.stdin.buffer.read(largest + 1)
     except FileNotFoundError:
         raise _missing(path, hint_if_missing) from None
     except OSError as error:
-        message = f"cannot read {printable(path)}: {error.strerror or 'it cannot be opened'}"
+        message = f"cannot read {name}: {error.strerror or 'it cannot be opened'}"
         raise UsageError(message, hint="check the permissions") from None
-
-
-def _bounded(file: IO[bytes], name: str, largest: int, hint: str) -> bytes:
-    data = file.read(largest + 1)
     if len(data) > largest:
-        raise UsageError(f"{printable(name)} is larger than {largest >> 20} MiB", hint=hint)
+        raise UsageError(f"{name} is larger than {largest >> 20} MiB", hint=hint_if_large)
     return data
 
 
 def _missing(path: str, hint: str) -> UsageError:
-    """The error for a file that does not exist; `hint` is for when no other file resembles it."""
     if "://" in path:  # not quoted, since it may hold a password
         hint = "download it first, such as with `curl -fsSo FILE URL`"
         return UsageError("a URL is not a file", hint=hint)
     import difflib
 
-    # What comes after the last dot counts only among several similar names.
-    names, name = _names(Path(path).parent), Path(path).name.lower()[:_MAX_NAME]
-    stems = {Path(name.lower()).stem for name in names}
-    near = difflib.get_close_matches(Path(name).stem, stems, n=1, cutoff=0.75)
-    same_stem = [name for name in names if Path(name.lower()).stem in near]
-    if best := difflib.get_close_matches(name, same_stem, n=1, cutoff=0):
-        hint = f"did you mean {Path(path).with_name(best[0])}?"
-    elif path.startswith("~"):
-        hint = "write ~ without quotes, for the shell to expand it"
-    elif any(char in path for char in "*?["):
-        hint = "no file matches the pattern, or it is in quotes: name one file"
+    # Of the names, what comes before the last dot counts; .yaml comes after .csv.
+    stems = {Path(name.lower()).stem: name for name in sorted(_names(Path(path).parent))}
+    stem = Path(Path(path).name.lower()[:_MAX_NAME]).stem
+    if near := difflib.get_close_matches(stem, stems, n=1, cutoff=0.75):
+        hint = f"did you mean {Path(path).with_name(stems[near[0]])}?"
+    elif any(char in path for char in "~*?["):
+        hint = "write it without quotes, for the shell to expand it; else no file matches"
     return UsageError(f"no such file: {printable(path)}", hint=hint or "check the path")
 
 
 def _directory(path: str) -> UsageError:
-    """The error for a directory where a file should be."""
-    if not path:
-        return UsageError("the file name is empty", hint="check the variable it comes from")
     named = [name for name in _names(Path(path)) if name.lower().endswith((".yaml", ".yml"))]
     such = f", such as {Path(path, min(named))}" if named else ""
     return UsageError(f"{printable(path)} is a directory", hint=f"name a file in it{such}")
@@ -165,7 +159,7 @@ class Text:
 
 
 class FileKind(Enum):
-    """A kind of file that people give in place of another: what to say of it, and what to do."""
+    """A kind of file that people give in place of another: what it is, and what to do."""
 
     EMPTY = "is empty", "check that it was written"
     BINARY = "is binary, such as a spreadsheet or an archive", "save it as text in UTF-8, or as CSV"
@@ -179,15 +173,10 @@ class FileKind(Enum):
         "is a table (CSV)",
         "give it a name that ends in .csv, and a header such as sign_domain,selector",
     )
-    DOMAINS = (
-        "is a plain list of domains",
+    WORDS = (
+        "is a plain list",
         "begin each line with '- '; or write sign_domain above the first, and name it .csv",
     )
-    ADDRESSES = (
-        "is a list of email addresses",
-        "write only the part after each @, with '- ' before it",
-    )
-    URLS = "is a list of URLs", "write only the domain of each, with '- ' before it"
 
     def __init__(self, what: str, hint: str) -> None:
         self.what = what
@@ -200,11 +189,7 @@ _MAGIC = (
     b"\x1f\x8b", b"PK\x03\x04", b"%PDF-", b"\x89PNG", b"SQLite format 3\0", b"\xd0\xcf\x11\xe0",
 )  # fmt: skip
 _DOMAIN = r"(?i)(?=.{1,254}\Z)[^\W_](?:[^\W_]|-){0,62}(?:\.[^\W_](?:[^\W_]|-){0,62})+\.?"
-_EACH_LINE = (
-    (_DOMAIN, FileKind.DOMAINS),
-    (r"[^\s@:,;]{1,64}@[^\s@]{1,253}", FileKind.ADDRESSES),
-    (r"(?i)https?://\S+", FileKind.URLS),
-)
+_WORD = r"[^\s,;{}<>]+\.[^\s,;{}<>]+"  # a domain, an email address or a URL
 _HEADING = r'(?i)"?(?:sign(?:ing)?[ _-]?)?domain(?:[ _-]?name)?s?"?'
 _ZONE = r"(?i)\$(?:ORIGIN|TTL|INCLUDE|GENERATE)\s|\S+\s.*\bIN\s+(?:SOA|NS|A|AAAA|MX|TXT|CNAME)\s"
 _SAVED = r'[{,]\s*"(?:items|outcome|setting_values)"\s*:'
@@ -233,16 +218,13 @@ def guess_kind(data: bytes) -> FileKind | None:
         return FileKind.CONFIG
     if first.startswith(("- ", "domains:", "defaults:", "---")) or first == "-":
         return FileKind.SPECS
-    for pattern, kind in _EACH_LINE:
-        if all(re.fullmatch(pattern, line) for line in content):
-            return kind
-    return FileKind.CSV if _is_table(content) else None
-
-
-def _is_table(lines: Sequence[str]) -> bool:
-    """Whether the first line has a heading, or a domain in one of as many cells as all others."""
-    rows = [re.split(r"[,;\t]", line) for line in lines]
-    if any(re.fullmatch(_HEADING, cell.strip()) for cell in rows[0]):
-        return True
-    has_name = any(re.fullmatch(_DOMAIN, cell.strip()) for cell in rows[0])
-    return has_name and len(rows[0]) > 1 and len({len(row) for row in rows}) == 1
+    if all(re.fullmatch(_WORD, line) for line in content):
+        return FileKind.WORDS
+    # The first line has a heading, or a domain in one of as many cells as all others.
+    rows = [[cell.strip() for cell in re.split(r"[,;\t]", line)] for line in content]
+    is_table = any(re.fullmatch(_HEADING, cell) for cell in rows[0]) or (
+        any(re.fullmatch(_DOMAIN, cell) for cell in rows[0])
+        and len(rows[0]) > 1
+        and len({len(row) for row in rows}) == 1
+    )
+    return FileKind.CSV if is_table else None

@@ -6,7 +6,6 @@ import fnmatch
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from datetime import datetime
 from typing import NoReturn, Protocol, TypeVar
 
@@ -29,22 +28,10 @@ _NOT_LDH = r"[^A-Za-z0-9-]"
 
 # These patterns are text, which `re` compiles only if there is a mistake.
 _OTHER_THINGS = (
-    (
-        r"\A(?:sign_)?domain\s*[:=]",
-        "needs a colon and a space after sign_domain",
-        "write 'sign_domain: example.com'",
-    ),
-    (r"\s", "contains a space or line break", "write only the domain name"),
-    (r"[,;]", "is not one domain name", "write each domain by itself, without commas"),
+    (r"[\s,;]|[^:/]:[^/]", "is not one domain name", "write each domain by itself, without commas"),
     (r"/", "is a URL or a path", "write only the domain name, such as example.com"),
     (r"@", "is an email address", "write only the part after the @"),
     (r"\*", "is a wildcard, which cannot be a signing domain", "list each signing domain"),
-    (
-        r"[\u00ab\u00bb\u2018-\u201f\"'`]",
-        "contains quotation marks",
-        "write the name without quotes, or in plain ones",
-    ),
-    (r"_", "contains an underscore", "write the domain itself, without _domainkey"),
 )
 # A URL; its host is all of it that may be shown, since the rest can hold a password.
 _URL = r"([a-z][a-z0-9+.-]*://)(?:[^/?#]*@)?([^/?#@:]*)"
@@ -66,33 +53,35 @@ def is_name(text: str) -> bool:
 def parse_domain(text: str) -> str:
     """A signing domain as A-labels (IDNA 2008), lower case, no final dot. Raises UsageError."""
     name = text.lower().removesuffix(".")
-    if len(name) > MAX_NAME:
-        _refuse(
-            text, f"is longer than {MAX_NAME} octets", f"a DNS name has at most {MAX_NAME} octets"
-        )
-    if _ORDINARY.fullmatch(name):
+    if _ORDINARY.fullmatch(name) and len(name) <= MAX_NAME:
         return name
+    _check_length(text, name)
     if url := re.match(_URL, name):
-        _refuse(url[1] + url[2], "is a URL", f"write only the domain name{_if_domain(url[2])}")
+        host = f": {url[2]}" if is_ordinary(url[2]) else ""
+        _refuse(url[1] + url[2], "is a URL", f"write only the domain name{host}")
     if key := re.fullmatch(_KEY_NAME, name):
-        hint = f"write the signing domain alone{_if_domain(key[1])}"
-        _refuse(text, "is the name of a key record", hint)
+        domain = f": {key[1]}" if is_ordinary(key[1]) else ""
+        _refuse(text, "is the name of a key record", f"write the signing domain alone{domain}")
     for pattern, what, hint in _OTHER_THINGS:
         if re.search(pattern, name):
             _refuse(text, what, hint)
-    import ipaddress
+    if not name.isascii() or "xn--" in name:
+        import idna
 
-    with suppress(ValueError):
-        ipaddress.ip_address(name.strip("[]"))
-        _refuse(text, "is an IP address", "write the signing domain's name")
-    labels = _to_ascii(name, text).split(".")
-    for label in labels:
-        _check_label(label, text)
-    if len(labels) == 1:
-        _refuse(text, "is a single label", "write the full domain name, such as example.com")
-    if labels[-1].isdigit():
-        _refuse(text, "ends in a number", "write a domain name: no top-level domain is a number")
-    return ".".join(labels)
+        try:
+            labels = idna.uts46_remap(name).removesuffix(".").split(".")
+            name = ".".join(
+                label if label.isascii() and not is_a_label(label) else idna.alabel(label).decode()
+                for label in labels
+            )
+        except UnicodeError as error:
+            what = f"is not a valid internationalized domain name: {printable(str(error))}"
+            _refuse(text, what, "see RFC 5891 for what is valid")
+    _check_labels(text, name)
+    if "." not in name or name.rpartition(".")[2].isdigit():
+        what = "ends in a number" if "." in name else "is a single label"
+        _refuse(text, what, "write the full domain name, such as example.com")
+    return name
 
 
 def parse_zone(text: str) -> str:
@@ -104,14 +93,11 @@ def parse_zone(text: str) -> str:
 
 def parse_selector(text: str) -> str:
     """A selector as written: DNS labels joined by dots (RFC 6376 3.1). Raises UsageError."""
-    if len(text) > MAX_NAME:
-        hint = f"a DNS name has at most {MAX_NAME} octets"
-        _refuse(text, f"is longer than {MAX_NAME} octets", hint)
+    _check_length(text, text)
     if "_domainkey" in text.lower():
         _refuse(text, "contains _domainkey", "write only the part before ._domainkey")
     if not _SELECTOR.fullmatch(text):
-        for label in text.split("."):
-            _check_label(label, text)
+        _check_labels(text, text)
     return text
 
 
@@ -123,18 +109,11 @@ class SelectorTemplate:
 
     def __init__(self, template: str, now: datetime, *, option: str = "--assign-selector") -> None:
         self._option = option
-        if not template:
-            raise UsageError(f"in {option}: the template is empty", hint=_TEMPLATE_HINT)
-        fault = ""
-        if not template.isascii():
-            fault = "non-ASCII characters"
-        elif unknown := re.search(rf"%(?![{_DIRECTIVES}]).?", template):
-            fault = quoted(unknown[0])
-        elif re.search(r"[{}]", template.replace(_PLACEHOLDER, "")):
-            fault = f"a brace outside {_PLACEHOLDER}"
-        if fault:
-            message = f"in {option}: {quoted(template)} contains {fault}"
-            raise UsageError(message, hint=_TEMPLATE_HINT)
+        allowed = template.replace(_PLACEHOLDER, "")
+        wrong = re.search(rf"[^\0-\x7f]|%(?![{_DIRECTIVES}]).?|[{{}}]", allowed)
+        if wrong or not template:
+            what = f"{quoted(template)} contains {quoted(wrong[0])}" if wrong else "it is empty"
+            raise UsageError(f"in {option}: {what}", hint=_TEMPLATE_HINT)
         self._text = now.strftime(template)
         with naming(option):
             parse_selector(self.selector("example.com"))
@@ -178,38 +157,24 @@ def key_name_length(domain: str, selector: str | None) -> int:
     return len(selector or "s") + len("._domainkey.") + len(domain)
 
 
-def _if_domain(name: str) -> str:
-    """For a hint: `name` after a colon, if it needs no further check."""
-    return f": {name}" if is_ordinary(name) else ""
+def _check_length(text: str, name: str) -> None:
+    if len(name) > MAX_NAME:
+        hint = f"a DNS name has at most {MAX_NAME} octets"
+        _refuse(text, f"is longer than {MAX_NAME} octets", hint)
 
 
-def _to_ascii(name: str, text: str) -> str:
-    if name.isascii() and "xn--" not in name:
-        return name
-    import idna
-
-    try:
-        labels = idna.uts46_remap(name).removesuffix(".").split(".")
-        return ".".join(
-            label if label.isascii() and not is_a_label(label) else idna.alabel(label).decode()
-            for label in labels
-        )
-    except UnicodeError as error:
-        what = f"is not a valid internationalized domain name: {printable(str(error))}"
-        _refuse(text, what, "see RFC 5891 for what is valid")
-
-
-def _check_label(label: str, text: str) -> None:
-    if not label:
-        _refuse(text, "has an empty label", "remove the extra dot")
-    if len(label) > MAX_LABEL:
-        hint = f"a label has at most {MAX_LABEL} octets"
-        _refuse(text, f"has a label of {len(label)} octets", hint)
-    if bad := re.search(_NOT_LDH, label):
-        _refuse(text, f"contains {quoted(bad[0])}", "use only letters, digits and hyphens")
-    if label[0] == "-" or label[-1] == "-":
-        hint = "a label cannot start or end with a hyphen"
-        _refuse(text, "has a label with a hyphen at its start or end", hint)
+def _check_labels(text: str, name: str) -> None:
+    for label in name.split("."):
+        if not label:
+            _refuse(text, "has an empty label", "remove the extra dot")
+        if len(label) > MAX_LABEL:
+            hint = f"a label has at most {MAX_LABEL} octets"
+            _refuse(text, f"has a label of {len(label)} octets", hint)
+        if bad := re.search(_NOT_LDH, label):
+            _refuse(text, f"contains {quoted(bad[0])}", "use only letters, digits and hyphens")
+        if label[0] == "-" or label[-1] == "-":
+            hint = "a label cannot start or end with a hyphen"
+            _refuse(text, "has a label with a hyphen at its start or end", hint)
 
 
 def _refuse(text: str, what: str, hint: str) -> NoReturn:
@@ -275,8 +240,14 @@ def _readable_label(label: str, encoding: str) -> str:
     return text if is_same and is_shown else label
 
 
+def is_file(word: str) -> bool:
+    """Whether a word of a selection is the name of a spec file; a URL is none."""
+    is_named_so = word == "-" or word.lower().endswith((".yaml", ".yml", ".json", ".csv"))
+    return "://" not in word and (is_named_so or "/" in word or os.sep in word)
+
+
 class _Selectable(Protocol):
-    """A registration, or a closed key."""
+    """A registration or its intent, or a key, which may be closed."""
 
     @property
     def sign_domain(self) -> str: ...
@@ -285,16 +256,6 @@ class _Selectable(Protocol):
 
 
 _SelectableT = TypeVar("_SelectableT", bound=_Selectable)
-
-
-def is_file(word: str) -> bool:
-    """Whether a word of a selection is the name of a spec file; a URL is none."""
-    separators = os.sep + (os.altsep or "")
-    return "://" not in word and (
-        word == "-"
-        or word.lower().endswith((".yaml", ".yml", ".json", ".csv"))
-        or any(separator in word for separator in separators)
-    )
 
 
 class Selection:
@@ -323,7 +284,7 @@ class Selection:
         return not (self._is_all or self._globs or self._names)
 
     def pick(self, keys: Iterable[_SelectableT]) -> Iterator[_SelectableT]:
-        """The selected ones of registrations or closed keys."""
+        """Those that are selected."""
         return iter(keys) if self._is_all else filter(self._has, keys)
 
     def unmatched(self) -> list[str]:
@@ -331,10 +292,10 @@ class Selection:
         words = [*self._globs, *self._names.values()]
         return [word for word in words if word not in self._matched]
 
-    def _has(self, selectable: _Selectable) -> bool:
-        domain = selectable.sign_domain
+    def _has(self, item: _Selectable) -> bool:
+        domain = item.sign_domain
         words = [word for word, glob in self._globs.items() if glob.match(domain)]
-        for name in (domain, selectable.key):
+        for name in (domain, item.key):
             word = self._names.get(name)
             if word is not None:
                 words.append(word)

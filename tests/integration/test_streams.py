@@ -325,7 +325,7 @@ def test_problems_that_are_alike_are_counted(cli):
     done = cli("register", "--sandbox", "bad.yaml")
     *listed, more, hint = done.err.splitlines()
     assert (done.status, len(listed)) == (2, 20)
-    assert 'bad.yaml:20:3: an entry: "bad 19.example" contains a space' in listed[-1]
+    assert 'bad.yaml:20:3: an entry: "bad 19.example" is not one domain name' in listed[-1]
     assert more == (
         "dkimctl: error: bad.yaml: … and 10 more like these (lines 21 to 30; --verbose lists them)"
     )

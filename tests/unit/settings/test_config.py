@@ -238,7 +238,7 @@ def test_each_profile_may_have_a_target_of_its_own_for_a_zone(load, first, secon
     [
         ("zones: [a.example, A.example]", 'the zone "a.example" is already in the entry on line 1'),
         ("zones: [https://example.com/]", '"https://example.com" is a URL'),
-        ("zones: [192.0.2.1]", '"192.0.2.1" is an IP address'),
+        ("zones: [192.0.2.1]", '"192.0.2.1" ends in a number'),
         ("zones: ['*.日本.jp']", "is not a glob of zone names"),
         (f"zones: ['{'a.' * 127}*']", "is not a glob of zone names"),
         ("zones: example.com", "zones must be a list, not a single value"),

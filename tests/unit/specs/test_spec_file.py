@@ -390,13 +390,13 @@ class TestSeveralFiles:
     ("name", "what"),
     [("csv", "is a table (CSV)"), ("csv-semicolons", "is a table (CSV)"),
      ("csv-tabs", "is a table (CSV)"), ("csv-without-header", "is a table (CSV)"),
-     ("csv-one-column", "is a table (CSV)"), ("plain-list", "is a plain list of domains"),
-     ("plain-list-with-mark", "is a plain list of domains"),
+     ("csv-one-column", "is a table (CSV)"), ("plain-list", "is a plain list"),
+     ("plain-list-with-mark", "is a plain list"),
      ("plain-list-utf-16", "is in UTF-16"), ("saved-result", "is output of dkimctl"),
      ("saved-lines", "is output of dkimctl"), ("zone-file", "is a zone file"),
      ("html", "is an HTML or XML document"), ("spreadsheet", "is binary"),
-     ("config", "is a config file"), ("email-addresses", "is a list of email addresses"),
-     ("urls", "is a list of URLs")],
+     ("config", "is a config file"), ("email-addresses", "is a plain list"),
+     ("urls", "is a plain list")],
 )  # fmt: skip
 def test_another_file_is_called_what_it_is(name, what):
     with pytest.raises(InputError) as caught:
@@ -532,7 +532,10 @@ def test_unknown_columns_are_left_out_and_named():
         ("sign_domain,selector\n,s1\n", ["2:1: an entry needs a sign_domain"]),
         (
             'sign_domain,message,key_len\na.example,"x\n""y\n",512\n"\nb",,\n',
-            ['4:3: key_len: "512" is not 1024 or 2048', '5:1: sign_domain: "\\x0ab" contains'],
+            [
+                '4:3: key_len: "512" is not 1024 or 2048',
+                '5:1: sign_domain: "\\x0ab" is not one domain name',
+            ],
         ),
         ("sign_domain,default\na.example,-1\n", ['2:11: default: "-1" is not a decimal number']),
         ("sign_domain\n=A1\n", ['2:1: sign_domain: "=A1" contains "="']),
@@ -572,7 +575,7 @@ def test_every_mistake_has_its_place(text, expected):
     [
         ("sign_domain\na.example\n".encode("utf-16"), "the file is in UTF-16"),
         (b"- a.example\n- b.example\n", "the file is a spec file (YAML), not a table (CSV)"),
-        (b"a.example\nb.example\n", "the file is a plain list of domains, not a table (CSV)"),
+        (b"a.example\nb.example\n", "the file is a plain list, not a table (CSV)"),
         (b"a.example,s1\nb.example,s1\n", "the column sign_domain is missing"),
         (b'{"items": [], "count": 0}', "the file is output of dkimctl, in JSON, not a table"),
         (b"<!doctype html>\n", "the file is an HTML or XML document, not a table"),
