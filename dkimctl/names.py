@@ -28,7 +28,7 @@ _NOT_LDH = r"[^A-Za-z0-9-]"
 
 # These patterns are text, which `re` compiles only if there is a mistake.
 _OTHER_THINGS = (
-    (r"[\s,;]|[^:/]:[^/]", "is not one domain name", "write each domain by itself, without commas"),
+    (r"[\s,;:]", "is not one domain name", "write each domain by itself, without commas"),
     (r"/", "is a URL or a path", "write only the domain name, such as example.com"),
     (r"@", "is an email address", "write only the part after the @"),
     (r"\*", "is a wildcard, which cannot be a signing domain", "list each signing domain"),
