@@ -1,6 +1,6 @@
 """The options that commands share, how a command takes them, and how its help shows them.
 
-The options of `_shared` may stand after a command and before it: `dkimctl --sandbox list` is
+The options of `_SHARED` may stand after a command and before it: `dkimctl --sandbox list` is
 `dkimctl list --sandbox`. The functions of the commands do not see them: each option puts its value
 into the `meta` of Typer's context, from which `open_session` takes them.
 
@@ -45,87 +45,71 @@ _PROFILE = ("profile", "sandbox", "config")
 _STREAMS = ("color", "verbose", "quiet")
 SHARED = (*_SETTINGS, *_PROFILE, *_STREAMS)
 
-_app = typer.Typer(add_completion=False)
+
+def _option(names: str, metavar: str | None, text: str, **more: Any) -> Any:
+    """For an annotation: an option, perhaps with its short form."""
+    return typer.Option(*names.split(), metavar=metavar, help=text, **more)
 
 
-def _setting(metavar: str, text: str) -> Any:
-    return typer.Option(metavar=metavar, help=text, rich_help_panel="Profile settings")
+_result = functools.partial(_option, rich_help_panel="Output")
 
 
-def _common(*names: str, text: str, **more: Any) -> Any:
-    return typer.Option(*names, help=text, rich_help_panel=COMMON_PANEL, **more)
-
-
-@_app.command()
-def _shared(  # only read, by `_shared_options`
-    auth_url: Annotated[str | None, _setting("URL", "URL that issues access tokens.")] = None,
-    base_url: Annotated[str | None, _setting("URL", "URL of the service.")] = None,
-    client_id: Annotated[str | None, _setting("ID", "Client ID.")] = None,
-    credential_store: Annotated[
-        str | None, _setting("STORE", "keyring or file, for secret and token.")
-    ] = None,
-    batch_size: Annotated[str | None, _setting("N", "Domains per request (default: 50).")] = None,
-    concurrency: Annotated[str | None, _setting("N", "Parallel requests (default: 8).")] = None,
-    timeout: Annotated[
-        str | None, _setting("TIME", "Longest wait for an answer (default: 30s).")
-    ] = None,
-    max_wait: Annotated[
-        str | None, _setting("TIME", "Longest Retry-After to honour (default: 5m).")
-    ] = None,
-    ca_bundle: Annotated[
-        str | None, _setting("FILE", "PEM file of CAs to trust, not the system's.")
-    ] = None,
-    proxy: Annotated[str | None, _setting("URL", "Proxy for all requests.")] = None,
-    profile: Annotated[
-        str | None,
-        _common(
-            "--profile",
-            "-p",
-            metavar="NAME",
-            text="Profile to use.",
-            autocompletion=complete_profiles,
-        ),
-    ] = None,
-    sandbox: Annotated[
-        bool, _common("--sandbox", text="Use the embedded service: no account, no network.")
-    ] = False,
-    config: Annotated[
-        str | None, _common("--config", metavar="FILE", text="Config file to read.")
-    ] = None,
-    color: Annotated[
-        Color | None,
-        _common(
-            "--color",
-            metavar="WHEN",
-            text=f"{', '.join(Color)} (default: auto, on a terminal).",
-            is_eager=True,  # an invalid value is an error even before --help
-        ),
-    ] = None,
-    verbose: Annotated[
-        bool, _common("--verbose", "-v", text="Log requests and DNS queries; show lists in full.")
-    ] = False,
-    quiet: Annotated[bool, _common("--quiet", "-q", text="Show only warnings and errors.")] = False,
-) -> None: ...
-
-
-@functools.cache
-def _read_shared() -> list[Any]:
-    return typer.main.get_command(_app).params
-
-
-def _shared_options(names: Collection[str], *, hidden: Collection[str] = ()) -> list[TyperOption]:
-    taken = [copy.copy(option) for option in _read_shared() if option.name in names]
-    for option in taken:
-        option.hidden = option.name in hidden
-        option.expose_value = False
-        option.callback = _keep
-    return taken
+def _shared(names: str, metavar: str | None, text: str, **more: Any) -> TyperOption:
+    return TyperOption(
+        param_decls=names.split(),
+        metavar=metavar,
+        help=text,
+        expose_value=False,
+        callback=_keep,
+        is_flag=metavar is None,
+        **more,
+    )
 
 
 def _keep(ctx: typer.Context, option: TyperOption, value: Any) -> None:
     """Of the same option before and after the command, the one nearest to the command wins."""
     if value not in (None, False):
         ctx.meta[str(option.name)] = value
+
+
+_setting = functools.partial(_shared, rich_help_panel="Profile settings")
+_common = functools.partial(_shared, rich_help_panel=COMMON_PANEL)
+_SHARED = (
+    _setting("--auth-url", "URL", "URL that issues access tokens."),
+    _setting("--base-url", "URL", "URL of the service."),
+    _setting("--client-id", "ID", "Client ID."),
+    _setting("--credential-store", "STORE", "keyring or file, for secret and token."),
+    _setting("--batch-size", "N", "Domains per request (default: 50)."),
+    _setting("--concurrency", "N", "Parallel requests (default: 8)."),
+    _setting("--timeout", "TIME", "Longest wait for an answer (default: 30s)."),
+    _setting("--max-wait", "TIME", "Longest Retry-After to honour (default: 5m)."),
+    _setting("--ca-bundle", "FILE", "PEM file of CAs to trust, not the system's."),
+    _setting("--proxy", "URL", "Proxy for all requests."),
+    _common(
+        "--profile -p",
+        "NAME",
+        "Profile to use.",
+        autocompletion=lambda ctx, _args, _incomplete: complete_profiles(ctx),
+    ),
+    _common("--sandbox", None, "Use the embedded service: no account, no network."),
+    _common("--config", "FILE", "Config file to read."),
+    _common(
+        "--color",
+        "WHEN",
+        f"{', '.join(Color)} (default: auto, on a terminal).",
+        type=typer.main.get_click_type(annotation=Color, parameter_info=typer.Option()),
+        is_eager=True,  # an invalid value is an error even before --help
+    ),
+    _common("--verbose -v", None, "Log requests and DNS queries; show lists in full."),
+    _common("--quiet -q", None, "Show only warnings and errors."),
+)
+
+
+def _shared_options(names: Collection[str], *, hidden: Collection[str] = ()) -> list[TyperOption]:
+    taken = [copy.copy(option) for option in _SHARED if option.name in names]
+    for option in taken:
+        option.hidden = option.name in hidden
+    return taken
 
 
 class Command(TyperCommand):
@@ -298,88 +282,71 @@ SAVED_RESULT = (
 _OUTPUT = "Write the result to this file, atomically; `-` is stdout."
 
 TableOrJsonOption = Annotated[
-    TableOrJson, typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(TableOrJson)}.")
+    TableOrJson, _option("--format -f", "FORMAT", f"{', '.join(TableOrJson)}.")
 ]
 KeyFormatOption = Annotated[
-    KeyFormat | None,
-    typer.Option(
-        "--format", "-f", metavar="FORMAT", help=f"{', '.join(KeyFormat)} (default: table)."
-    ),
+    KeyFormat | None, _option("--format -f", "FORMAT", f"{', '.join(KeyFormat)} (default: table).")
 ]
-OutputOption = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", parser=read_output, help=_OUTPUT)
-]
+OutputOption = Annotated[Path | None, _option("--output -o", "FILE", _OUTPUT, parser=read_output)]
 YesOption = Annotated[
-    bool, typer.Option("--yes", "-y", help="Answer the question with yes, without asking.")
+    bool, _option("--yes -y", None, "Answer the question with yes, without asking.")
 ]
 AssumeSuccessorsOption = Annotated[
     bool,
-    typer.Option(
+    _option(
         "--assume-successors",
-        help="Assume that newer keys replace older ones, where that is not recorded.",
+        None,
+        "Assume that newer keys replace older ones, where that is not recorded.",
     ),
 ]
 # A Location; Typer takes no union of types.
 DataOption = Annotated[
     Any,
-    typer.Option(
-        "--data",
-        "--database",
-        metavar="FILE|URL",
-        parser=read_data,
-        help="Data of the service: a file (default: in your data directory), or the URL of a "
+    _option(
+        "--data --database",
+        "FILE|URL",
+        "Data of the service: a file (default: in your data directory), or the URL of a "
         "PostgreSQL database.",
+        parser=read_data,
     ),
 ]
-
-
-def _result(*names: str, text: str, **more: Any) -> Any:
-    return typer.Option(*names, help=text, rich_help_panel="Output", **more)
-
 
 # Those of commands that write records; `read_output_options` checks and gathers them.
 FormatOption = Annotated[
     Format | None,
     _result(
-        "--format",
-        "-f",
-        metavar="FORMAT",
-        text=f"{', '.join(Format)} (default: table on a terminal, else zone).",
+        "--format -f", "FORMAT", f"{', '.join(Format)} (default: table on a terminal, else zone)."
     ),
 ]
-TtlOption = Annotated[
-    int, _result("--ttl", metavar="SECONDS", min=0, max=MAX_TTL, text="TTL of the records.")
-]
+TtlOption = Annotated[int, _result("--ttl", "SECONDS", "TTL of the records.", min=0, max=MAX_TTL)]
 OriginOption = Annotated[
-    str | None,
-    _result("--origin", metavar="ZONE", text="Write names relative to this zone (format zone)."),
+    str | None, _result("--origin", "ZONE", "Write names relative to this zone (format zone).")
 ]
 ZoneOption = Annotated[
     list[str] | None,
     _result(
         "--zone",
-        metavar="ZONE",
-        text="Zone of your DNS; repeatable. A record goes into the longest zone that contains it.",
+        "ZONE",
+        "Zone of your DNS; repeatable. A record goes into the longest zone that contains it.",
     ),
 ]
 FindZonesOption = Annotated[
-    bool, _result("--find-zones", text="Look up the zones in DNS, by their SOA records.")
+    bool, _result("--find-zones", None, "Look up the zones in DNS, by their SOA records.")
 ]
 ProviderOption = Annotated[
     Provider | None,
     _result(
         "--provider",
-        metavar="NAME",
-        text=f"Provider of the terraform resources: {', '.join(Provider)} (default: route53).",
+        "NAME",
+        f"Provider of the terraform resources: {', '.join(Provider)} (default: route53).",
     ),
 ]
 ResultsOutputOption = Annotated[
-    Path | None, _result("--output", "-o", metavar="FILE", parser=read_output, text=_OUTPUT)
+    Path | None, _result("--output -o", "FILE", _OUTPUT, parser=read_output)
 ]
 OutputDirOption = Annotated[
-    Path | None,
-    _result("--output-dir", metavar="DIR", text="Write one file per zone to this directory."),
+    Path | None, _result("--output-dir", "DIR", "Write one file per zone to this directory.")
 ]
 WideOption = Annotated[
-    bool, _result("--wide", text="Add the service's result code and message to the table.")
+    bool, _result("--wide", None, "Add the service's result code and message to the table.")
 ]
