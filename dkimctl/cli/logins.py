@@ -37,13 +37,15 @@ def answer(
 ) -> Any:
     """The value of what is given, or of an answer; the option `name` gives it. Raises UsageError.
 
-    `check` converts a valid answer.
+    `check` converts a valid answer. Without a terminal, the `default` is the answer.
     """
+    if given is None and not terminal.is_interactive():
+        if not default:
+            raise no_terminal([name])
+        given = default
     if given is not None:
         with naming(name):
             return check(given)
-    if not terminal.is_interactive():
-        raise no_terminal([name])
     short = re.split(r" \(|:", label, maxsplit=1)[0]
     try:
         text = terminal.ask(

@@ -21,6 +21,7 @@ from dkimctl.settings.values import (
     SANDBOX,
     SANDBOX_FIXED,
     Check,
+    choice,
     file_path,
     integer,
     parse_reference,
@@ -313,13 +314,6 @@ def _zone(text: str) -> str:
     return glob
 
 
-def _provider(text: str) -> str:
-    if text not in _PROVIDERS:
-        hint = "write rfc2136, or octodns with the class of the provider"
-        raise UsageError(f"unknown provider {quoted(text)}", hint=hint)
-    return text
-
-
 def _key_file(text: str) -> str:
     if not text or "\0" in text:
         raise UsageError("the file name is empty or invalid", hint="name a TSIG key file")
@@ -398,7 +392,7 @@ def _word(text: str) -> str:
 
 # What sections take: by key, the check of a value or, in brackets, of each item of a list.
 _DNS_TARGET: Mapping[str, Check | list[Check]] = {
-    "provider": _provider,
+    "provider": choice("provider", *_PROVIDERS),
     "zones": [_zone],
     "profiles": [profile_name],
     "ttl": integer(1, 2**31 - 1),  # RFC 2181, section 8

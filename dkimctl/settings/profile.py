@@ -91,7 +91,6 @@ class SetBy(NamedTuple):
 
 DEFAULT = SetBy(SourceKind.DEFAULT)
 LOGIN = SetBy(SourceKind.LOGIN)
-_TYPED = SetBy(SourceKind.OPTION)
 
 
 def option(key: str) -> SetBy:
@@ -183,27 +182,16 @@ def resolve_name(sources: Sources) -> tuple[str, SetBy]:
     return DEFAULT_PROFILE, DEFAULT
 
 
-def require_known(name: str, known: Sequence[str], source: SetBy = _TYPED) -> None:
+def require_known(name: str, known: Sequence[str], source: SetBy | None = None) -> None:
     """Raise UsageError if the profile is none of the `known` ones."""
-    from difflib import get_close_matches
-
-    if name in known:
-        return
-    where = {
-        SourceKind.ENVIRONMENT: f" (in {source.name})",
-        SourceKind.CONFIG: " (default_profile of the config file)",
-        SourceKind.PROFILE_USE: " (chosen with `dkimctl profile use`)",
-    }.get(source.kind, "")
-    shown, what = (name, f" {name}") if is_shown(name) else ("NAME", "")
-    first = "see `dkimctl profile list`, or create it with"
-    if similar := get_close_matches(shown, known, 1):
-        first = f"did you mean {similar[0]}? If not, create {shown} with"
-    elif source.kind is SourceKind.PROFILE_USE:
-        first = "choose another with `dkimctl profile use NAME`, or create it with"
-    raise UsageError(
-        f"unknown profile{what}{where}; known profiles: {listed(known)}",
-        hint=f"{first} `dkimctl login --profile {shown}`",
-    )
+    if name not in known:
+        shown, what = (name, f" {name}") if is_shown(name) else ("NAME", "")
+        where = "" if source is None or source.kind is SourceKind.OPTION else f" ({source})"
+        raise UsageError(
+            f"unknown profile{what}{where}; known profiles: {listed(known)}",
+            hint="choose one with --profile or `dkimctl profile use NAME`, or create it with "
+            f"`dkimctl login --profile {shown}`",
+        )
 
 
 def exported_proxy(environ: Mapping[str, str]) -> tuple[str, SetBy] | None:

@@ -93,10 +93,15 @@ def _client_id(text: str) -> str:
     return text
 
 
-def _credential_store(text: str) -> str:
-    if text not in {"keyring", "file"}:
-        raise UsageError("unknown credential store", hint="write keyring or file")
-    return text
+def choice(what: str, *words: str) -> Check:
+    """The check of one of these words."""
+
+    def check(text: str) -> str:
+        if text in words:
+            return text
+        raise UsageError(f"unknown {what}", hint=f"write {' or '.join(words)}")
+
+    return check
 
 
 def file_path(text: str) -> str:
@@ -118,7 +123,7 @@ CHECKS: Mapping[str, Check] = {
     "max_wait": short_duration,
     "ca_bundle": file_path,
     "proxy": lambda text: str(parse_url(text, "http")),
-    "credential_store": _credential_store,
+    "credential_store": choice("credential store", "keyring", "file"),
 }
 
 

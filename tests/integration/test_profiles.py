@@ -105,7 +105,6 @@ def test_an_unknown_profile_is_not_used_or_deleted(cli, login, account, verb):
     done = cli("profile", verb, "agenzy")
     assert done.status == 2
     assert "unknown profile agenzy; known profiles: agency, default, sandbox" in done.err
-    assert "hint: did you mean agency?" in done.err
     done = cli("profile", verb, "a secret")
     assert (done.status, "a secret" in done.err) == (2, False)
     done = cli("profile", verb, "agency", "--profile", "default")
@@ -173,8 +172,8 @@ def test_the_choice_of_a_profile_that_is_gone_is_an_error(cli, login, account, s
     (state / "logins.json").write_text("{}")
     done = cli("status")
     assert done.status == 2
-    assert "unknown profile p (chosen with `dkimctl profile use`)" in done.err
-    assert "choose another with `dkimctl profile use NAME`" in done.err
+    assert "unknown profile p (profile use)" in done.err
+    assert "`dkimctl profile use NAME`" in done.err
     done = cli("profile", "list")
     assert (done.status, "does not exist" in done.err) == (0, True)
     assert cli("status", "--profile", "default").status == 3

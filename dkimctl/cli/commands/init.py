@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import os
 import re
+from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any
 
 import typer
 
@@ -19,14 +20,21 @@ from dkimctl.cli.logins import QUESTIONS, answer, no_terminal
 from dkimctl.cli.options import ACCOUNT, App, examples, read_output
 from dkimctl.cli.sandbox import INSTALL, is_installed
 from dkimctl.cli.session import Session, open_session
-from dkimctl.errors import ExitCode, OutputError, UsageError, naming
+from dkimctl.errors import ExitCode, OutputError, UsageError
 from dkimctl.files import create_files, directory_fault, prepare_directory, refuse
 from dkimctl.formats.pages import environment
 from dkimctl.names import parse_domain
 from dkimctl.publishing.tsig_key import read_tsig_key
 from dkimctl.settings.config import DnsTarget, check_class
 from dkimctl.settings.profile import DEFAULT_PROFILE, option, variable
-from dkimctl.settings.values import CHECKS, SANDBOX, file_path, profile_name
+from dkimctl.settings.values import (
+    CHECKS,
+    SANDBOX,
+    choice,
+    file_path,
+    parse_value,
+    profile_name,
+)
 from dkimctl.strict_yaml import yaml_scalar
 from dkimctl.text import listed, printable
 
@@ -50,17 +58,6 @@ _METHODS = {
     "--key-file": DnsMethod.RFC2136,
     "--class": DnsMethod.OCTODNS,
 }
-
-
-class FirstConfig(NamedTuple):
-    """What the user has answered. Without a `target`, DNS is changed by hand."""
-
-    profile: str
-    auth_url: str
-    base_url: str
-    client_id: str
-    credential_store: str | None = None
-    target: DnsTarget | None = None
 
 
 @app.command(
@@ -109,7 +106,7 @@ def init(
     for: `dkimctl login` does. Nothing is overwritten. With --sandbox, only the spec file is
     written.
     """
-    session, is_interactive = open_session(ctx), terminal.is_interactive()
+    session = open_session(ctx)
     if not isinstance(output, Path):
         raise UsageError("in --output: init writes to files only", hint="write --output FILE")
     is_sandbox = bool(session.flags["sandbox"]) or _given_value(session, "profile") == SANDBOX
@@ -122,7 +119,7 @@ def init(
     if dns is None and given:
         dns = _METHODS[next(iter(given))]
     _require_places(session, config, output)
-    if not is_interactive:
+    if not terminal.is_interactive():
         # The options that would have to answer what nothing else does.
         needed = {
             option(key).name: config is not None and _given_value(session, key) is None
@@ -137,8 +134,8 @@ def init(
     with terminal.interruptible("nothing was written"):
         texts = {}
         if config is not None:
-            account = _read_account(session, dns, given)
-            texts[config] = modeline(Schema.CONFIG) + first_config(account)
+            answers = _read_answers(session, dns, given)
+            texts[config] = modeline(Schema.CONFIG) + first_config(answers)
         label = "Domains (such as example.com mail.example.com)"
         domains = [
             name
@@ -166,11 +163,16 @@ def init(
     return ExitCode.OK
 
 
-def first_config(config: FirstConfig) -> str:
-    """The text of a config file with these answers, and every other key in a comment."""
+def first_config(answers: dict[str, Any]) -> str:
+    """The text of a config file with these answers, and every other key in a comment.
+
+    `answers` has profile, auth_url, base_url, client_id and perhaps credential_store, and a DNS
+    target unless DNS is changed by hand.
+    """
     # Named only if it is another: hints then name it in each command.
-    used = None if config.profile == DEFAULT_PROFILE else config.profile
-    return _filled("config.yaml", default_profile=used, **config._asdict())
+    used = None if answers["profile"] == DEFAULT_PROFILE else answers["profile"]
+    missing = {"credential_store": None, "target": None}
+    return _filled("config.yaml", default_profile=used, **(missing | answers))
 
 
 def _filled(template: str, **values: object) -> str:
@@ -187,11 +189,10 @@ def _require_places(session: Session, config: Path | None, output: Path) -> None
     files = [file for file in (config, output) if file is not None]
     if existing := [printable(str(file)) for file in files if os.path.lexists(file)]:
         verb = "exists" if len(existing) == 1 else "exist"
-        hint = "edit it, or name other files with --config and --output"
-        if config is not None and not output.exists():
-            hint = "`dkimctl init --no-config` writes only the spec file; --config names another "
-            hint += "config"
-        raise UsageError(f"{listed(existing)} already {verb}; nothing was written", hint=hint)
+        hint = "edit it, or name other files with --config and --output; --no-config writes only "
+        raise UsageError(
+            f"{listed(existing)} already {verb}; nothing was written", hint=f"{hint}the spec file"
+        )
     named = {"--output": output}
     if config is not None and not _is_default_place(session):
         named["--config"] = config
@@ -213,40 +214,34 @@ def _given_value(session: Session, key: str) -> str | None:
     return value if value is not None else os.environ.get(variable(key).name) or None
 
 
-def _read_account(session: Session, method: DnsMethod | None, given: dict[str, str]) -> FirstConfig:
+def _read_answers(
+    session: Session, method: DnsMethod | None, given: Mapping[str, str]
+) -> dict[str, Any]:
     """What the first config file says, without the client secret. Raises UsageError."""
-    is_interactive = terminal.is_interactive()
+    ask = functools.partial(answer, session)
     name = _given_value(session, "profile")
-    if name is None and not is_interactive:
-        name = DEFAULT_PROFILE
-    name = answer(session, "Profile", "--profile", profile_name, name, DEFAULT_PROFILE)
-    account = {
-        key: answer(session, label, option(key).name, CHECKS[key], _given_value(session, key))
-        for key, label in QUESTIONS.items()
-    }
-    store = session.flags["credential_store"]
-    if store is not None:
-        with naming("--credential-store"):
-            CHECKS["credential_store"](store)
+    answers = {"profile": ask("Profile", "--profile", profile_name, name, DEFAULT_PROFILE)}
+    for key, label in QUESTIONS.items():
+        answers[key] = ask(label, option(key).name, CHECKS[key], _given_value(session, key))
+    if (store := session.flags["credential_store"]) is not None:
+        answers["credential_store"] = parse_value("credential_store", store, "--credential-store")
     if method is None:
         label = "How DNS is changed: hand, rfc2136 (dynamic updates) or octodns"
-        word = None if is_interactive else DnsMethod.HAND
-        method = answer(session, label, "--dns", _parse_method, word, DnsMethod.HAND)
+        method = ask(label, "--dns", choice("method", *DnsMethod), None, DnsMethod.HAND)
     for unused in given:
-        if _METHODS[unused] is not method:
+        if _METHODS[unused] is not DnsMethod(method):
             raise UsageError(f"{unused} has no effect with --dns {method}", hint=f"remove {unused}")
-    target = None
-    if method is DnsMethod.RFC2136:
-        label, check = "Primary server (such as 192.0.2.1)", lambda text: str(parse_server(text))
-        server = answer(session, label, "--server", check, given.get("--server"))
-        file = given.get("--key-file") or (None if is_interactive else _NO_FILE)
-        file = answer(session, "TSIG key file", "--key-file", _parse_key_file, file, _NO_FILE)
-        target = DnsTarget(method, server=server, key_file=str(file))
-    elif method is DnsMethod.OCTODNS:
+    if method == DnsMethod.RFC2136:
+        label, server = "Primary server (such as 192.0.2.1)", given.get("--server")
+        server = ask(label, "--server", lambda text: str(parse_server(text)), server)
+        file = given.get("--key-file") or None
+        file = ask("TSIG key file", "--key-file", _parse_key_file, file, _NO_FILE)
+        answers["target"] = DnsTarget(method, server=server, key_file=file)
+    elif method == DnsMethod.OCTODNS:
         label = "Class of the octoDNS provider (such as octodns_route53.Route53Provider)"
-        class_name = answer(session, label, "--class", check_class, given.get("--class"))
-        target = DnsTarget(method, class_name=class_name)
-    return FirstConfig(str(name), **account, credential_store=store, target=target)
+        class_name = ask(label, "--class", check_class, given.get("--class"))
+        answers["target"] = DnsTarget(method, class_name=class_name)
+    return answers
 
 
 def _write(session: Session, config: Path | None, texts: dict[Path, str]) -> None:
@@ -270,13 +265,6 @@ def _write(session: Session, config: Path | None, texts: dict[Path, str]) -> Non
             f"cannot write {files}: {error.strerror or 'a file is there by now'}",
             hint="check the permissions and the space there; nothing was written",
         ) from None
-
-
-def _parse_method(text: str) -> DnsMethod:
-    for method in DnsMethod:
-        if text.lower() == method:
-            return method
-    raise UsageError("unknown method", hint="write hand, rfc2136 or octodns")
 
 
 def _parse_key_file(text: str) -> str:

@@ -263,7 +263,7 @@ def test_an_invalid_class_is_refused(problems, name):
 
 
 def test_an_unknown_provider_is_told_how_to_use_octodns(load):
-    with pytest.raises(InputError, match='unknown provider "route53"') as caught:
+    with pytest.raises(InputError, match="unknown provider") as caught:
         load("dns: [{provider: route53}]")
     assert "octodns" in caught.value.hint
 

@@ -152,10 +152,13 @@ def test_a_word_as_long_as_a_secret_is_not_quoted_as_a_profile(refusal, given):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"environ": {"DKIMCTL_PROFILE": "x"}}, "unknown profile x (in DKIMCTL_PROFILE)"),
+        (
+            {"environ": {"DKIMCTL_PROFILE": "x"}},
+            "unknown profile x (environment variable DKIMCTL_PROFILE)",
+        ),
         (
             {"config": Config(default_profile="x")},
-            "unknown profile x (default_profile of the config file)",
+            "unknown profile x (config file /c.yaml)",
         ),
     ],
 )
