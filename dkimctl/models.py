@@ -1,20 +1,15 @@
 """Domain specs, registrations, and the results of commands."""
 
-import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple, NoReturn, Protocol
 
-from dkimctl.errors import DkimctlError
-
 NEVER = datetime.max.replace(tzinfo=UTC)
 REDACTED = "***"  # stands for what is secret
 TOKEN_LIFETIME = 3600.0  # seconds (interface 3.1)
 _LONG = 64  # characters; a JWT has hundreds, and all begin with the same few
-# RFC 7617 section 2 excludes colons and control characters; surrogates have no UTF-8.
-_CLIENT_ID = r"[^:\0-\x1f\x7f-\x9f\ud800-\udfff]+"  # compiled when it is first used
 
 
 class Outcome(StrEnum):
@@ -34,11 +29,8 @@ class Outcome(StrEnum):
     __hash__ = str.__hash__  # that of Enum is slow, and each entry is looked up ten times
 
 
-GOOD = frozenset({Outcome.CREATED, Outcome.EXISTS})
-"""Outcomes of an entry that is registered as it asks."""
-
+GOOD = frozenset({Outcome.CREATED, Outcome.EXISTS})  # of an entry that is registered as it asks
 USABLE = GOOD | {Outcome.DIFFERS}  # outcomes with a record that may be published
-
 SOUND = USABLE | {Outcome.RETIRED}  # outcomes with a record that may be, or have been, published
 
 
@@ -232,8 +224,7 @@ class Secret:
     def __getstate__(self) -> NoReturn:
         raise TypeError("a Secret cannot be pickled")
 
-    def __reduce__(self) -> NoReturn:
-        self.__getstate__()
+    __reduce__ = __getstate__
 
 
 class Token(NamedTuple):
@@ -251,13 +242,3 @@ class Token(NamedTuple):
         if self.obtained_at is None:
             return now < self.expires_at
         return self.obtained_at <= now < self.expires_at <= self.obtained_at + TOKEN_LIFETIME
-
-
-def require_client_id(text: str, error: type[DkimctlError]) -> None:
-    """Raise `error` for a client ID that HTTP Basic cannot carry (RFC 7617 section 2)."""
-    if not re.fullmatch(_CLIENT_ID, text):
-        # Not quoted: people paste ID:SECRET here.
-        raise error(
-            "the client ID is empty, or contains a colon or a control character",
-            hint="give the client ID alone, without the secret",
-        )

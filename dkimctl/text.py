@@ -40,10 +40,16 @@ def printable(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(
-        char if char in _SPACES or (char.isprintable() and char not in _HIDDEN) else _escaped(char)
-        for char in text
-    )
+
+    def shown(char: str) -> str:
+        if char in _SPACES or (char.isprintable() and char not in _HIDDEN):
+            return char
+        number = ord(char)
+        if number <= 0xFF:
+            return f"\\x{number:02x}"
+        return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"
+
+    return "".join(map(shown, text))
 
 
 def quoted(text: str) -> str:
@@ -55,13 +61,6 @@ def quoted(text: str) -> str:
 def few(words: Sequence[str], limit: int = 5) -> str:
     """The first of `words`, for a message."""
     return ", ".join(words[:limit]) + (", …" if len(words) > limit else "")
-
-
-def _escaped(char: str) -> str:
-    number = ord(char)
-    if number <= 0xFF:
-        return f"\\x{number:02x}"
-    return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"
 
 
 def character_strings(value: str) -> list[bytes]:
@@ -146,29 +145,16 @@ def parse_duration(text: str, *, longest: float = 3650 * DAY, may_be_zero: bool 
     match = re.fullmatch(_DURATION, text)
     seconds = float(match[1]) * _SECONDS[match[2]] if match else -1.0
     if not 0 <= seconds <= longest or not (seconds or may_be_zero):
-        raise UsageError("invalid duration", hint=_hint(text, seconds, longest))
+        most = written_duration(longest)
+        hint = f"write a number and s, m, h, d or w, such as 30s, 5m or 2h; at most {most}"
+        raise UsageError("invalid duration", hint=hint)
     return seconds
-
-
-def with_unit(text: str) -> str:
-    """A duration as it was written, with the unit of a bare number."""
-    return text if text[-1:].isalpha() else f"{text}s"
 
 
 def written_duration(seconds: float) -> str:
     """A duration as `parse_duration` reads it, with the largest unit but weeks: `180d`."""
     unit = next((letter for letter in "dhm" if seconds % _SECONDS[letter] == 0), "s")
     return f"{seconds / _SECONDS[unit]:.9f}".rstrip("0").rstrip(".") + unit
-
-
-def _hint(text: str, seconds: float, longest: float) -> str:
-    if seconds > longest:
-        return f"write at most {longest // DAY:.0f}d" if longest > DAY else "write at most 24h"
-    examples = "30s, 5m or 24h" if longest <= DAY else "30s, 5m, 2h, 14d or 26w"
-    if re.match(r"[0-9.]+\s*[A-Za-z]", text):
-        units = "s, m (minutes), h, d and w (weeks)"
-        return f"write {examples}: the units are {units}, without a space"
-    return f"write {examples}"
 
 
 def format_duration(seconds: float) -> str:

@@ -14,7 +14,6 @@ from typing import Literal, NamedTuple, cast
 
 from dkimctl.addresses import is_loopback, parse_url
 from dkimctl.errors import UsageError, naming
-from dkimctl.models import require_client_id
 from dkimctl.text import DAY, parse_duration
 
 Check = Callable[[str], object]
@@ -29,6 +28,7 @@ SANDBOX_FIXED: Mapping[str, str] = {
 
 # Compiled on first use: no command needs all of them.
 _NAME = r"[A-Za-z0-9._-]+"
+_CLIENT_ID = r"[^:\0-\x1f\x7f-\x9f\ud800-\udfff]+"
 _MAX_SHOWN = 30  # characters of an unknown profile's name; secrets have more
 _INTEGER = r"[0-9]{1,10}"
 _REFERENCE_START = r"(?:env|keyring)/"
@@ -82,14 +82,17 @@ def integer(lowest: int, highest: int) -> Check:
 
 def short_duration(text: str) -> float:
     """Seconds, up to a day. Raises UsageError, which does not quote the text."""
-    try:
-        return parse_duration(text, longest=DAY)
-    except UsageError as error:
-        raise UsageError("invalid duration", hint=error.hint) from None
+    return parse_duration(text, longest=DAY)
 
 
 def _client_id(text: str) -> str:
-    require_client_id(text, UsageError)
+    """One that HTTP Basic can carry (RFC 7617 section 2); surrogates have no UTF-8."""
+    if not re.fullmatch(_CLIENT_ID, text):
+        # Not quoted: people paste ID:SECRET here.
+        raise UsageError(
+            "the client ID is empty, or contains a colon or a control character",
+            hint="give the client ID alone, without the secret",
+        )
     return text
 
 

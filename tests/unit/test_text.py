@@ -17,7 +17,6 @@ from dkimctl.text import (
     parse_duration,
     printable,
     quoted,
-    with_unit,
     without_names,
     without_values,
     written_duration,
@@ -117,23 +116,6 @@ def test_limits():
         parse_duration("2d", longest=DAY)
     with pytest.raises(UsageError):
         parse_duration("999999999d")
-
-
-@pytest.mark.parametrize(
-    ("text", "longest", "hint"),
-    [("soon", 90 * DAY, "write 30s, 5m, 2h, 14d or 26w"),
-     ("1y", 90 * DAY, "the units are s, m (minutes), h, d and w (weeks)"),
-     ("2 weeks", 90 * DAY, "without a space"), ("100d", 90 * DAY, "write at most 90d"),
-     ("3d", DAY, "write at most 24h"), ("x", DAY, "write 30s, 5m or 24h")],
-)  # fmt: skip
-def test_the_hint_says_what_can_be_written(text, longest, hint):
-    with pytest.raises(UsageError) as caught:
-        parse_duration(text, longest=longest)
-    assert hint in caught.value.hint
-
-
-def test_a_bare_number_is_shown_with_its_unit():
-    assert (with_unit("180"), with_unit("26w")) == ("180s", "26w")
 
 
 @given(st.text())

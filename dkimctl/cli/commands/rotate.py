@@ -47,7 +47,7 @@ from dkimctl.names import SelectorTemplate
 from dkimctl.rotation.retirement import RetirementPolicy, Review, read_known_keys
 from dkimctl.rotation.successors import Rotation, RotationPolicy, plan_rotation, start_date
 from dkimctl.strict_yaml import yaml_scalar
-from dkimctl.text import few, quoted, with_unit, written_duration
+from dkimctl.text import few, quoted, written_duration
 
 app = App()
 
@@ -225,7 +225,8 @@ def _print_successors(
     if rotation is None:
         require_empty(session, selection)
         rotation = Rotation([], [], [])
-    older_than = with_unit(options["--older-than"])
+    older_than = options["--older-than"]
+    older_than += "" if older_than[-1:].isalpha() else "s"
     comment = f"Successors of keys older than {older_than}, for `dkimctl register FILE`"
     write_chunks(render_spec_yaml(rotation.successors, reporter.complete(comment)), output)
     if rotation.undated:
