@@ -34,13 +34,13 @@ from dkimctl.ledger.intents import select_open_requests, update_requests
 from dkimctl.ledger.tables import STEPS, damage_error, require_row_id
 
 # What SQLite reports where it cannot create its side files (-wal, -shm).
-_NO_SIDE_FILES = frozenset(
-    (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL)
-)
-_UNREACHABLE = frozenset((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM))
-_BUSY = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL))
-_NO_SPACE = frozenset((errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)))
-_NO_ACCESS = frozenset((errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST))
+_NO_SIDE_FILES = (
+    sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL,
+)  # fmt: skip
+_UNREACHABLE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
+_NO_SPACE = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
+_NO_ACCESS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
 # Another state directory alone would mean another, empty ledger: this one has to move with it.
 _OR_MOVE = "or move the ledger to another directory and set DKIMCTL_STATE_DIR to that"
 _INFIX = ".damaged-"
@@ -52,8 +52,6 @@ _BYTES_OF_ANSWER = 800
 _BYTES_IN_LOG = 3 * 4096
 _FULL_LOG = 4 << 20
 _VERSION = len(STEPS)
-
-
 # ?1 and ?2 are the account that goes and the one that stays.
 _SUPERSEDED = """
 SELECT
@@ -66,15 +64,10 @@ FROM registration AS gone JOIN registration AS kept USING (sign_domain, selector
 WHERE gone.account_id = ?1 AND kept.account_id = ?2
 """
 _CLEAR_HISTORY = """
-UPDATE history SET
-  enabled_at = NULL, disabled_at = NULL,
-  published_at = iif(?4, published_at, NULL),
-  looked_at = iif(?4, looked_at, NULL),
-  verdict = iif(?4, verdict, NULL)
+UPDATE history SET enabled_at = NULL, disabled_at = NULL,
+  (published_at, looked_at, verdict) = (
+    iif(?4, published_at, NULL), iif(?4, looked_at, NULL), iif(?4, verdict, NULL))
 WHERE account_id = ?1 AND sign_domain = ?2 AND selector = ?3
-"""
-_DELETE_REGISTRATION = """
-DELETE FROM registration WHERE account_id = ?1 AND sign_domain = ?2 AND selector = ?3
 """
 # The later look counts. A record has been published without a break since the account that looked
 # first last saw it appear, or last looked without seeing it.
@@ -106,7 +99,7 @@ def open_for_writing(path: Path, base_url: str, client_id: str) -> tuple[sqlite3
     refuse(ledger_fault(path), LedgerError)
     _create_if_missing(path)
     connection = _connect(path, "mode=rw")
-    try:
+    with _closing_on_error(connection):
         version_of(connection, path)  # raises before anything in a newer file is changed
         _use_write_ahead_log(connection)
         connection.execute("PRAGMA synchronous = FULL")
@@ -119,28 +112,22 @@ def open_for_writing(path: Path, base_url: str, client_id: str) -> tuple[sqlite3
             # Also if it is there: only a write makes SQLite report that the file is read-only.
             insert = "INSERT OR IGNORE INTO account (base_url, client_id) VALUES (?, ?)"
             connection.execute(insert, (base_url, client_id))
-            account_id = _find_account(connection, base_url, client_id)
-    except BaseException:
-        connection.close()
-        raise
-    return connection, account_id
+            return connection, _find_account(connection, base_url, client_id)
 
 
 def open_read_only(path: Path, base_url: str, client_id: str) -> tuple[sqlite3.Connection, int]:
     """The same with the file as it is, or an empty database in memory if it is missing."""
     refuse(ledger_fault(path), LedgerError)
     connection = _connect_read_only(path)
-    try:
-        if version_of(connection, path) != _VERSION:  # a copy in memory is migrated
-            old, connection = connection, sqlite3.connect(":memory:", isolation_level=None)
-            with contextlib.closing(old):
-                old.backup(connection)
-            migrate(connection, path)
-        account_id = _find_account(connection, base_url, client_id)
-    except BaseException:
-        connection.close()
-        raise
-    return connection, account_id
+    with _closing_on_error(connection):
+        if version_of(connection, path) == _VERSION:
+            return connection, _find_account(connection, base_url, client_id)
+    copy = sqlite3.connect(":memory:", isolation_level=None)
+    with _closing_on_error(copy):
+        with contextlib.closing(connection):
+            connection.backup(copy)
+        migrate(copy, path)
+        return copy, _find_account(copy, base_url, client_id)
 
 
 def side_file(path: Path, suffix: str) -> Path:
@@ -165,35 +152,39 @@ def _connect(path: Path, parameters: str) -> sqlite3.Connection:
     """Connect with these SQLite URI parameters. The driver itself begins no transactions."""
     # SQLite treats an empty file as a new database and deletes the write-ahead log next to it.
     # A ledger is never empty, since it is created whole: this is what a crash has left.
-    with contextlib.suppress(FileNotFoundError):
-        if path.stat().st_size == 0:
-            raise damage_error("the file is empty")
-    return sqlite3.connect(
-        f"{sqlite_uri(path.as_uri())}?{parameters}",
-        uri=True,
-        timeout=10,
-        isolation_level=None,
-    )
+    if path.exists() and not size_of(path):
+        raise damage_error("the file is empty")
+    uri = f"{sqlite_uri(path.as_uri())}?{parameters}"
+    connection = sqlite3.connect(uri, uri=True, timeout=10, isolation_level=None)
+    with _closing_on_error(connection):
+        connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # only this opens the file
+    return connection
+
+
+@contextlib.contextmanager
+def _closing_on_error(connection: sqlite3.Connection) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        connection.close()  # Windows renames no open file
+        raise
 
 
 def _connect_read_only(path: Path) -> sqlite3.Connection:
     try:
-        path.stat()
+        path.stat()  # raises OSError where `exists` may say no
     except FileNotFoundError:
         return sqlite3.connect(":memory:", isolation_level=None)
     try:
-        return _connect_and_read(path, "mode=ro")
+        return _connect(path, "mode=ro")
     except sqlite3.OperationalError as error:
         if primary_code(error) not in _NO_SIDE_FILES:
             raise
         if error.sqlite_errorcode == sqlite3.SQLITE_READONLY_ROLLBACK:
-            # A kill has left half of a change where there is no log: it may be undone.
-            try:
-                _connect_and_read(path, "mode=rw").close()
-            except sqlite3.OperationalError:  # nothing can be written here
-                pass
-            else:
-                return _connect_and_read(path, "mode=ro")
+            # A kill has left half of a change where there is no log: undo it, if we may write here.
+            with contextlib.suppress(sqlite3.OperationalError):
+                _connect(path, "mode=rw").close()
+                return _connect(path, "mode=ro")
         # The latest changes may not be in the file yet.
         for log in (side_file(path, "-wal"), side_file(path, "-journal")):
             if size_of(log):
@@ -203,17 +194,7 @@ def _connect_read_only(path: Path) -> sqlite3.Connection:
                     "another directory and set DKIMCTL_STATE_DIR to that",
                 ) from error
     # Safe, as nothing can write here and the log is empty.
-    return _connect_and_read(path, "mode=ro&immutable=1")
-
-
-def _connect_and_read(path: Path, parameters: str) -> sqlite3.Connection:
-    connection = _connect(path, parameters)
-    try:
-        connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # only this opens the file
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+    return _connect(path, "mode=ro&immutable=1")
 
 
 def _create_if_missing(path: Path) -> None:
@@ -231,14 +212,11 @@ def _create_if_missing(path: Path) -> None:
     new = temporary_name(path)
     try:
         open(new, "xb", opener=open_without_following).close()  # with mode 0600
-        connection = sqlite3.connect(new, isolation_level=None)
-        try:
+        with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as connection:
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("BEGIN")
             migrate(connection, new)
             connection.execute("COMMIT")
-        finally:
-            connection.close()
         with contextlib.suppress(FileExistsError):  # another process has created it first
             publish(new, path)
     finally:
@@ -251,16 +229,13 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
     SQLite changes the mode only while no other process uses the file, and does not wait for that.
     Without the log the data is as safe, and the next process to open the file tries again.
     """
-    deadline = time.monotonic() + 1
-    while True:
+    for _ in range(100):
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             return
         except sqlite3.OperationalError as error:
             if primary_code(error) != sqlite3.SQLITE_BUSY:
                 raise
-        if time.monotonic() >= deadline:
-            return
         time.sleep(0.01)
 
 
@@ -313,41 +288,40 @@ def quarantining(
         if not is_damage(error):
             raise
         close()  # Windows renames no open file
-        raise _quarantine(path, identity, error, clock()) from error
+        damage = f"the ledger {path} is damaged: {error}"
+        try:
+            with locked(path):
+                # Another process may have moved it and begun a new one.
+                quarantined = _move_away(path, clock()) if file_identity(path) == identity else None
+        except OSError as failure:
+            reason = failure.strerror or failure
+            raise LedgerError(
+                f"{damage}; it cannot be quarantined: {reason}; nothing was sent",
+                hint=f"stop other runs of dkimctl, move {path} and the files next to it elsewhere, "
+                "and restore a backup",
+            ) from error
+        if quarantined is None:
+            raise LedgerError(
+                f"{damage}; another run of dkimctl has moved it, and nothing was sent",
+                hint="run the same command again",
+            ) from error
+        raise LedgerError(
+            f"{damage}; it was quarantined as {quarantined}, and nothing was sent",
+            hint=f"restore a backup as {path.name} and move {quarantined.name} away, or register "
+            "again: the service answers entries that have a selector with their data; entries "
+            "without one could be registered twice, and stay unknown until --retry-unknown",
+        ) from error
 
 
-def _quarantine(
-    path: Path, identity: tuple[int, int] | None, error: sqlite3.Error, now: float
-) -> LedgerError:
-    damage = f"the ledger {path} is damaged: {error}"
-    try:
-        with locked(path):
-            # Another process may have moved it and begun a new one.
-            if file_identity(path) != identity:
-                return LedgerError(
-                    f"{damage}; another run of dkimctl has moved it, and nothing was sent",
-                    hint="run the same command again",
-                )
-            timestamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now))
-            quarantined = side_file(path, _INFIX + timestamp)
-            numbers = itertools.count(2)
-            while any(os.path.lexists(side_file(quarantined, suffix)) for suffix in _SUFFIXES):
-                quarantined = side_file(path, f"{_INFIX}{timestamp}.{next(numbers)}")
-            for suffix in _SUFFIXES:
-                with contextlib.suppress(FileNotFoundError):
-                    side_file(path, suffix).rename(side_file(quarantined, suffix))
-    except OSError as failure:
-        return LedgerError(
-            f"{damage}; it cannot be quarantined: {failure.strerror or failure}; nothing was sent",
-            hint=f"stop other runs of dkimctl, move {path} and the files next to it elsewhere, "
-            "and restore a backup",
-        )
-    return LedgerError(
-        f"{damage}; it was quarantined as {quarantined}, and nothing was sent",
-        hint=f"restore a backup as {path.name} and move {quarantined.name} away, or register "
-        "again: the service answers entries that have a selector with their data; entries without "
-        "one could be registered twice, and stay unknown until --retry-unknown",
-    )
+def _move_away(path: Path, now: float) -> Path:
+    quarantined = side_file(path, time.strftime(f"{_INFIX}%Y%m%dT%H%M%S", time.gmtime(now)))
+    first, numbers = quarantined, itertools.count(2)
+    while any(os.path.lexists(side_file(quarantined, suffix)) for suffix in _SUFFIXES):
+        quarantined = side_file(first, f".{next(numbers)}")
+    for suffix in _SUFFIXES:
+        with contextlib.suppress(FileNotFoundError):
+            side_file(path, suffix).rename(side_file(quarantined, suffix))
+    return quarantined
 
 
 def require_disk_space(path: Path, entries: int) -> int:
@@ -361,11 +335,8 @@ def require_disk_space(path: Path, entries: int) -> int:
     if not disk.total:  # some network file systems report no sizes
         return entries
     if disk.free < needed:
-        raise no_space_error(
-            path,
-            f"the answers to {entries} entries may need {needed / 1e6:.1f} MB, and only "
-            f"{disk.free / 1e6:.1f} MB are free",
-        )
+        megabytes = f"{needed / 1e6:.1f} MB, and only {disk.free / 1e6:.1f} MB are free"
+        raise _no_space(path, f"the answers to {entries} entries may need {megabytes}")
     return (disk.free - needed) // bytes_per_entry
 
 
@@ -388,7 +359,7 @@ def primary_code(error: Exception) -> int:
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
-def no_space_error(path: Path, reason: object) -> LedgerError:
+def _no_space(path: Path, reason: object) -> LedgerError:
     return LedgerError(
         f"not enough space for the ledger {path}: {reason}",
         hint=f"free space at {path.parent}, {_OR_MOVE}",
@@ -397,31 +368,23 @@ def no_space_error(path: Path, reason: object) -> LedgerError:
 
 def _translated(path: Path, error: Exception) -> LedgerError:
     reason = (isinstance(error, OSError) and error.strerror) or error
-    if is_damage(error):
-        return LedgerError(
-            f"the ledger {path} is damaged: {reason}",
-            hint=f"restore a backup as {path.name}; the next `dkimctl register` quarantines a "
-            "damaged ledger and says how to continue",
-        )
-    number = error.errno if isinstance(error, OSError) else None
+    code, number = primary_code(error), getattr(error, "errno", None)
     # SQLITE_IOERR_SHMSIZE is what opening the file raises on a full disk.
     is_full = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_IOERR_SHMSIZE
-    if is_full or primary_code(error) == sqlite3.SQLITE_FULL or number in _NO_SPACE:
-        return no_space_error(path, reason)
-    if primary_code(error) in _UNREACHABLE or number in _NO_ACCESS:
-        return LedgerError(
-            f"cannot use the ledger {path}: {reason}",
-            hint=f"check that you can read and write in the directory {path.parent}, {_OR_MOVE}",
-        )
-    if primary_code(error) in _BUSY:
-        return LedgerError(
-            f"the ledger {path} is locked by another program: {reason}",
-            hint="run the same command again when that program has finished",
-        )
-    return LedgerError(
-        f"cannot use the ledger {path}: {reason}",
-        hint=f"check that the disk of {path.parent} is healthy and not full, {_OR_MOVE}",
-    )
+    if is_full or code == sqlite3.SQLITE_FULL or number in _NO_SPACE:
+        return _no_space(path, reason)
+    what = f"cannot use the ledger {path}"
+    hint = f"check that the disk of {path.parent} is healthy and not full, {_OR_MOVE}"
+    if is_damage(error):
+        what = f"the ledger {path} is damaged"
+        hint = f"restore a backup as {path.name}; the next `dkimctl register` quarantines a "
+        hint += "damaged ledger and says how to continue"
+    elif code in _UNREACHABLE or number in _NO_ACCESS:
+        hint = f"check that you can read and write in the directory {path.parent}, {_OR_MOVE}"
+    elif code in _BUSY:
+        what = f"the ledger {path} is locked by another program"
+        hint = "run the same command again when that program has finished"
+    return LedgerError(f"{what}: {reason}", hint=hint)
 
 
 def migrate(connection: sqlite3.Connection, path: Path) -> None:
@@ -473,7 +436,8 @@ def _merge(connection: sqlite3.Connection, gone: int, kept: int) -> None:
     """Give all that the account `gone` has to the account `kept`."""
     superseded = connection.execute(_SUPERSEDED, (gone, kept)).fetchall()
     connection.executemany(_CLEAR_HISTORY, superseded)
-    connection.executemany(_DELETE_REGISTRATION, (row[:3] for row in superseded))
+    delete = "DELETE FROM registration WHERE account_id = ? AND sign_domain = ? AND selector = ?"
+    connection.executemany(delete, (row[:3] for row in superseded))
     connection.execute(_MERGE_HISTORIES, (gone, kept))
     connection.execute("DELETE FROM history WHERE account_id = ?", (gone,))
     connection.execute("UPDATE registration SET account_id = ? WHERE account_id = ?", (kept, gone))
