@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
@@ -11,7 +12,6 @@ from typing import TYPE_CHECKING
 from dkimctl.errors import DkimctlError, RequestRefused, ServiceError, Throttled
 from dkimctl.models import DomainSpec, Outcome, Result, named
 from dkimctl.registration import outcomes
-from dkimctl.registration.outcomes import match
 
 if TYPE_CHECKING:
     from dkimctl.client.wire import Reply  # a run that sends nothing does without msgspec
@@ -19,17 +19,13 @@ if TYPE_CHECKING:
 _MAX_WARNINGS = 3  # of one kind, for one answer
 
 
+@dataclass(slots=True, eq=False)
 class BatchEntry:
-    """An entry of the file. `is_in_doubt`: an earlier run sent it and got no answer."""
+    """An entry of the file."""
 
-    __slots__ = ("is_in_doubt", "result", "spec")
-
-    def __init__(
-        self, spec: DomainSpec, result: Result | None = None, *, is_in_doubt: bool = False
-    ) -> None:
-        self.spec = spec
-        self.result = result  # None until it is known and in the ledger
-        self.is_in_doubt = is_in_doubt
+    spec: DomainSpec
+    result: Result | None = None  # None until it is known and in the ledger
+    is_in_doubt: bool = False  # an earlier run sent it and got no answer
 
 
 class Batch:
@@ -72,12 +68,12 @@ class Batch:
     def take_reply(self, reply: Reply) -> None:
         """Record the answer to the current request."""
         specs = [self.specs[position] for position in self.in_flight]
-        matched = match(specs, reply.items)
+        answers, strays = outcomes.match(specs, reply.items)
+        self._warn([f"in the service's answer: {fault}" for fault in reply.faults])
+        text = "the service answered for {}: not asked for, or twice"
+        self._warn([text.format(named(stray)) for stray in strays])
         now = datetime.now(UTC)
-        self.warnings += _first_few([f"in the service's answer: {fault}" for fault in reply.faults])
-        strays = [f"the service answered for {named(stray)}" for stray in matched.strays]
-        self.warnings += _first_few([f"{stray}: not asked for, or twice" for stray in strays])
-        for position, spec, answer in zip(self.in_flight, specs, matched.answers, strict=True):
+        for position, spec, answer in zip(self.in_flight, specs, answers, strict=True):
             if answer is None:
                 result = outcomes.unanswered(spec, "the service's answer leaves it out")
             else:
@@ -86,42 +82,32 @@ class Batch:
                     self.begun_early.append(named(answer))
             self._set_result(position, result)
         self._largest_accepted = max(self._largest_accepted, len(specs))
-        self.may_have_reached_service = True
-        self.last_was_answered = not self._unsettled.issuperset(self.in_flight)
-        self.was_ever_answered = self.was_ever_answered or self.last_was_answered
-        self.last_failure = (
-            None if self.last_was_answered else ServiceError("no answer has a usable item")
-        )
-        self.in_flight = ()
+        was_answered = not self._unsettled.issuperset(self.in_flight)
+        self._end_request(None if was_answered else ServiceError("no answer has a usable item"))
 
     def mark_unknown(self, failure: DkimctlError) -> None:
         """The current request got no usable answer, but may have been processed."""
         for position in self.in_flight:
             self._set_result(position, outcomes.unanswered(self.specs[position], failure.message))
-        self.may_have_reached_service = True
-        self._set_unanswered(failure)
+        self._end_request(failure)
 
     def mark_not_processed(self, failure: DkimctlError) -> None:
         """No effect; no attempt if the service says when to come back: --max-wait bounds that."""
         if not (isinstance(failure, Throttled) and failure.retry_after is not None):
             for position in self.in_flight:
                 self._attempts[position] += 1
-        self._set_unanswered(failure)
+        self._end_request(failure, has_reached_service=False)
 
-    def mark_split(self, refusal: RequestRefused) -> Sequence[int]:
-        """The current request was refused as a whole; returns its positions."""
+    def mark_refused(self, refusal: RequestRefused) -> Sequence[int]:
+        """The current request was refused as a whole; returns what to send again in halves."""
         positions = self.in_flight
-        self._was_split = True
-        self._set_unanswered(refusal)
-        return positions
-
-    def mark_refused(self, refusal: RequestRefused) -> None:
-        """The current request, of one entry, was refused as a whole."""
-        for position in self.in_flight:
-            spec = self.specs[position]
-            self._set_result(position, outcomes.of_refusal(spec, refusal.status, refusal.detail))
-        self.may_have_reached_service = True
-        self._set_unanswered(refusal)
+        self._was_split |= len(positions) > 1
+        if len(positions) == 1:
+            spec = self.specs[positions[0]]
+            result = outcomes.of_refusal(spec, refusal.status, refusal.detail)
+            self._set_result(positions[0], result)
+        self._end_request(refusal, has_reached_service=len(positions) == 1)
+        return positions if len(positions) > 1 else ()
 
     def still_open(self, positions: Iterable[int]) -> list[int]:
         """Those of `positions` that are to be sent, perhaps again."""
@@ -148,11 +134,10 @@ class Batch:
 
     def new_results(self) -> list[tuple[BatchEntry, Result]]:
         """The results that are final and that their entries do not have yet."""
+        results = zip(self.entries, self._results, strict=True)
         return [
             (entry, result)
-            for position, (entry, result) in enumerate(
-                zip(self.entries, self._results, strict=True)
-            )
+            for position, (entry, result) in enumerate(results)
             if entry.result is None and result is not None and position not in self._open
         ]
 
@@ -194,8 +179,17 @@ class Batch:
         if is_settled or self.specs[position].selector is None:
             self._open.discard(position)
 
-    def _set_unanswered(self, failure: DkimctlError) -> None:
-        self.last_failure, self.last_was_answered, self.in_flight = failure, False, ()
+    def _end_request(
+        self, failure: DkimctlError | None, *, has_reached_service: bool = True
+    ) -> None:
+        self.last_failure, self.last_was_answered, self.in_flight = failure, failure is None, ()
+        self.was_ever_answered |= self.last_was_answered
+        self.may_have_reached_service |= has_reached_service
+
+    def _warn(self, texts: list[str]) -> None:
+        self.warnings += texts[:_MAX_WARNINGS]
+        if (more := len(texts) - _MAX_WARNINGS) > 0:
+            self.warnings.append(f"and {more} more like that")
 
 
 class BatchBuilder:
@@ -246,9 +240,3 @@ class BatchBuilder:
         batch = Batch(gathered[: self.batch_size])
         del gathered[: self.batch_size]
         return batch
-
-
-def _first_few(warnings: list[str]) -> list[str]:
-    """A hostile answer could cause hundreds of thousands."""
-    more = len(warnings) - _MAX_WARNINGS
-    return [*warnings[:_MAX_WARNINGS], f"and {more} more like that"] if more > 0 else warnings

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from dkimctl.errors import DkimctlError, Interrupted, LedgerError, ServiceError
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import USABLE, DomainSpec, Outcome, RegistrationKey, Result, key_of
-from dkimctl.names import SelectorTemplate
 from dkimctl.registration import outcomes
 from dkimctl.registration.batches import Batch, BatchBuilder, BatchEntry
 from dkimctl.registration.limits import (
@@ -25,7 +24,6 @@ from dkimctl.registration.limits import (
     Limits,
     RunObserver,
     WorkerChannel,
-    WorkerEvent,
 )
 from dkimctl.registration.preflight import Planner, inspect_entries
 from dkimctl.threads import StartThread, start_daemon
@@ -112,44 +110,13 @@ class RegistrationEngine:
             raise
         return texts
 
-    def execute(self, specs: Sequence[DomainSpec], emit: Callable[[Result], None]) -> None:
-        """Push one result for each entry to `emit`, in the file's order.
+    def execute(self, specs: Iterable[DomainSpec], emit: Callable[[Result], None]) -> None:
+        """Push one result for each entry to `emit`, in order, as soon as those before are known.
 
         Raises what ended the run, if that was before anything was sent or emitted. Then
         `counts_if_nothing_sent` has the outcomes.
         """
-        unsent = self.counts_if_nothing_sent
-        has_emitted = False
-
-        def emit_unless_moot(result: Result) -> None:
-            nonlocal has_emitted
-            is_moot = self.stopped and not self.may_have_reached_service
-            if unsent or (is_moot and not has_emitted):
-                unsent[result.outcome] += 1
-            else:
-                has_emitted = True
-                emit(result)
-
-        self.run(specs, emit_unless_moot)
-        if unsent and self.stopped:
-            raise self.stopped
-
-    def left_unanswered(self, specs: Sequence[DomainSpec]) -> list[Intent]:
-        """Requests of earlier runs that were never answered, and that `specs` do not repeat."""
-        intents = self._ledger.intents()
-        if not intents:
-            return []
-        keys = {spec.key for spec in specs}
-        return [
-            intent
-            for intent in intents
-            # An entry without a selector stands for any of its domain.
-            if keys.isdisjoint({intent.key, key_of(intent.sign_domain, None)})
-        ]
-
-    def run(self, specs: Iterable[DomainSpec], emit: Callable[[Result], None]) -> None:
-        """Push one result for each entry to `emit`, in order, as soon as those before are known."""
-        limits = self._limits
+        limits, unsent, has_emitted = self._limits, self.counts_if_nothing_sent, False
         self._builder = BatchBuilder(
             map(self._plan, specs),
             batch_size=limits.batch_size,
@@ -159,7 +126,12 @@ class RegistrationEngine:
             while not self._builder.is_empty:
                 self._advance()
                 for result in self._builder.known_results():
-                    emit(result)
+                    is_moot = self.stopped and not self.may_have_reached_service
+                    if unsent or (is_moot and not has_emitted):
+                        unsent[result.outcome] += 1
+                    else:
+                        has_emitted = True
+                        emit(result)
                 if self._scheduler.in_work or (self.stopped is None and self._scheduler.is_paused):
                     # Wait until workers report, and handle that.
                     self._handle_events(_TICK)
@@ -172,6 +144,19 @@ class RegistrationEngine:
             self._is_finished = True
         if self._defect is not None:
             raise self._defect
+        if unsent and self.stopped:
+            raise self.stopped
+
+    def left_unanswered(self, specs: Sequence[DomainSpec]) -> list[Intent]:
+        """Requests of earlier runs that were never answered, and that `specs` do not repeat."""
+        intents = self._ledger.intents()
+        keys = {spec.key for spec in specs} if intents else set()
+        # An entry without a selector stands for any of its domain.
+        return [
+            intent
+            for intent in intents
+            if keys.isdisjoint({intent.key, key_of(intent.sign_domain, None)})
+        ]
 
     def _plan(self, spec: DomainSpec) -> BatchEntry:
         try:
@@ -199,9 +184,18 @@ class RegistrationEngine:
                 self._warn(self.stopped.message)
                 self._error, self._give_up_at = Interrupted(), self._clock()
         self._release()
-        batches = self._batches_to_record()
-        for batch in batches:
-            batch.in_flight = batch.to_send
+        batches = []
+        if self.stopped is None:
+            batches = self._scheduler.next_to_record(self._builder.next_batch)
+            try:
+                if batches:
+                    self._prepare(sum(len(batch.to_send) for batch in batches))
+                for batch in batches:
+                    batch.in_flight = batch.to_send
+            except LedgerError as error:  # then they are cancelled
+                self._end_for_ledger(error)
+            except DkimctlError as error:
+                self._end(error)
         self._settle(batches)
         self._scheduler.add_ready(batches)
         self._release()
@@ -221,23 +215,8 @@ class RegistrationEngine:
         else:
             self._cancel_waiting()
 
-    def _batches_to_record(self) -> list[Batch]:
-        """What may be sent now or soon, if there is a connection and space for the answers."""
-        if self.stopped is not None:
-            return []
-        batches = self._scheduler.next_to_record(self._builder.next_batch)
-        try:
-            if batches:
-                self._prepare(sum(len(batch.to_send) for batch in batches))
-            return batches
-        except LedgerError as error:
-            self._end_for_ledger(error)
-        except DkimctlError as error:
-            self._end(error)
-        self._scheduler.add_ready(batches)  # to be cancelled
-        return []
-
     def _prepare(self, entries: int) -> None:
+        """Require space for the answers, and at first a sound ledger and a connection."""
         self._disk_space -= entries
         if self._disk_space < 0:
             in_work = sum(len(batch.specs) for batch in self._scheduler.in_work)
@@ -252,7 +231,7 @@ class RegistrationEngine:
         sender = BatchSender(send, self._channel, max_wait=self._limits.max_wait)
         self._scheduler.open(sender.process, self._warn)
 
-    def _settle(self, to_record: Sequence[Batch] = ()) -> None:
+    def _settle(self, to_record: Sequence[Batch]) -> None:
         """Persist what was reported and the intents of `to_record`; set the results."""
         reported = [(batch, batch.new_results()) for batch in dict.fromkeys(self._reported)]
         self._reported = []
@@ -280,44 +259,45 @@ class RegistrationEngine:
 
     def _handle_events(self, seconds: float) -> None:
         for event in self._scheduler.collect(seconds):
-            self._handle(event)
+            batch = event.batch
+            self._reported.append(batch)
+            self.may_have_reached_service |= batch.may_have_reached_service
+            for warning in batch.warnings:
+                self._warn(warning)
+            batch.warnings.clear()
+            self.begun_early += batch.begun_early
+            batch.begun_early.clear()
+            failure, most = batch.last_failure, self._limits.max_wait
+            if isinstance(failure, ServiceError) and (asked := failure.retry_after or 0.0) > most:
+                wait = f"it asks to wait {asked:.0f} s, and --max-wait allows {most:.0f} s"
+                hint = "run the same command again later, or with a longer --max-wait"
+                self._end(ServiceError(f"{failure.message}; {wait}", hint=hint))
+            if event.failure is not None:
+                waiting = len(batch.still_open(batch.to_send))
+                self._observer.waiting(waiting, event.seconds, event.failure.message)
+            if event.kind is EventKind.DONE:
+                self._finish(batch)
 
-    def _handle(self, event: WorkerEvent) -> None:
-        batch = event.batch
-        self._reported.append(batch)
-        self.may_have_reached_service |= batch.may_have_reached_service
-        for warning in batch.warnings:
-            self._warn(warning)
-        batch.warnings.clear()
-        self.begun_early += batch.begun_early
-        batch.begun_early.clear()
-        failure, max_wait = batch.last_failure, self._limits.max_wait
-        if isinstance(failure, ServiceError) and (asked := failure.retry_after or 0.0) > max_wait:
-            wait = f"it asks to wait {asked:.0f} s, and --max-wait allows {max_wait:.0f} s"
-            hint = "run the same command again later, or with a longer --max-wait"
-            self._end(ServiceError(f"{failure.message}; {wait}", hint=hint))
-        if event.failure is not None:
-            waiting = len(batch.still_open(batch.to_send))
-            self._observer.waiting(waiting, event.seconds, event.failure.message)
-        if event.kind is EventKind.DONE:
-            self._defect = self._defect or batch.defect
-            self._unanswered = 0 if batch.was_ever_answered else self._unanswered + 1
-            if batch.defect is not None:
-                self._end(DkimctlError("a defect in dkimctl"))
-            elif batch.error is not None:
-                self._end(batch.error)
-            elif self._unanswered >= _MAX_UNANSWERED:
-                reason = failure.message if failure else ""
-                message = f"no usable answer to {self._unanswered} batches in a row: {reason}"
-                hint = "run the same command again later; the answers so far are in the ledger"
-                self._end(ServiceError(message, hint=hint))
-            # Send no larger batches than the service accepts, once that is known.
-            if size := batch.accepted_size():
-                self._builder.batch_size = min(size, self._builder.batch_size)
-                self._warn(
-                    f"the service does not accept {len(batch.specs)} domains at once: from now on "
-                    f"batches have {size}, as with --batch-size {size}"
-                )
+    def _finish(self, batch: Batch) -> None:
+        """End the run if `batch`, which is done, says so; take the largest size that it had."""
+        self._defect = self._defect or batch.defect
+        self._unanswered = 0 if batch.was_ever_answered else self._unanswered + 1
+        if batch.defect is not None:
+            self._end(DkimctlError("a defect in dkimctl"))
+        elif batch.error is not None:
+            self._end(batch.error)
+        elif self._unanswered >= _MAX_UNANSWERED:
+            reason = batch.last_failure.message if batch.last_failure else ""
+            message = f"no usable answer to {self._unanswered} batches in a row: {reason}"
+            hint = "run the same command again later; the answers so far are in the ledger"
+            self._end(ServiceError(message, hint=hint))
+        # Send no larger batches than the service accepts, once that is known.
+        if size := batch.accepted_size():
+            self._builder.batch_size = min(size, self._builder.batch_size)
+            self._warn(
+                f"the service does not accept {len(batch.specs)} domains at once: from now on "
+                f"batches have {size}, as with --batch-size {size}"
+            )
 
     def _end(self, error: DkimctlError) -> None:
         """End the run. What is in flight is still waited for, and persisted."""
@@ -362,21 +342,3 @@ def _is_persisted(ledger: Ledger, result: Result) -> bool:
     key = result.registration.key
     known = ledger.of_domain(key.sign_domain)
     return not any(other.record for other in known if not key.selector or other.key == key)
-
-
-def assign_from(
-    template: str | None, specs: Sequence[DomainSpec], now: datetime
-) -> Callable[[DomainSpec], DomainSpec]:
-    """What gives entries a selector by `--assign-selector`. Raises UsageError if it is unfit."""
-    if template is None:
-        return lambda spec: spec
-    selectors = SelectorTemplate(template, now)
-    selectors.check(specs)
-    return selectors.assign
-
-
-def record_names(specs: Sequence[DomainSpec]) -> Iterator[str]:
-    """The FQDN of each record; where the selector is not known yet, the name above it."""
-    for spec in specs:
-        parent = f"_domainkey.{spec.sign_domain}"
-        yield parent if spec.selector is None else f"{spec.selector}.{parent}"

@@ -112,10 +112,6 @@ class BatchScheduler:
     def is_open(self) -> bool:
         return self._pool is not None
 
-    @property
-    def _most_ahead(self) -> int:
-        return 2 * (self._most - 1)
-
     def open(self, work: Callable[[Batch], None], warn: Callable[[str], None]) -> None:
         """From now on threads process batches with `work`: `most`, or as many as can be had.
 
@@ -142,7 +138,7 @@ class BatchScheduler:
         again = sum(batch.was_sent for batch in self._ready)
         free = max(0, self._limiter.limit - at_service - again)
         batches, self._to_resend = self._to_resend[:free], self._to_resend[free:]
-        while len(self.in_work) < self._most + self._most_ahead:
+        while len(self.in_work) < 3 * self._most - 2:
             self._next = self._next or next_batch()
             sent_at_once = len(self.permitted) + len(self._ready) + len(batches)
             is_now = sent_at_once < self._limiter.limit and len(self.in_work) < self._most
@@ -164,7 +160,7 @@ class BatchScheduler:
             self.revoke_permits()
         self._ready.sort(key=lambda batch: (not batch.was_sent, batch.order or sys.maxsize))
         limit = self._limiter.limit
-        ahead = self._most_ahead if limit == self._most else 0
+        ahead = 2 * (self._most - 1) if limit == self._most else 0
         free = max(0, limit + ahead - len(self.permitted))
         for batch in self._ready[:free]:
             self.permitted.add(batch)
@@ -194,14 +190,28 @@ class BatchScheduler:
         """What workers report within `seconds`, or before the next request may begin."""
         pause = self._limiter.pause_left()
         for event in self._channel.collect(min(pause, seconds) or seconds):
-            if event.batch in self.in_work:  # it was not abandoned
-                self._update(event)
-                yield event
+            batch = event.batch
+            if batch not in self.in_work:  # it was abandoned
+                continue
+            if batch in self.permitted:
+                self.permitted.discard(batch)
+                failure = batch.last_failure
+                asked = failure.retry_after if isinstance(failure, ServiceError) else None
+                if batch.last_was_answered:
+                    self._limiter.answered()
+                elif isinstance(failure, Throttled) or asked is not None:
+                    self._limiter.throttled(asked or 0.0)
+                    self.revoke_permits()
+            if event.kind is EventKind.DONE:
+                self.in_work.discard(batch)
+            elif event.kind is EventKind.NEEDS_PERMIT:
+                self._to_resend.append(batch)
+            yield event
 
     @property
     def has_backlog(self) -> bool:
         """Whether the threads have enough to send for a while."""
-        return len(self.permitted) > self._most + self._most_ahead // 2
+        return len(self.permitted) > 2 * self._most - 1
 
     @property
     def is_paused(self) -> bool:
@@ -212,23 +222,6 @@ class BatchScheduler:
         """Ignore whatever is still reported of what is in work."""
         self.in_work.clear()
         self.permitted.clear()
-
-    def _update(self, event: WorkerEvent) -> None:
-        batch = event.batch
-        if batch in self.permitted:
-            self.permitted.discard(batch)
-            failure = batch.last_failure
-            if batch.last_was_answered:
-                self._limiter.answered()
-            elif isinstance(failure, Throttled) or (
-                isinstance(failure, ServiceError) and failure.retry_after is not None
-            ):
-                self._limiter.throttled(failure.retry_after or 0.0)
-                self.revoke_permits()
-        if event.kind is EventKind.DONE:
-            self.in_work.discard(batch)
-        elif event.kind is EventKind.NEEDS_PERMIT:
-            self._to_resend.append(batch)
 
 
 class Stopped(Exception):
@@ -244,12 +237,12 @@ class EventKind(Enum):
 
 
 class WorkerEvent(NamedTuple):
-    """One report; `failure` is why a batch backs off, and `seconds` for how long."""
+    """One report."""
 
     kind: EventKind
     batch: Batch
-    failure: ServiceError | None = None
-    seconds: float = 0.0
+    failure: ServiceError | None = None  # why it backs off
+    seconds: float = 0.0  # for which it backs off
 
 
 class WorkerChannel:

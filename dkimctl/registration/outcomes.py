@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from operator import attrgetter
-from typing import NamedTuple
 
 from dkimctl import dkim
 from dkimctl.models import DomainSpec, Outcome, Registration, Result, key_of, utc_time
@@ -80,7 +78,7 @@ def registration_for(
         return next((known for known in registrations if known.key == key), None)
     ours = [known for known in registrations if not known.is_taken]
     if len(ours) > 1:  # seldom
-        same = [known for known in ours if not _differences(spec, known, _LASTING)]
+        same = [known for known in ours if not any(_differences(spec, known, _LASTING))]
 
         # By age; those that are enabled and have begun come last.
         def order(registration: Registration) -> tuple[bool, datetime]:
@@ -108,20 +106,18 @@ def begins_early(spec: DomainSpec, registration: Registration, now: datetime) ->
 
 
 def _differences(
-    spec: DomainSpec, registration: Registration, names: Sequence[str] = _ATTRIBUTES
-) -> list[str]:
+    spec: DomainSpec, registration: Registration, names: Sequence[str]
+) -> Iterator[str]:
     """Where it differs from what `spec` states. An attribute that the service omits does not."""
-    differing = []
     for name in names:
-        requested, registered = getattr(spec, name), getattr(registration, name)
-        if requested is None or registered is None or _is_same(name, requested, registered):
+        asked, has = getattr(spec, name), getattr(registration, name)
+        if asked is None or has is None or asked == has:
             continue
-        asked, has = (
-            str(value).lower() if isinstance(value, bool) else str(value)
-            for value in (requested, registered)
-        )
-        differing.append(f"{name}: asked for {asked}, registered {has}")
-    return differing
+        if name == "start_date" and utc_time(asked) == utc_time(has) is not None:
+            continue
+        # As in JSON.
+        words = (str(value).lower() if isinstance(value, bool) else value for value in (asked, has))
+        yield "{}: asked for {}, registered {}".format(name, *words)
 
 
 def _compared(
@@ -132,10 +128,9 @@ def _compared(
 ) -> Result:
     """The same as `verified`, or "differs"."""
     result = verified(registration, outcome)
-    if result.outcome is not outcome:
-        return result
-    if differing := _differences(spec, result.registration, names):
-        return Result(result.registration, Outcome.DIFFERS, "; ".join(differing))
+    differences = "; ".join(_differences(spec, result.registration, names))
+    if result.outcome is outcome and differences:
+        return Result(result.registration, Outcome.DIFFERS, differences)
     return result
 
 
@@ -146,35 +141,20 @@ def _requested(spec: DomainSpec) -> Registration:
     )
 
 
-def _is_same(name: str, requested: object, registered: object) -> bool:
-    if name != "start_date":
-        return requested == registered
-    try:
-        return datetime.fromisoformat(str(requested)) == datetime.fromisoformat(str(registered))
-    except (ValueError, OverflowError):
-        return False
-
-
-_names = attrgetter("sign_domain", "selector")
-
-
-class Matched(NamedTuple):
-    """`answers`: one for each entry, None if it has no item. `strays`: items without an entry."""
-
-    answers: list[Registration | None]
-    strays: list[Registration]
-
-
-def match(specs: Sequence[DomainSpec], items: Iterable[Registration]) -> Matched:
+def match(
+    specs: Sequence[DomainSpec], items: Iterable[Registration]
+) -> tuple[list[Registration | None], list[Registration]]:
     """Find the entry of each item by signing domain and selector.
+
+    Returns the answer to each entry, None if it has no item, and the items without an entry.
 
     An item with a selector that was not requested belongs to its domain's entry without selector;
     one without selector to the only entry of its domain. Of two items for one entry, the first
-    one with a record counts, or else the first; the other is a stray.
+    one with a record counts, or else the first.
     """
     items = list(items)
-    if list(map(_names, items)) == list(map(_names, specs)):  # nearly always
-        return Matched([*items], [])
+    if [item[:2] for item in items] == [spec[:2] for spec in specs]:  # nearly always
+        return [*items], []
     by_key = {spec.key: position for position, spec in enumerate(specs)}
     by_domain: dict[str, list[int]] = {}
     for key, position in by_key.items():
@@ -199,4 +179,4 @@ def match(specs: Sequence[DomainSpec], items: Iterable[Registration]) -> Matched
         domain, selector = specs[at].sign_domain, item.selector or specs[at].selector
         is_named = item.sign_domain == domain and item.selector is not None
         answers[at] = item if is_named else item._replace(sign_domain=domain, selector=selector)
-    return Matched(answers, strays)
+    return answers, strays

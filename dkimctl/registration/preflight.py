@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from dkimctl.ledger.ledger import Ledger
 
 _UNSURE = "it may be registered under a selector that the service chose"
+_LONG = 2048  # bits
+# Resolvers that ask too early remember for up to an hour, in most zones, that there is no record.
+_LEAD = timedelta(hours=1)
 
 
 class Planner:
@@ -94,20 +97,22 @@ def plan(specs: Iterable[DomainSpec], planner: Planner) -> Iterator[Result]:
 
 
 def inspect_entries(specs: Iterable[DomainSpec], planner: Planner, now: datetime) -> list[str]:
-    """Warnings about those of `specs` that must be sent.
+    """Warnings about those of `specs`, with their defaults, that must be sent; one of each kind.
+
+    They are about keys of 1024 bits, stated or by the service's default (interface 2.3), where
+    RFC 8301 3.2 wants at least 2048; and about signing that starts at registration, or too soon
+    after it for DNS to be ready.
 
     Raises UsageError for successors that would sign at once, without a record in DNS. One that an
     earlier run sent without an answer is not refused: it may be registered.
     """
-    in_doubt = list(doubtful(specs, now))
+    soon = now + _LEAD
+    in_doubt = [spec for spec in specs if spec.key_len != _LONG or signs_by(spec, soon)]
     if not in_doubt:
         return []  # without reading the ledger
     new = planner.new_entries(in_doubt)
-    late = [
-        spec
-        for spec in new
-        if spec.replaces is not None and signs_by(spec, now) and not planner.is_in_doubt(spec)
-    ]
+    at_once = [spec for spec in new if signs_by(spec, now)]
+    late = [spec for spec in at_once if spec.replaces is not None and not planner.is_in_doubt(spec)]
     if late:
         raise UsageError(
             f"{counted(len(late), 'successor')} would sign at once, before DNS has the record, "
@@ -116,48 +121,22 @@ def inspect_entries(specs: Iterable[DomainSpec], planner: Planner, now: datetime
             hint="get specs with a new start_date from `dkimctl rotate > successors.yaml`, and "
             "register those; for keys that another machine has registered, remove replaces:",
         )
-    return warnings(new, now)
-
-
-_LONG = 2048  # bits
-# Resolvers that ask too early remember for up to an hour, in most zones, that there is no record.
-_LEAD = timedelta(hours=1)
-
-
-def doubtful(specs: Iterable[DomainSpec], now: datetime) -> Iterator[DomainSpec]:
-    """Those of `specs` that `warnings` has something to say about."""
-    soon = now + _LEAD
-    return (spec for spec in specs if spec.key_len != _LONG or signs_by(spec, soon))
-
-
-def warnings(specs: Sequence[DomainSpec], now: datetime) -> list[str]:
-    """One line for each kind of doubt about specs whose defaults are applied.
-
-    Keys of 1024 bits, stated or by the service's default (interface 2.3), where RFC 8301
-    3.2 wants at least 2048; and signing that starts at registration, or too soon after it for
-    DNS to be ready.
-    """
-    short = [spec.sign_domain for spec in specs if spec.key_len != _LONG]
-    at_once = [spec.sign_domain for spec in specs if signs_by(spec, now)]
-    soon = [
-        spec.sign_domain
-        for spec in specs
-        if signs_by(spec, now + _LEAD) and not signs_by(spec, now)
+    kinds = {
+        "1024-bit keys for {}: write key_len: 2048 (RFC 8301)": [
+            spec for spec in new if spec.key_len != _LONG
+        ],
+        "signing starts at registration, before DNS is published, for {}: write a start_date in "
+        "the future, or enable: false": at_once,
+        "signing starts within the hour for {}: publish the records at once, and check them with "
+        "`dkimctl check-dns --wait 30m`": [
+            spec for spec in new if signs_by(spec, soon) and not signs_by(spec, now)
+        ],
+    }
+    return [
+        text.format(f"{counted(len(found), 'domain')} ({few(domains, limit=3)})")
+        for text, found in kinds.items()
+        if (domains := [spec.sign_domain for spec in found])
     ]
-    lines = []
-    if short:
-        lines.append(f"1024-bit keys for {_summary(short)}: write key_len: 2048 (RFC 8301)")
-    if at_once:
-        lines.append(
-            f"signing starts at registration, before DNS is published, for {_summary(at_once)}: "
-            "write a start_date in the future, or enable: false"
-        )
-    if soon:
-        lines.append(
-            f"signing starts within the hour for {_summary(soon)}: publish the records at once, "
-            "and check them with `dkimctl check-dns --wait 30m`"
-        )
-    return lines
 
 
 def signs_by(spec: DomainSpec, time: datetime) -> bool:
@@ -169,7 +148,3 @@ def signs_by(spec: DomainSpec, time: datetime) -> bool:
 
 # The entries of a file have few different dates.
 _start = lru_cache(maxsize=64)(datetime.fromisoformat)
-
-
-def _summary(domains: Sequence[str]) -> str:
-    return f"{counted(len(domains), 'domain')} ({few(domains, limit=3)})"

@@ -82,13 +82,10 @@ class BatchSender:
         except (MaybeProcessed, Throttled):
             pass  # the results say so; other batches may succeed
         except RequestRefused as refusal:
-            if len(batch.in_flight) == 1:
-                batch.mark_refused(refusal)
-                return
             # The invalid entry is in one of the halves, or they are of an accepted size.
-            refused = batch.mark_split(refusal)
-            self._deliver(batch, refused[: len(refused) // 2])
-            self._deliver(batch, refused[len(refused) // 2 :])
+            if refused := batch.mark_refused(refusal):
+                self._deliver(batch, refused[: len(refused) // 2])
+                self._deliver(batch, refused[len(refused) // 2 :])
 
     def _is_over(self, state: tenacity.RetryCallState) -> bool:
         batch: Batch = state.args[0]

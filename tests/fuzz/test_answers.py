@@ -213,12 +213,12 @@ def test_a_registration_has_results_or_an_error(service, status, headers, body):
         assert isinstance(reply, ServiceError | RequestRefused | TokenRejected)
         return
     assert status in {200, 400, 500}
-    matched = match(SPECS, reply.items)
-    assert len(matched.answers) == len(SPECS)
-    assert len(matched.strays) + sum(map(bool, matched.answers)) == len(reply.items)
+    answers, strays = match(SPECS, reply.items)
+    assert len(answers) == len(SPECS)
+    assert len(strays) + sum(map(bool, answers)) == len(reply.items)
     results = [
         outcomes.of_answer(spec, answer)
-        for spec, answer in zip(SPECS, matched.answers, strict=True)
+        for spec, answer in zip(SPECS, answers, strict=True)
         if answer is not None
     ]
     for result in results:

@@ -11,32 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dkimctl.cli import next_steps
-from dkimctl.cli.options import (
-    ACCOUNT,
-    CONNECTION,
-    SENDING,
-    App,
-    FindZonesOption,
-    FormatOption,
-    OriginOption,
-    OutputDirOption,
-    ProviderOption,
-    ResultsOutputOption,
-    TtlOption,
-    WideOption,
-    ZoneOption,
-    examples,
-    read_duration,
-)
+from dkimctl.cli import next_steps, options
+from dkimctl.cli.options import examples
 from dkimctl.cli.output import OutputOptions, read_output_options, resolve_zones
-from dkimctl.cli.report import Reporter
-from dkimctl.cli.results import Doing, ResultSink, Shown, show, summary
+from dkimctl.cli.results import Doing, ResultSink, show, summary
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, ServiceError, UsageError, worst
 from dkimctl.formats.renderer import Format, publishable
 from dkimctl.models import USABLE, DomainSpec, Outcome, Registration, Result, named
-from dkimctl.registration.engine import RegistrationEngine, assign_from, record_names
+from dkimctl.names import SelectorTemplate
+from dkimctl.registration.engine import RegistrationEngine
 from dkimctl.registration.preflight import Planner, inspect_entries, plan
 from dkimctl.text import counted, few
 
@@ -44,9 +28,8 @@ if TYPE_CHECKING:
     from dkimctl.ledger.ledger import Ledger
 
     MakePlanner = Callable[[Ledger], Planner]
-    from dkimctl.publishing.plan import ConfiguredTarget
 
-app = App()
+app = options.App()
 _UNFINISHED = (Outcome.PENDING, Outcome.UNKNOWN, Outcome.FAILED)
 
 
@@ -61,7 +44,7 @@ _UNFINISHED = (Outcome.PENDING, Outcome.UNKNOWN, Outcome.FAILED)
         "dkimctl register --sandbox domains.example.yaml",
         "dkimctl register --format zone --output dkim.zone - < domains.yaml",
     ),
-    shows=(*ACCOUNT, *CONNECTION, *SENDING),
+    shows=(*options.ACCOUNT, *options.CONNECTION, *options.SENDING),
 )
 def register(
     ctx: typer.Context,
@@ -111,15 +94,15 @@ def register(
             help="With --publish: longest time to wait until DNS has the records (default: 2m).",
         ),
     ] = None,
-    fmt: FormatOption = None,
-    ttl: TtlOption = 3600,
-    origin: OriginOption = None,
-    zone: ZoneOption = None,
-    find_zones: FindZonesOption = False,
-    provider: ProviderOption = None,
-    output: ResultsOutputOption = None,
-    output_dir: OutputDirOption = None,
-    wide: WideOption = False,
+    fmt: options.FormatOption = None,
+    ttl: options.TtlOption = 3600,
+    origin: options.OriginOption = None,
+    zone: options.ZoneOption = None,
+    find_zones: options.FindZonesOption = False,
+    provider: options.ProviderOption = None,
+    output: options.ResultsOutputOption = None,
+    output_dir: options.OutputDirOption = None,
+    wide: options.WideOption = False,
 ) -> int:
     """Register the domains of spec files, and show their DNS records.
 
@@ -132,8 +115,19 @@ def register(
         fmt=fmt, ttl=ttl, origin=origin, zone=zone, find_zones=find_zones, provider=provider,
         output=output, output_dir=output_dir, wide=wide,
     )  # fmt: skip
-    targets = _open_targets(session, publish=publish, wait=wait, dry_run=dry_run)
-    to_publish: list[Registration] | None = [] if targets else None
+    if publish and dry_run:
+        raise UsageError(
+            "--publish has no effect with --dry-run",
+            hint="register first; `dkimctl publish --dry-run` shows what would be published",
+        )
+    if wait is not None and not publish:
+        raise UsageError("--wait has no effect without --publish", hint="add --publish")
+    targets = None
+    if publish:
+        options.read_duration("--wait", wait or "2m")
+        from dkimctl.cli.publication import open_dns_targets
+
+        targets = open_dns_targets(session)
     files, domains = files or [], domain or []
     if not files and not domains:
         raise UsageError(
@@ -144,58 +138,54 @@ def register(
         specs = session.read_specs(*files, domains=domains)
         gc.freeze()  # they stay to the end: spare the garbage collector from visiting them
         make_planner = functools.partial(
-            Planner,
-            assign=assign_from(assign_selector, specs, datetime.now().astimezone()),
-            refresh=refresh and not dry_run,
-            retry_unknown=retry_unknown,
+            Planner, refresh=refresh and not dry_run, retry_unknown=retry_unknown
         )
+        if assign_selector is not None:
+            selectors = SelectorTemplate(assign_selector, datetime.now().astimezone())
+            selectors.check(specs)
+            make_planner = functools.partial(make_planner, assign=selectors.assign)
         if dry_run:
-            planner = make_planner(session.open_ledger(for_writing=False))
-            _warn(session.reporter, inspect_entries(specs, planner, datetime.now(UTC)))
-            return _show_plan(session.reporter, specs, planner, output_options)
-        output_options = resolve_zones(output_options, record_names(specs), session.reporter.note)
+            return _show_plan(session, specs, make_planner, output_options)
+        output_options = _with_zones(output_options, specs, session)
         doing = Doing.REFRESHING if refresh else Doing.REGISTERING
         selection = next_steps.select_specs(files, domains)
+        registered: list[Registration] = []
         status = _register(
-            session, selection, specs, make_planner, output_options, doing, to_publish
-        )
-    if to_publish is None:
+            session, selection, specs, make_planner, output_options, doing,
+            None if targets is None else registered,
+        )  # fmt: skip
+    if targets is None:
         return status
     from dkimctl.cli import publication  # DNS, which the other runs do not need
 
-    options = publication.PublishOptions(yes=True, wait=wait or "2m")
+    publish_options = publication.PublishOptions(yes=True, wait=wait or "2m")
     # The plan and the checks are shown only if the results were a table on stdout.
     is_shown = output_options.fmt is Format.TABLE and output_options.output is None
-    view = publication.PublicationView(session.reporter, options, selection, is_shown=is_shown)
-    registrations = publication.without_left_out(session, to_publish)
-    published = publication.publish_records(session, registrations, targets, options, view)
+    view = publication.PublicationView(
+        session.reporter, publish_options, selection, is_shown=is_shown
+    )
+    to_publish = publication.without_left_out(session, registered)
+    published = publication.publish_records(session, to_publish, targets, publish_options, view)
     return worst([ExitCode(status), published])
 
 
-def _open_targets(
-    session: Session, *, publish: bool, wait: str | None, dry_run: bool
-) -> Sequence[ConfiguredTarget]:
-    """The DNS targets for --publish; none without it. Raises UsageError."""
-    if not publish:
-        if wait is not None:
-            raise UsageError("--wait has no effect without --publish", hint="add --publish")
-        return ()
-    if dry_run:
-        raise UsageError(
-            "--publish has no effect with --dry-run",
-            hint="register first; `dkimctl publish --dry-run` shows what would be published",
-        )
-    if wait is not None:
-        read_duration("--wait", wait)
-    from dkimctl.cli.publication import open_dns_targets
-
-    return open_dns_targets(session)
+def _with_zones(
+    output: OutputOptions, specs: Sequence[DomainSpec], session: Session, *, for_plan: bool = False
+) -> OutputOptions:
+    """With the zones of the records; where the selector is not known yet, of the name above it."""
+    parents = ((spec, f"_domainkey.{spec.sign_domain}") for spec in specs)
+    names = (f"{spec.selector}.{parent}" if spec.selector else parent for spec, parent in parents)
+    return resolve_zones(output, names, session.reporter.note, for_plan=for_plan)
 
 
 def _show_plan(
-    reporter: Reporter, specs: Sequence[DomainSpec], planner: Planner, output: OutputOptions
+    session: Session, specs: Sequence[DomainSpec], make_planner: MakePlanner, output: OutputOptions
 ) -> int:
     """Show what `register` would do; returns the exit code. Raises UsageError for other formats."""
+    reporter = session.reporter
+    planner = make_planner(session.open_ledger(for_writing=False))
+    for text in inspect_entries(specs, planner, datetime.now(UTC)):
+        reporter.warn(reporter.complete(text))
     if output.is_default:
         output = output._replace(fmt=Format.TABLE)
     if output.fmt not in (Format.TABLE, Format.JSON, Format.MARKDOWN):
@@ -205,7 +195,7 @@ def _show_plan(
         )
     if output.output_dir is not None:
         raise UsageError("--output-dir has no effect with --dry-run", hint="use --output FILE")
-    output = resolve_zones(output, record_names(specs), reporter.note, for_plan=True)
+    output = _with_zones(output, specs, session, for_plan=True)
     shown = show(plan(specs, planner), output, reporter, Doing.PLANNING, expected=len(specs))
     if shown.counts[Outcome.PENDING]:
         command = next_steps.same_command(without=("--dry-run", "-n"))
@@ -253,7 +243,8 @@ def _register(
             ledger, make_planner(ledger), session.connect,
             observer=progress, warn=reporter.warn, limits=session.limits,
         )  # fmt: skip
-        _warn(reporter, run.prepare(specs, datetime.now(UTC)))
+        for text in run.prepare(specs, datetime.now(UTC)):
+            reporter.warn(reporter.complete(text))
         with stopping(run.stop):
             try:
                 with progress:
@@ -264,9 +255,7 @@ def _register(
                 # Nothing was sent, and there are no results to show.
                 counts = run.counts_if_nothing_sent
                 reporter.summarize(summary(counts, doing), counts)
-                if isinstance(error, Interrupted):
-                    raise _interrupted(counts) from None
-                raise error from None
+                raise (_interrupted(counts) if isinstance(error, Interrupted) else error) from None
             unanswered = [] if run.stopped else run.left_unanswered(specs)
             lock.close()  # the next run need not wait for the reader of this one
             shown = sink.close()
@@ -284,19 +273,6 @@ def _register(
             "their start_date has not come yet, correct the clock of this machine",
             code="clock",
         )
-    return _finish(session, selection, run, shown, output, says_next=to_publish is None)
-
-
-def _finish(
-    session: Session,
-    selection: Sequence[str],
-    run: RegistrationEngine,
-    shown: Shown,
-    output: OutputOptions,
-    *,
-    says_next: bool,
-) -> int:
-    """Say why the run ended early, or what comes next; the exit code. Raises Interrupted."""
     stopped = run.stopped
     if isinstance(stopped, Interrupted):
         raise _interrupted(shown.counts)
@@ -306,28 +282,25 @@ def _finish(
             hint="run the same command again later, with a lower --concurrency",
         )
     if stopped is not None:
-        session.reporter.error(stopped)
+        reporter.error(stopped)
         return worst([shown.status, stopped.exit_code])
-    if says_next and USABLE & shown.counts.keys():
+    if to_publish is None and USABLE & shown.counts.keys():
         # A selection with entries that are not registered would end with exit code 1.
         selection = selection if shown.counts.keys() <= USABLE else ()
-        note = session.reporter.note
-        if session.has_dns_targets:
-            publish = next_steps.publish(selection, by_target=True)
-            note(f"dkimctl: next, publish the records: {publish}")
-        elif output.fmt is Format.TABLE:  # other formats were written for that
-            note(f"dkimctl: next, publish the records: {next_steps.publish(selection)}")
-            options = ("--format", "zone", "--find-zones", "--output-dir", "zones")
-            zone_files = next_steps.command("show-dns", selection, *options)
-            note(f"dkimctl: or as zone files: {zone_files}")
-        note(f"dkimctl: then check that they are published: {next_steps.wait_for(selection)}")
+        _note_next_steps(session, selection, is_table=output.fmt is Format.TABLE)
     return shown.status
 
 
-def _warn(reporter: Reporter, texts: Sequence[str]) -> None:
-    """Warn of what is odd in the specs."""
-    for text in texts:
-        reporter.warn(reporter.complete(text))
+def _note_next_steps(session: Session, selection: Sequence[str], *, is_table: bool) -> None:
+    note = session.reporter.note
+    if session.has_dns_targets:
+        publish = next_steps.publish(selection, by_target=True)
+        note(f"dkimctl: next, publish the records: {publish}")
+    elif is_table:  # other formats were written for that
+        note(f"dkimctl: next, publish the records: {next_steps.publish(selection)}")
+        zones = ("--format", "zone", "--find-zones", "--output-dir", "zones")
+        note(f"dkimctl: or as zone files: {next_steps.command('show-dns', selection, *zones)}")
+    note(f"dkimctl: then check that they are published: {next_steps.wait_for(selection)}")
 
 
 def _interrupted(counts: Mapping[Outcome, int]) -> Interrupted:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from dkimctl.errors import DkimctlError
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.registration.engine import RegistrationEngine
 from dkimctl.registration.limits import Limits, WorkerChannel, WorkerEvent
@@ -98,8 +99,13 @@ def make_run(ledger):
 
         def run(specs, on_result=lambda result: None):
             results = []
-            engine.run(specs, lambda result: (results.append(result), on_result(result)))
-            return results
+            try:
+                engine.execute(specs, lambda result: (results.append(result), on_result(result)))
+            except DkimctlError as error:
+                if error is not engine.stopped:
+                    raise
+            unsent = engine.counts_if_nothing_sent.elements()
+            return results or [SimpleNamespace(outcome=outcome) for outcome in unsent]
 
         return SimpleNamespace(
             engine=engine, run=run, warned=warned, observer=observer, channel=channel

@@ -76,7 +76,7 @@ def sent(*all_entries: BatchEntry) -> Batch:
 def test_the_size_that_the_service_accepts_is_not_that_of_a_last_retry(make_registration):
     """Or all later batches would have one entry each."""
     batch = sent(*slots("ssss"))
-    batch.mark_split(RequestRefused("413", ""))
+    batch.mark_refused(RequestRefused("413", ""))
     for in_flight, answered in (([0, 1], [0, 1]), ([2, 3], [2]), ([3], [3])):
         batch.in_flight = in_flight
         replies = (make_registration(f"d{number}.example") for number in answered)

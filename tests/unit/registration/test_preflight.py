@@ -9,7 +9,7 @@ import pytest
 
 from dkimctl.errors import UsageError
 from dkimctl.models import DomainSpec, Outcome
-from dkimctl.registration.preflight import Planner, inspect_entries, warnings
+from dkimctl.registration.preflight import Planner, inspect_entries
 from dkimctl.specs.spec_file import read_specs
 from spec_files import load_specs
 
@@ -93,14 +93,14 @@ def load(text: str, **options) -> list[DomainSpec]:
 
 
 @pytest.mark.interface("2.3", "key_len-default", "start_date-default")
-def test_short_keys_and_signing_at_once_give_one_warning_each():
+def test_short_keys_and_signing_at_once_give_one_warning_each(ledger):
     specs = load(
         "- a.example\n- {sign_domain: b.example, key_len: 1024, enable: false}\n"
         "- {sign_domain: c.example, start_date: 2027-07-01T00:00Z}\n- d.example\n"
         "- {sign_domain: e.example, key_len: 2048, enable: true}\n"
         "- {sign_domain: f.example, key_len: 2048, start_date: 2026-11-20T00:00Z}\n"
     )
-    short, at_once = warnings(specs, NOW)
+    short, at_once = inspect_entries(specs, Planner(ledger), NOW)
     assert short == (
         "1024-bit keys for 4 domains (a.example, b.example, c.example, …): "
         "write key_len: 2048 (RFC 8301)"
@@ -108,26 +108,26 @@ def test_short_keys_and_signing_at_once_give_one_warning_each():
     assert "4 domains (a.example, d.example, e.example, …)" in at_once
 
 
-def test_start_too_soon_for_dns_gives_a_warning():
+def test_start_too_soon_for_dns_gives_a_warning(ledger):
     starts = [NOW + timedelta(minutes=minutes) for minutes in (-1, 59, 61)]
     specs = [
         DomainSpec(f"d{number}.example", key_len=2048, start_date=start.isoformat())
         for number, start in enumerate(starts)
     ]
-    at_once, soon = warnings(specs, NOW)
+    at_once, soon = inspect_entries(specs, Planner(ledger), NOW)
     assert "1 domain (d0.example)" in at_once
     assert "within the hour for 1 domain (d1.example)" in soon
     assert "check-dns" in soon
 
 
-def test_example_file_shows_the_forms_and_gives_no_warning():
+def test_example_file_shows_the_forms_and_gives_no_warning(ledger):
     specs = read_specs(str(ROOT / "domains.example.yaml"))
     assert [spec.sign_domain for spec in specs] == [
         "example.com",
         "mail.example.com",
         "news.example.com",
     ]
-    assert warnings(specs, NOW) == []
+    assert inspect_entries(specs, Planner(ledger), NOW) == []
 
 
 WITHOUT = DomainSpec("example.com", None, 2048, "2027-01-01T00:00+00:00")

@@ -84,7 +84,7 @@ def run_once(path: Path, service: FaultyService, specs, concurrency: int, grace:
         )  # fmt: skip
         service.engine = engine
         results = []
-        engine.run(specs, results.append)
+        engine.execute(specs, results.append)
         doubtful = {result.registration[:2] for result in results if result.outcome == "unknown"}
         assert doubtful <= {intent[:2] for intent in ledger.intents()}
         return results, {(found.sign_domain, found.selector) for found in ledger.all()}
