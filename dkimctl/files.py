@@ -52,10 +52,9 @@ def data_dir() -> Path:
 
 
 def prepare_directory(directory: Path) -> None:
-    """Create a missing directory, unless the place is unsafe: `directory_fault` then says why.
+    """Create a missing directory and its parents with mode 0700, unless the place is unsafe.
 
-    It and its parents get mode 0700, whatever the umask. Check it afterwards: another user may have
-    created it first.
+    Check it afterwards with `directory_fault`: another user may have created it first.
     """
     if directory.is_dir() or directory_fault(directory):
         return
@@ -75,10 +74,7 @@ def open_without_following(path: str, flags: int) -> int:
 
 
 def read_regular(path: Path, max_size: int, *, check: Callable[[os.stat_result], None]) -> bytes:
-    """The content of a regular file, not a link, of at most `max_size` bytes.
-
-    `check` gets the status of the very file that is read, and may raise.
-    """
+    """The content of a regular file, not a link; `check` gets the status of what is read."""
     with open(path, "rb", opener=open_without_following) as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
@@ -93,16 +89,13 @@ def read_regular(path: Path, max_size: int, *, check: Callable[[os.stat_result],
 def read_safe(
     path: Path, max_size: int, error: Callable[..., Exception], *, private: bool = False
 ) -> bytes:
-    """The content of a file that no other user can change or, if it is `private`, read.
-
-    Raises `error` for any other.
-    """
+    """The content of a file that no other user can change or, if it is `private`, read."""
     refuse(fault_of(path, private=private), error)
-    return read_regular(
-        path,
-        max_size,
-        check=lambda status: refuse(status_fault(path, status, private=private), error),
-    )
+
+    def check(status: os.stat_result) -> None:
+        refuse(status_fault(path, status, private=private), error)
+
+    return read_regular(path, max_size, check=check)
 
 
 def write_private(path: Path, text: str) -> None:
@@ -115,8 +108,8 @@ def write_private(path: Path, text: str) -> None:
 def atomic_writer(path: Path, *, mode: int | None = None) -> Iterator[TextIO]:
     """A text file to write, which replaces the one at `path` at the end, or not at all on error.
 
-    Its permissions are `mode`, else those of the replaced file, else set by the umask. Anything
-    but a regular file, such as /dev/stdout, is written directly.
+    Its permissions are `mode`, else those of the old file, else set by the umask. Anything but a
+    regular file, such as /dev/stdout, is written directly.
     """
     if path.exists() and not path.is_file():
         with open(path, "w", encoding="utf-8", newline="\n", opener=_open_at_once) as file:
@@ -149,10 +142,7 @@ def _open_at_once(path: str, flags: int) -> int:
 
 
 def create_files(texts: Mapping[Path, str], *, private: Collection[Path] = ()) -> None:
-    """Write new files: all, each as a whole, or none. Only their owner can read the `private` ones.
-
-    Raises FileExistsError if one exists, or a link.
-    """
+    """Write new files: all, each as a whole, or none. Raises FileExistsError, also for a link."""
     with contextlib.ExitStack() as undo, contextlib.ExitStack() as published:
         finished = {}
         for path, text in texts.items():
@@ -211,10 +201,7 @@ def lock_file_of(path: Path) -> Path:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Lock the file at `path`, in a directory that exists, from reading to replacing it.
-
-    Raises TimeoutError if another process holds the lock for five seconds.
-    """
+    """Lock the file at `path` from reading to replacing it. Raises TimeoutError after 5 s."""
     unlock = wait_for_lock(lock_file_of(path), seconds=5)
     try:
         yield
@@ -235,7 +222,7 @@ def wait_for_lock(path: Path, *, seconds: float = math.inf) -> Callable[[], None
 def try_lock(path: Path) -> Callable[[], None] | None:
     """Lock the file at `path`, created if it is missing; None if another process has locked it.
 
-    The returned function unlocks it. The operating system does so at the end of the process.
+    The returned function unlocks it; so does the end of the process.
     """
     if sys.platform == "win32":
         import filelock
@@ -275,10 +262,7 @@ def sqlite_uri(uri: str) -> str:
 
 @contextlib.contextmanager
 def peeking(path: Path) -> Iterator[sqlite3.Connection]:
-    """A read-only connection that creates no file and never waits. Raises also sqlite3.Error.
-
-    It takes no lock either, unless another process has the file open for writing.
-    """
+    """A read-only connection that creates no file and never waits. Raises also sqlite3.Error."""
     import sqlite3
 
     if not path.is_file():  # reading a named pipe would wait
@@ -313,8 +297,7 @@ def refuse(
 def fault_of(*files: Path, private: bool = False, in_own_group: bool = False) -> Fault | None:
     """The first fault of `files`, all in one directory, or of that directory.
 
-    What is missing has no fault. `private` files may not be readable by other users either.
-    `in_own_group` is that of `directory_fault`.
+    What is missing has no fault. Other users may not read `private` files either.
     """
     if fault := directory_fault(files[0].parent, in_own_group=in_own_group):
         return fault
@@ -391,10 +374,7 @@ def status_fault(path: Path, status: os.stat_result, *, private: bool = False) -
 
 
 def _components(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """Each directory and link on the way to `path`, as written, then what is there.
-
-    Ends at what is missing. Links do not lead in a circle.
-    """
+    """Each directory and link on the way to `path`, as written, up to what is missing."""
     place = Path("/")
     yield place, place.lstat()
     names = [*reversed(os.path.join(os.getcwd(), path).split("/"))]  # noqa: PTH109, PTH118
@@ -445,8 +425,7 @@ def _chmod(mode: str, place: Path, status: os.stat_result) -> str:
 def is_own_group(gid: int) -> bool:
     """Whether the group has no members but the user or root.
 
-    Debian and Ubuntu create one for each user, with the umask 002, so that directories in a home
-    are writable by it.
+    Debian and Ubuntu create one for each user, which can write to what they make (umask 002).
     """
     own_uid = os.geteuid()
     try:
@@ -460,8 +439,7 @@ def is_own_group(gid: int) -> bool:
 def is_private(group: Any, users: Iterable[Any], *, own_uid: int) -> bool:
     """Whether `group` is that of the user or root, who has its name, and has no other members.
 
-    A shared group, such as `staff`, has another name: it may have members that a directory service
-    does not list.
+    A shared one, such as `staff`, may have members that a directory service does not list.
     """
     members = [user for user in users if user.pw_gid == group.gr_gid]
     names = {user.pw_name for user in members}

@@ -19,18 +19,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
+from dkimctl import files
 from dkimctl.errors import LedgerError
-from dkimctl.files import (
-    fault_of,
-    open_without_following,
-    prepare_directory,
-    refuse,
-    try_lock,
-    wait_for_lock,
-)
 from dkimctl.text import written_duration
 
-_HOLDER = rb"([1-9]\d{0,9}) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d)\n"  # process ID, since
+# Process ID, since when.
+_HOLDER = rb"([1-9]\d{0,9}) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d)\n"
 
 
 class Holder(NamedTuple):
@@ -61,24 +55,23 @@ def account_lock(
     purpose: Purpose = Purpose.REGISTER,
     patience: float = math.inf,
 ) -> Iterator[None]:
-    """Hold a lock of one account, a file in `directory` (created if it is missing).
+    """Hold a lock of one account, a file in `directory`. Raises LedgerError.
 
-    While another process holds it, `on_wait` is called once and then this waits for up to
-    `patience` seconds; Ctrl-C stops waiting. Raises LedgerError after that, if the lock cannot be
-    used, or if other users can change its files.
+    While another process holds it, this calls `on_wait` once and waits for up to `patience`
+    seconds; Ctrl-C stops that.
     """
     account = json.dumps([base_url, client_id]).encode()
     name = f"{purpose}-{hashlib.sha256(account).hexdigest()[:16]}"
     path, holder_file = directory / f"{name}.lock", directory / f"{name}.holder"
     with _translate_errors(path):
-        prepare_directory(directory)
-        refuse(fault_of(path, holder_file), LedgerError)
-        unlock = try_lock(path)
+        files.prepare_directory(directory)
+        files.refuse(files.fault_of(path, holder_file), LedgerError)
+        unlock = files.try_lock(path)
     if unlock is None:
         on_wait(_find_holder(holder_file))
         with _translate_errors(path):
             try:
-                unlock = wait_for_lock(path, seconds=patience)
+                unlock = files.wait_for_lock(path, seconds=patience)
             except TimeoutError as error:
                 raise LedgerError(
                     f"waited {written_duration(patience)} for another command of the same account "
@@ -103,42 +96,29 @@ def account_lock(
 def _find_holder(holder_file: Path) -> Holder:
     """The holder of the lock, if the holder file names a process that may hold it.
 
-    A process that has just acquired the lock may not have written the file yet, so it may still
-    name a killed one. If the named process is not running here, the file is read again for a
-    fifth of a second. A wrong process can be named only if it has the ID of the killed one (on
-    Windows: also the killed one itself), or if containers share the directory.
+    A process that has just acquired the lock may not have written the file yet: while it names
+    one that is not running here, such as a killed one, it is read again for a fifth of a second.
     """
     for attempt in range(3):
         if attempt:
             time.sleep(0.1)
         with (
-            contextlib.suppress(OSError),
-            open(holder_file, "rb", opener=open_without_following) as file,
+            contextlib.suppress(OSError, OverflowError),
+            open(holder_file, "rb", opener=files.open_without_following) as file,
         ):
             match = re.fullmatch(_HOLDER, file.read(64))  # not one that is half written
-            if match and _may_hold(int(match[1])):
-                return Holder(int(match[1]), match[2].decode())
+            if match is None or (pid := int(match[1])) == os.getpid():
+                continue
+            if sys.platform != "win32":  # there, os.kill would end that process
+                with contextlib.suppress(PermissionError):  # another user's process
+                    os.kill(pid, 0)
+            return Holder(pid, match[2].decode())
     return Holder(None, "")
-
-
-def _may_hold(pid: int) -> bool:
-    """Whether this is another running process."""
-    if pid == os.getpid():
-        return False
-    if sys.platform == "win32":  # os.kill would end that process
-        return True
-    try:
-        os.kill(pid, 0)
-    except PermissionError:  # another user's process
-        return True
-    except (OSError, OverflowError):
-        return False
-    return True
 
 
 def _write_holder(holder_file: Path, content: bytes) -> None:
     """Write in place: Windows cannot replace a file that another process is reading."""
-    with open(holder_file, "wb", opener=open_without_following) as file:
+    with open(holder_file, "wb", opener=files.open_without_following) as file:
         file.write(content)
 
 

@@ -99,10 +99,10 @@ class OpenRequests:
         """What would remain of the requests that hold any of `keys`, perhaps repeated, by ID."""
         closed: dict[int, set[RegistrationKey]] = {}
         for key in keys:
-            selectors = self._by_domain.get(key.sign_domain)
-            if selectors is not None and key.selector in selectors:
-                closed.setdefault(selectors[key.selector], set()).add(key)
-        remaining = {}
+            request_id = self._by_domain.get(key.sign_domain, {}).get(key.selector)
+            if request_id is not None:
+                closed.setdefault(request_id, set()).add(key)
+        remaining: dict[int, list[DomainSpec]] = {}
         for request_id, closed_keys in closed.items():
             specs = self._specs[request_id]
             is_answered = len(closed_keys) == len(specs)  # the usual case: the whole request
@@ -114,13 +114,11 @@ class OpenRequests:
         """Drop all but the remaining entries of these requests."""
         for request_id, specs in remaining.items():
             left = {spec.key: spec for spec in specs}
-            for key in self._specs[request_id]:
-                if key not in left:
-                    selectors = self._by_domain[key.sign_domain]
-                    if len(selectors) == 1:
-                        del self._by_domain[key.sign_domain]
-                    else:
-                        del selectors[key.selector]
+            for key in self._specs[request_id].keys() - left.keys():
+                selectors = self._by_domain[key.sign_domain]
+                del selectors[key.selector]
+                if not selectors:
+                    del self._by_domain[key.sign_domain]
             self._specs[request_id] = left
             if not left:
                 del self._specs[request_id], self._sent_at[request_id]

@@ -18,15 +18,8 @@ from typing import Any, NamedTuple, Self
 
 from dkimctl.errors import LedgerError
 from dkimctl.files import file_identity, peeking, refuse
-from dkimctl.ledger import opening, tables
-from dkimctl.ledger.intents import (
-    Intent,
-    OpenRequests,
-    closed_by,
-    insert_requests,
-    select_open_requests,
-    update_requests,
-)
+from dkimctl.ledger import intents, opening, tables
+from dkimctl.ledger.intents import Intent, OpenRequests
 from dkimctl.ledger.opening import translate_errors
 from dkimctl.ledger.tables import COLUMNS, IS_OURS, text_of, time_of, written
 from dkimctl.models import (
@@ -126,10 +119,9 @@ class DomainKeys(NamedTuple):
 class Ledger:
     """The registrations, open intents, histories, closed keys and alarms of one account.
 
-    Every failure is a LedgerError. A registration that belongs to another account (409 without
-    data, interface 7.3) has no record. Use a ledger only in the thread that opened it. It caches
-    what it has read, so open it for writing only under the account's lock, unless you note
-    looks or replace alarms alone.
+    Every failure is a LedgerError. Use a ledger only in the thread that opened it. It caches what
+    it has read, so open it for writing only under the account's lock, unless you only note looks
+    or replace alarms.
     """
 
     def __init__(
@@ -151,10 +143,9 @@ class Ledger:
     def open(
         cls, path: Path, *, base_url: str, client_id: str, clock: Callable[[], float] = time.time
     ) -> Self:
-        """Open the ledger of one account, creating the file if there is none.
+        """Open the ledger for writing, creating a missing file; a damaged one is quarantined.
 
-        Raises LedgerError, also for a damaged file, which is quarantined, and if other users can
-        change the file. `clock` returns seconds since the epoch.
+        `clock` returns seconds since the epoch.
         """
         path = path.absolute()
         with translate_errors(path), opening.quarantining(path, clock):
@@ -191,11 +182,8 @@ class Ledger:
         return (registration for registration in self.all() if not registration.is_taken)
 
     def known_keys(self) -> Set[tuple[str, str]]:
-        """The keys of all registrations; of ours, also those with "" for the selector.
-
-        Pairs and not RegistrationKeys, which they equal: making those takes ten times as long.
-        """
-        return set(self._rows(_KEYS))
+        """The keys of all registrations; of ours, also those with "" for the selector."""
+        return set(self._rows(_KEYS))  # RegistrationKeys, which they equal, take ten times as long
 
     def count_domains(self, base_url: str, client_id: str) -> int:
         """The number of signing domains of any account in the file."""
@@ -210,23 +198,23 @@ class Ledger:
     def intents(self) -> list[Intent]:
         """All open intents of the account, oldest first."""
         with translate_errors(self._path):
-            requests = select_open_requests(self._connection, self._account_id)
+            requests = intents.select_open_requests(self._connection, self._account_id)
             return [intent for request in requests for intent in request.intents]
 
     def domains(self) -> Iterator[DomainKeys]:
         """What is known of the keys of each signing domain, sorted by it, in one pass."""
         # Those without a registration may be anywhere between others.
-        intents: dict[str, list[Intent]] = {}
+        sent: dict[str, list[Intent]] = {}
         begun: dict[str, dict[RegistrationKey, str]] = {}
         closed: dict[str, list[ClosedKey]] = {}
         for intent in self.intents():
-            intents.setdefault(intent.key.sign_domain, []).append(intent)
+            sent.setdefault(intent.key.sign_domain, []).append(intent)
         for key, replaces in self.begun_successors().items():
             begun.setdefault(key.sign_domain, {})[key] = replaces
         for closed_key in self.closed_keys():
             closed.setdefault(closed_key.key.sign_domain, []).append(closed_key)
         no_keys: Iterator[tuple[Registration, KeyHistory]] = iter(())
-        others = ((domain, no_keys) for domain in sorted({*intents, *begun, *closed}))
+        others = ((domain, no_keys) for domain in sorted({*sent, *begun, *closed}))
         query = f"SELECT {COLUMNS}, {tables.HISTORY} ORDER BY sign_domain, selector"
         keys = map(_registered, self._rows(query))
         registered = itertools.groupby(keys, lambda pair: pair[0].key.sign_domain)
@@ -235,7 +223,7 @@ class Ledger:
             histories = {
                 registration: history for _, part in parts for registration, history in part
             }
-            more = intents.get(domain, ()), begun.get(domain, {}), closed.get(domain, ())
+            more = sent.get(domain, ()), begun.get(domain, {}), closed.get(domain, ())
             yield DomainKeys(domain, histories, *more)
 
     def rotated_domains(self) -> set[str]:
@@ -243,10 +231,7 @@ class Ledger:
         return {str(row[0]).lower() for row in self._rows(_ROTATED)}
 
     def begun_successors(self) -> dict[RegistrationKey, str]:
-        """The keys that are noted to replace another, whose selector it gives, but not registered.
-
-        Their requests may have been sent: see `intents`.
-        """
+        """Of the keys that are noted to replace another, but not registered, its selector."""
         return {
             key_of(str(domain), str(selector)): text_of(replaced) or ""
             for domain, selector, replaced in self._rows(_BEGUN)
@@ -283,7 +268,7 @@ class Ledger:
             self._execute_many("INSERT OR REPLACE INTO alarm VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def note_looks(self, verdicts: Mapping[RegistrationKey, str]) -> None:
-        """Store what all authoritative servers have now for some registrations; durable on return.
+        """Store what all authoritative servers have now; durable on return.
 
         A record that is `published` at each look keeps the time of the first.
         """
@@ -305,10 +290,9 @@ class Ledger:
         self._delete(list(map(_name_of, registrations)), closed=())
 
     def close_keys(self, replaced: Mapping[Registration, str | None]) -> None:
-        """Close registrations, each with the selector of its successor; durable on return.
+        """Delete registrations, each with the selector of its successor; durable on return.
 
-        They and their histories are deleted. Of each a ClosedKey stays, until its key is recorded
-        again.
+        Of each a ClosedKey stays, until its key is recorded again.
         """
         closed = []
         for registration, successor in replaced.items():
@@ -339,18 +323,17 @@ class Ledger:
         settled: Iterable[RegistrationKey] = (),
         begun: Iterable[Sequence[DomainSpec]] = (),
     ) -> None:
-        """Store answers, close the intents of `settled`, then open those of `begun`.
+        """Store answers, close the intents of `settled`, then open those of the requests `begun`.
 
-        All or nothing, and durable on return. `begun` is the entries of each request. No key is
-        repeated, in it and in `answered`. An answer also closes the intents of its domain that have
-        its selector or, if the registration is ours, no selector.
+        All or nothing, and durable on return. An answer also closes the intents of its domain that
+        have its selector or, if the registration is ours, none. No key is repeated.
         """
         settled = list(settled)
         requests = [specs for specs in begun if specs]
         if not (answered or settled or requests):
             return
         resent = (spec.key for specs in requests for spec in specs)
-        closed = itertools.chain(settled, resent, closed_by(answered))
+        closed = itertools.chain(settled, resent, intents.closed_by(answered))
         try:
             with self._transaction():
                 open_requests, domains = self._open_requests(), self._signing_domains()
@@ -359,8 +342,8 @@ class Ledger:
                 self._note_times(answered, domains, now)
                 self._execute_many(_RECORD, map(tables.row_of, answered))
                 self._execute_many(f"DELETE FROM closed_key {_THIS}", map(_name_of, answered))
-                update_requests(self._connection, remaining)
-                new = insert_requests(self._connection, self._account_id, now, requests)
+                intents.update_requests(self._connection, remaining)
+                new = intents.insert_requests(self._connection, self._account_id, now, requests)
             open_requests.update(remaining)
             open_requests.add(new)
             domains.update(answer.sign_domain.lower() for answer in answered)
@@ -451,7 +434,7 @@ class Ledger:
     def _open_requests(self) -> OpenRequests:
         if self._cached_requests is None:
             with translate_errors(self._path):
-                requests = select_open_requests(self._connection, self._account_id)
+                requests = intents.select_open_requests(self._connection, self._account_id)
                 self._cached_requests = OpenRequests(requests)
         return self._cached_requests
 
@@ -475,9 +458,8 @@ def domains_with_prefix(
 ) -> list[str]:
     """At most `limit` signing domains of an account that begin with `prefix`, sorted.
 
-    If there are more, the last is among them: then what all of these have in common at the start,
-    which a shell adds to the line, is what all domains have in common. Nothing is created, and
-    nothing waited for. Raises LedgerError, OSError and sqlite3.Error.
+    If there are more, the last is among them, so that they begin with what all have in common,
+    which a shell completes. Raises LedgerError, OSError and sqlite3.Error.
     """
     refuse(opening.ledger_fault(path), LedgerError)
     values = (base_url, client_id, prefix, prefix + "\U0010ffff")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
@@ -19,20 +18,23 @@ if TYPE_CHECKING:
 _MAX_WARNINGS = 3  # of one kind, for one answer
 
 
-@dataclass(slots=True, eq=False)
 class BatchEntry:
-    """An entry of the file."""
+    """An entry of the file. `is_in_doubt`: an earlier run sent it and got no answer."""
 
-    spec: DomainSpec
-    result: Result | None = None  # None until it is known and in the ledger
-    is_in_doubt: bool = False  # an earlier run sent it and got no answer
+    __slots__ = ("is_in_doubt", "result", "spec")
+
+    def __init__(
+        self, spec: DomainSpec, result: Result | None = None, *, is_in_doubt: bool = False
+    ) -> None:
+        self.spec = spec
+        self.result = result  # None until it is known and in the ledger
+        self.is_in_doubt = is_in_doubt
 
 
 class Batch:
     """The entries of one request and of its repetitions; each is known by its position.
 
-    A worker thread owns the batch from the time it gets a permit until it reports back. In
-    between the engine leaves it alone.
+    A worker thread owns the batch from the time it gets a permit until it reports back.
     """
 
     def __init__(self, entries: Sequence[BatchEntry]) -> None:
@@ -144,8 +146,7 @@ class Batch:
     def results_if_abandoned(self, reason: str) -> list[tuple[BatchEntry, Result]]:
         """Results for the unfinished entries of a batch whose thread is abandoned.
 
-        The thread may still change the batch, so this reads only what the engine owns: entries
-        with an intent in the ledger are in doubt.
+        The thread may still change the batch, so this reads only what the engine owns.
         """
         return [
             (entry, outcomes.unanswered(entry.spec, reason))
@@ -195,9 +196,8 @@ class Batch:
 class BatchBuilder:
     """Gathers entries into batches, and gives out results in the file's order.
 
-    It reads at most `window` entries beyond the first one without a result. A batch never mixes
-    entries whose selector the service chooses with others: only a request without the former
-    can be repeated safely.
+    It reads at most `window` entries beyond the first one without a result. Entries whose selector
+    the service chooses have batches of their own: only the others can be repeated safely.
     """
 
     def __init__(self, entries: Iterable[BatchEntry], *, batch_size: int, window: int) -> None:

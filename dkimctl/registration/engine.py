@@ -42,9 +42,8 @@ _MAX_UNCHECKED = 2_000  # entries that are sent between two looks at the disk
 class RegistrationEngine:
     """Registers the entries of a file, many batches at the same time.
 
-    `connect` returns the function that sends a batch; it is called once, when there is something
-    to send. `warn` is told of faults in the answers. A batch's intent is in the ledger before
-    its request is sent, and its answer before its results are emitted.
+    A batch's intent is in the ledger before its request is sent, and its answer before its results
+    are emitted. `connect`, called once something is to be sent, returns the function that does.
     """
 
     def __init__(
@@ -98,8 +97,7 @@ class RegistrationEngine:
     def prepare(self, specs: Sequence[DomainSpec], now: datetime) -> list[str]:
         """To be called first: returns warnings about what will be sent.
 
-        The ledger notes which keys the entries replace, also those that are registered already.
-        Raises UsageError like `inspect_entries`, and LedgerError.
+        The ledger notes which keys the entries replace. Raises UsageError like `inspect_entries`.
         """
         replaced = {spec.key: spec.replaces for spec in specs if spec.replaces is not None}
         try:

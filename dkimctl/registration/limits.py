@@ -48,9 +48,8 @@ class RunObserver(Protocol):
 class ConcurrencyLimiter:
     """How many requests may be in flight: one at first, one more for each answer, up to `most`.
 
-    So a service that is down, or a wrong address, does not get many requests whose outcome is
-    unknown. When the service asks for fewer (429), the limit is halved, is 0 for as long as the
-    service says, and from then on grows slowly.
+    So a service that is down does not get many requests whose outcome is unknown. When the service
+    asks for fewer (429), the limit is halved, is 0 for as long as it says, and then grows slowly.
     """
 
     def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -83,23 +82,19 @@ class ConcurrencyLimiter:
 class BatchScheduler:
     """The batches in work: at most `most`, or as many as the limiter allows, are at the service.
 
-    At full rate twice as many more have a permit and wait for a thread: so no thread waits while
+    At full rate 2 * (most - 1) more have a permit and wait for a thread: so no thread waits while
     the ledger is written, and the ledger can record several answers at once. Batches that cannot
     be sent twice are recorded only when they can be sent at once, since a kill leaves every
     recorded one in doubt.
     """
 
     def __init__(
-        self,
-        most: int,
-        limiter: ConcurrencyLimiter,
-        channel: WorkerChannel,
-        start_thread: StartThread,
+        self, most: int, limiter: ConcurrencyLimiter, channel: WorkerChannel, start: StartThread
     ) -> None:
         self._most = most
         self._limiter = limiter
         self._channel = channel
-        self._start_thread = start_thread
+        self._start_thread = start
         self._pool: DaemonThreadPool[Batch] | None = None
         self._to_resend: list[Batch] = []  # to be recorded, then sent again
         self._ready: list[Batch] = []  # recorded, without a permit
@@ -113,9 +108,9 @@ class BatchScheduler:
         return self._pool is not None
 
     def open(self, work: Callable[[Batch], None], warn: Callable[[str], None]) -> None:
-        """From now on threads process batches with `work`: `most`, or as many as can be had.
+        """Start threads that process batches with `work`, `most` or as many as can be had.
 
-        `warn` is told if there are fewer. Raises ThreadLimitError if there are none.
+        Raises ThreadLimitError if there are none.
         """
         pool = DaemonThreadPool(work, "dkimctl-request", self._start_thread)
         if not pool.grow(1):
@@ -246,10 +241,7 @@ class WorkerEvent(NamedTuple):
 
 
 class WorkerChannel:
-    """A worker acquires a permit before it sends, and reports when it backs off or is done.
-
-    The engine collects the reports, and grants permits once the ledger has the intents.
-    """
+    """What workers report: that they need a permit to send, back off, or are done."""
 
     def __init__(self) -> None:
         self._events: queue.SimpleQueue[WorkerEvent | None] = queue.SimpleQueue()
@@ -273,7 +265,6 @@ class WorkerChannel:
         batch.was_sent = True
 
     def report_backoff(self, batch: Batch, failure: ServiceError, seconds: float) -> None:
-        """`batch` waits before its request is sent again."""
         self._events.put(WorkerEvent(EventKind.BACKING_OFF, batch, failure, seconds))
 
     def sleep(self, seconds: float) -> None:
@@ -281,7 +272,6 @@ class WorkerChannel:
         self._stopping.wait(seconds)
 
     def report_done(self, batch: Batch) -> None:
-        """`batch` has all the results that it will have."""
         self._events.put(WorkerEvent(EventKind.DONE, batch))
 
     def collect(self, timeout: float) -> list[WorkerEvent]:

@@ -58,10 +58,7 @@ def results_of(
         if registration in retired and result.outcome in USABLE:
             result = result._replace(outcome=Outcome.RETIRED, reason="it was retired when saved")
         record = result.registration.record
-        if (
-            record is not None
-            and values.setdefault(record.fqdn.lower(), record.value) != record.value
-        ):
+        if record and values.setdefault(record.fqdn.lower(), record.value) != record.value:
             reason = f"another item has another record for {record.fqdn}"
             result = Result(registration, Outcome.UNUSABLE, reason)
         yield result
@@ -77,18 +74,11 @@ class ImportPlan(NamedTuple):
 
 
 def import_results(ledger: Ledger, results: Iterable[Result]) -> ImportPlan:
-    """Record the new registrations among `results`; returns what became of all of them."""
-    plan = plan_import(results, ledger.all())
-    ledger.record(plan.new)
-    return plan
-
-
-def plan_import(results: Iterable[Result], known: Iterable[Registration]) -> ImportPlan:
-    """Sort `results` by what importing them does to a ledger that has `known`.
+    """Record the new registrations among `results`; returns what became of all of them.
 
     Known registrations are kept, and of two items for one key the first counts.
     """
-    by_key = {registration.key: registration for registration in known}
+    by_key = {registration.key: registration for registration in ledger.all()}
     plan = ImportPlan([], 0, [], [])
     count = 0
     for result in map(_with_valid_domain, results):
@@ -103,6 +93,7 @@ def plan_import(results: Iterable[Result], known: Iterable[Registration]) -> Imp
             plan.conflicts.append(Result(registration, Outcome.DIFFERS, reason))
         else:
             count += 1
+    ledger.record(plan.new)
     return plan._replace(known=count)
 
 

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from dkimctl.cli import options
 from dkimctl.cli.completion import complete_selection
-from dkimctl.cli.options import (
-    LEDGER,
-    SAVED_RESULT,
-    App,
-    AssumeSuccessorsOption,
-    OutputOption,
-    TableOrJson,
-    examples,
-)
+from dkimctl.cli.options import TableOrJson, examples
 from dkimctl.cli.output import OutputOptions, default_format
-from dkimctl.cli.report import AlikeWarnings, Reporter, warn_unreadable
+from dkimctl.cli.report import AlikeWarnings, warn_unreadable
 from dkimctl.cli.results import write_results
 from dkimctl.cli.selected import read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import open_session
@@ -30,10 +22,7 @@ from dkimctl.registration.saved_results import import_results, read_saved_result
 from dkimctl.rotation.retirement import RetirementPolicy, as_result, read_known_keys
 from dkimctl.text import few, without_names
 
-if TYPE_CHECKING:
-    from dkimctl.rotation.retirement import RetirementStatus
-
-app = App(
+app = options.App(
     help="Import registrations into the ledger, or forget retired ones.",
     epilog=examples(
         "dkimctl ledger import result.json", "dkimctl ledger forget example.com > forgotten.json"
@@ -47,10 +36,11 @@ app = App(
         "dkimctl ledger import result.json",
         "ssh other dkimctl show-dns --format json | dkimctl ledger import -",
     ),
-    shows=LEDGER,
+    shows=options.LEDGER,
 )
 def import_(
-    ctx: typer.Context, file: Annotated[str, typer.Argument(metavar="FILE", help=SAVED_RESULT)]
+    ctx: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help=options.SAVED_RESULT)],
 ) -> int:
     """Import the registrations of a saved result.
 
@@ -58,24 +48,23 @@ def import_(
     Nothing is sent.
     """
     session = open_session(ctx)
+    reporter = session.reporter
     saved = read_saved_results(file)
     with session.lock_account():
         ledger = session.open_ledger(for_writing=True)
         ledger.check()
         plan = import_results(ledger, results_of(saved.registrations, saved.retired))
-    reporter = session.reporter
     warn_unreadable(reporter, file, saved.faults)
-    by_outcome: dict[Outcome, list[str]] = {}  # of what is not a registration of this account
+    left_out: dict[Outcome, list[str]] = {}  # what is not a registration of this account
     for result in plan.skipped:
         text = f"{named(result.registration)}: {result.reason}"
-        by_outcome.setdefault(result.outcome, []).append(text)
-    for outcome, texts in by_outcome.items():
+        left_out.setdefault(result.outcome, []).append(text)
+    for outcome, texts in left_out.items():
         reporter.warn(f"left out, {outcome}: {len(texts)} ({few(texts)})", code=outcome)
     warnings = AlikeWarnings(reporter)
-    for conflict in plan.conflicts:
-        text = f"{named(conflict.registration)}: {conflict.reason}"
-        kind = without_names(conflict.reason, *conflict.registration.key)
-        warnings.warn(text, kind=kind, code="conflict")
+    for registration, _, reason in plan.conflicts:
+        kind = without_names(reason, *registration.key)
+        warnings.warn(f"{named(registration)}: {reason}", kind=kind, code="conflict")
     warnings.close()
     counts = {
         "imported": len(plan.new),
@@ -85,8 +74,7 @@ def import_(
     }
     parts = [f"{word} {count}" for word, count in counts.items() if count]
     reporter.note(f"dkimctl: {', '.join(parts) or 'nothing to import'}")
-    is_complete = not (saved.faults or plan.conflicts or plan.skipped)
-    return ExitCode.OK if is_complete else ExitCode.NO
+    return ExitCode.NO if saved.faults or plan.conflicts or plan.skipped else ExitCode.OK
 
 
 @app.command(
@@ -96,7 +84,7 @@ def import_(
         "dkimctl ledger forget --force sold.example",
         "dkimctl ledger import forgotten.json",
     ),
-    shows=LEDGER,
+    shows=options.LEDGER,
 )
 def forget(
     ctx: typer.Context,
@@ -117,7 +105,7 @@ def forget(
             "--still-published", help="Also forget those whose records may still be in DNS."
         ),
     ] = False,
-    assume_successors: AssumeSuccessorsOption = False,
+    assume_successors: options.AssumeSuccessorsOption = False,
     fmt: Annotated[
         TableOrJson | None,
         typer.Option(
@@ -127,7 +115,7 @@ def forget(
             help=f"{', '.join(TableOrJson)} (default: table on a terminal, else json).",
         ),
     ] = None,
-    output: OutputOption = None,
+    output: options.OutputOption = None,
 ) -> int:
     """Remove retired registrations from the ledger.
 
@@ -136,6 +124,7 @@ def forget(
     DNS. Nothing is sent.
     """
     session = open_session(ctx)
+    reporter = session.reporter
     selection = read_selection(session, words)
     now = datetime.now(UTC)
     with session.lock_account():
@@ -148,7 +137,18 @@ def forget(
         statuses = known.statuses(RetirementPolicy(now, now, assume_successors, grace=grace))
         forgotten = [status for status in statuses if force or status.is_over]
         if statuses and not forgotten:
-            raise _nothing_retired(session.reporter, statuses)
+            warnings = AlikeWarnings(reporter)
+            for status in statuses:
+                text = f"{named(status.registration)} is not retired: "
+                text += reporter.complete(status.reason)
+                warnings.warn(text, kind="not retired", code="not_retired")
+            warnings.close()
+            raise NegativeAnswer(
+                f"none of the {len(statuses)} selected registrations is retired; nothing was "
+                "forgotten",
+                hint="`dkimctl rotate --retired` lists the retired ones; --force forgets the "
+                "others as well, such as those of a domain that was sold",
+            )
         if not still_published and (in_dns := known.not_seen_gone(forgotten)):
             names = [f"{name}: {verdict}" for name, verdict in in_dns.items()]
             raise NegativeAnswer(
@@ -158,38 +158,19 @@ def forget(
             )
         # First, so that nothing is lost: OutputError if it does not arrive.
         chosen = Format(fmt) if fmt else default_format(output, for_machines=Format.JSON)
-        options = OutputOptions(chosen, output=output)
-        write_results(map(as_result, forgotten), options, session.reporter, must_arrive=True)
+        output_options = OutputOptions(chosen, output=output)
+        write_results(map(as_result, forgotten), output_options, reporter, must_arrive=True)
         # The selector of a retired key is never used again.
-        ledger.close_keys(
-            {
-                result.registration: result.successors[0].selector
-                for result in forgotten
-                if result.is_over
-            }
-        )
-        ledger.forget(result.registration for result in forgotten if not result.is_over)
+        over = [status for status in forgotten if status.is_over]
+        ledger.close_keys({status.registration: status.successors[0].selector for status in over})
+        ledger.forget(status.registration for status in forgotten if not status.is_over)
     kept = len(statuses) - len(forgotten)
     rest = f", kept {kept} (not retired)" if kept else ""
     done = f"forgot {len(forgotten)}{rest}" if statuses else "nothing to do"
-    session.reporter.note(f"dkimctl: {done}")
+    reporter.note(f"dkimctl: {done}")
     if statuses:
-        session.reporter.note(
+        reporter.note(
             "dkimctl: remove their entries from your spec files, too, or `dkimctl register` sends "
             "them again"
         )
     return warn_unmatched(session, selection)
-
-
-def _nothing_retired(reporter: Reporter, statuses: Sequence[RetirementStatus]) -> NegativeAnswer:
-    """Warn with reasons; returns the error to end with."""
-    warnings = AlikeWarnings(reporter)
-    for status in statuses:
-        text = f"{named(status.registration)} is not retired: {reporter.complete(status.reason)}"
-        warnings.warn(text, kind="not retired", code="not_retired")
-    warnings.close()
-    return NegativeAnswer(
-        f"none of the {len(statuses)} selected registrations is retired; nothing was forgotten",
-        hint="`dkimctl rotate --retired` lists the retired ones; --force forgets the others as "
-        "well, such as those of a domain that was sold",
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,7 +11,7 @@ from dkimctl.formats.renderer import Format
 from dkimctl.models import DnsRecord, Outcome, Registration, Result
 from dkimctl.registration.saved_results import (
     ImportPlan,
-    plan_import,
+    import_results,
     read_saved_results,
     results_of,
 )
@@ -73,8 +74,13 @@ def test_two_records_for_a_name_conflict_in_any_case(make_registration, key_reco
     assert results[1].reason == f"another item has another record for {fqdn}"
 
 
+def import_(results, known=()):
+    ledger = SimpleNamespace(all=lambda: known, record=lambda registrations: None)
+    return import_results(ledger, results)
+
+
 def plan(items, known=()):
-    return plan_import(results_of(items), known)
+    return import_(results_of(items), known)
 
 
 def test_our_registrations_are_new_or_known(make_registration):
@@ -125,7 +131,7 @@ def test_another_record_is_a_conflict_but_other_attributes_are_not(
     known = make_registration()
     if "record" in change and is_same:
         change["record"] = change["record"]._replace(value=key_records[2048])
-    imported = plan_import([Result(known._replace(**change), Outcome.EXISTS)], [known])
+    imported = import_([Result(known._replace(**change), Outcome.EXISTS)], [known])
     assert imported.new == imported.skipped == []
     assert (imported.known, len(imported.conflicts)) == ((1, 0) if is_same else (0, 1))
 
