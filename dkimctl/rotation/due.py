@@ -1,4 +1,4 @@
-"""The tasks of a run of `rotate run`, as data: what was done, and what is left to others."""
+"""The tasks of a run of `rotate run`, as data: what is planned, what was done, and what is left."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from dkimctl.dkim import record_fault
 from dkimctl.dns.verdicts import Check, Urgency, Verdict, urgency_of
 from dkimctl.errors import DkimctlError, ExitCode, ServiceError
 from dkimctl.models import KeyHistory, Registration, RegistrationKey
@@ -37,7 +36,7 @@ class State(StrEnum):
     """How far a step is."""
 
     DONE = "done"
-    DUE = "due"  # not done now: a dry run, or the service or a DNS server is down
+    DUE = "due"  # planned, and not done: a dry run, or the service or a DNS server is down
     BY_HAND = "by hand"  # no target covers the record
     WAITING = "waiting"  # for all servers to have it
     BLOCKED = "blocked"  # the user has to decide; see the reason
@@ -82,9 +81,7 @@ class Report(NamedTuple):
     @property
     def is_worth_mail(self) -> bool:
         """Whether something was done, failed, or is urgent."""
-        return bool(self.errors) or any(
-            task.state is State.DONE or any(task.exit_codes()) for task in self.tasks
-        )
+        return any(task.state is State.DONE for task in self.tasks) or any(self.exit_codes())
 
     def after(self, earlier: Report) -> Report:
         """This report, of a run just after an earlier one, with what that one has done."""
@@ -123,28 +120,6 @@ class RunPolicy(NamedTuple):
     is_dry: bool = False  # only plan
 
 
-class Refreshed(NamedTuple):
-    """What the service says of successors, before what they replace is removed."""
-
-    confirmed: frozenset[RegistrationKey] = frozenset()  # enabled, and as the ledger had them
-    refused: Mapping[RegistrationKey, str] = {}  # others, with the reason
-    error: DkimctlError | None = None  # what ended it early, if anything
-
-
-class DnsChange(NamedTuple):
-    """What became of a record that is not at its target as it should be, or that has none.
-
-    DUE: it was written, or in a dry run it is to be written.
-    """
-
-    state: State
-    reason: str = ""
-    error: DkimctlError | None = None
-
-
-DnsChanges = Mapping[RegistrationKey, DnsChange]
-
-
 class Removal(NamedTuple):
     """A retired key, and the one that signs in its place, since when it `took_over`."""
 
@@ -154,103 +129,78 @@ class Removal(NamedTuple):
 
 
 def publication_tasks(
-    registrations: Iterable[Registration],
-    changes: DnsChanges,
+    changes: Iterable[Task],
     checks: Mapping[RegistrationKey, Check],
-    published: frozenset[RegistrationKey],
+    published: Collection[RegistrationKey],
     histories: Histories,
-    policy: RunPolicy,
+    settings: RotationSettings,
     now: datetime,
 ) -> Iterator[Task]:
-    """A task for each record that was changed, or is not published."""
+    """What is left of `changes` after a look at DNS, or was done, each with its urgency.
 
-    lead = policy.rotation.lead
-    for registration in registrations:
-        key, check, change = (
-            registration.key,
-            checks.get(registration.key),
-            changes.get(registration.key),
-        )
-        if change is not None and change.state is State.DUE:
-            task = Task(Step.PUBLISH, State.WAITING, registration, f"written; {_described(check)}")
-            if policy.is_dry:
-                task = Task(Step.PUBLISH, State.DUE, registration)
-            elif key in published:
-                task = Task(Step.PUBLISH, State.DONE, registration)
-        elif key in published and (change is None or change.state is not State.FAILED):
-            # Where the change failed, the next would fail, too.
+    A change is DUE, or DONE once it is written; WAITING needs none.
+    """
+    for change in changes:
+        registration = change.registration
+        key, check = registration.key, checks.get(registration.key)
+        if change.state is State.DONE and key not in published:
+            reason = f"written; {_described(check)}" if check else "written; DNS was not checked"
+            task = change._replace(state=State.WAITING, reason=reason)
+        elif change.state in (State.DUE, State.DONE, State.FAILED):
+            task = change  # where the change failed, the next would fail, too
+        elif key in published or not (left := _left(change, check)):
             continue
-        elif task_left := _task_left(Step.PUBLISH, registration, change, check):
-            task = task_left
         else:
-            continue
+            task = left
         urgency = Urgency.NONE
         if check is not None and check.finding.verdict is not Verdict.NO_ANSWER:
-            urgency = urgency_of(check, now, warning_time(lead))
+            urgency = urgency_of(check, now, warning_time(settings.lead))
         elif key not in published:
             # What DNS has is not known: the last look that told it counts, if there was any.
             history = histories.get(key, KeyHistory())
-            urgency = urgency_of_start(registration, history, now, lead)
+            urgency = urgency_of_start(registration, history, now, settings.lead)
         yield task._replace(urgency=urgency, check=check)
 
 
-def unusable(step: Step, registrations: Iterable[Registration]) -> Iterator[Task]:
-    """The tasks of keys that have no sound record: none of them is published or removed."""
-    for registration in registrations:
-        if fault := record_fault(registration):
-            yield Task(step, State.BLOCKED, registration, f"its record is not usable: {fault}")
-
-
 def removal_tasks(
-    removals: Iterable[Removal],
-    left: Iterable[Registration],
-    changes: DnsChanges,
+    changes: Iterable[Task],
     checks: Mapping[RegistrationKey, Check],
-    policy: RunPolicy,
+    due: Mapping[RegistrationKey, datetime],
+    settings: RotationSettings,
     now: datetime,
 ) -> Iterator[Task]:
-    """A task for each retired record that is not gone yet; those `left` are sound."""
-    grace, lead = policy.rotation.grace, policy.rotation.lead
-    due = {removal.registration.key: removal.took_over + grace for removal in removals}
-    for registration in left:
-        change = changes.get(registration.key)
-        if policy.is_dry and change is not None and change.state is State.DUE:
-            yield Task(Step.REMOVE, State.DUE, registration)
-            continue
-        task, since = (
-            _task_left(Step.REMOVE, registration, change, checks.get(registration.key)),
-            due[registration.key],
-        )
+    """What is left of `changes` to records that are not gone yet, and since when each is due."""
+    for change in changes:
+        key = change.registration.key
+        task = change if change.state is State.DUE else _left(change, checks.get(key))
         if task is None:
             continue
         # Where DNS gave no answer, nobody knows whether it is there.
-        if task.state is State.WAITING and task.error is None and now > since + lead:
-            reason = f"{task.reason}; to be removed since {since:%Y-%m-%d}"
+        is_sure = task.state is State.WAITING and task.error is None
+        if is_sure and now > due[key] + settings.lead:
+            reason = f"{task.reason}; to be removed since {due[key]:%Y-%m-%d}"
             task = task._replace(state=State.BLOCKED, reason=reason)
         yield task
 
 
-def _task_left(
-    step: Step, registration: Registration, change: DnsChange | None, check: Check | None
-) -> Task | None:
-    """The task of a record that could not be changed, or that servers do not have yet."""
-    state = State.WAITING if change is None else change.state
-    if change is not None and state in (State.FAILED, State.BLOCKED):
-        return Task(step, state, registration, change.reason, error=change.error)
+def _left(change: Task, check: Check | None) -> Task | None:
+    """The task of a record that could not be changed, or that servers do not have as it should be.
+
+    None if nothing is known of it.
+    """
+    if change.state in (State.FAILED, State.BLOCKED):
+        return change
     if check is None:
         return None
-    seen = _described(check) if step is Step.PUBLISH else f"DNS now: {check.finding.verdict}"
+    is_removal = change.step is Step.REMOVE
+    seen = f"DNS now: {check.finding.verdict}" if is_removal else _described(check)
     if check.finding.verdict is Verdict.NO_ANSWER:
-        return Task(step, State.WAITING, registration, seen, error=ServiceError(seen))
-    return Task(
-        step, State.BY_HAND if state is State.BY_HAND else State.WAITING, registration, seen
-    )
+        return change._replace(state=State.WAITING, reason=seen, error=ServiceError(seen))
+    state = State.BY_HAND if change.state is State.BY_HAND else State.WAITING
+    return change._replace(state=state, reason=seen)
 
 
-def _described(check: Check | None) -> str:
-    """What DNS has for a record that is not published."""
-    if check is None:
-        return "DNS was not checked"
+def _described(check: Check) -> str:
     verdict, reason = check.finding.verdict, check.finding.reason
     return f"DNS now: {verdict} ({reason})" if reason else f"DNS now: {verdict}"
 
@@ -259,38 +209,14 @@ def find_removals(
     statuses: Iterable[RetirementStatus],
     confirmed: Collection[RegistrationKey],
     published: Collection[RegistrationKey],
-) -> list[Removal]:
+) -> Iterator[Removal]:
     """The retired keys of which a successor is `published` and `confirmed` by the service."""
-    removals = []
     for status in statuses:
-        if status.retirement is not Retirement.RETIRED or status.takeover is None:
-            continue
-        sure = (
-            successor
-            for successor in status.successors
-            if successor.key in confirmed and successor.key in published
-        )
-        if (successor := next(sure, None)) is not None:
-            removals.append(Removal(status.registration, successor, status.takeover.took_over))
-    return removals
-
-
-def refused_removals(before: Iterable[RetirementStatus], refreshed: Refreshed) -> Iterator[Task]:
-    """The tasks of keys that stay, since the service has not confirmed any of their successors.
-
-    `before` are the statuses before the service was asked.
-    """
-    for status in before:
-        keys = [successor.key for successor in status.successors]
-        if not status.is_over or not keys or not refreshed.confirmed.isdisjoint(keys):
-            continue
-        reason = refreshed.refused.get(keys[0])
-        if reason is not None and refreshed.error is None:
-            text = f"its successor {keys[0].selector}: {reason}; so this one stays"
-            yield Task(Step.REMOVE, State.BLOCKED, status.registration, text)
-        else:
-            text = f"the service has not confirmed its successor {keys[0].selector}"
-            yield Task(Step.REMOVE, State.DUE, status.registration, text)
+        if status.retirement is Retirement.RETIRED and status.takeover is not None:
+            for successor in status.successors:
+                if successor.key in confirmed and successor.key in published:
+                    yield Removal(status.registration, successor, status.takeover.took_over)
+                    break
 
 
 def waiting_removals(statuses: Iterable[RetirementStatus]) -> Iterator[Task]:

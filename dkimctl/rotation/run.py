@@ -4,15 +4,17 @@ First the service, under the lock of the account: successors that are due are re
 of keys past their grace period are asked for once more. Then DNS: keys are published and looked
 at, and records of retired keys removed. What one step cannot do does not keep the next from being
 done, and each looks before it acts, so a run may be killed anywhere.
+
+Each step plans first: tasks that are DUE. A dry run ends there; another one carries the plan out.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from dkimctl.dkim import record_fault, with_key_len
 from dkimctl.dns.check import CheckPolicy, check_publication
@@ -34,9 +36,6 @@ from dkimctl.registration import outcomes
 from dkimctl.registration.engine import RegistrationEngine
 from dkimctl.registration.preflight import Planner
 from dkimctl.rotation.due import (
-    DnsChange,
-    DnsChanges,
-    Refreshed,
     Removal,
     Report,
     RunPolicy,
@@ -46,9 +45,7 @@ from dkimctl.rotation.due import (
     Tools,
     find_removals,
     publication_tasks,
-    refused_removals,
     removal_tasks,
-    unusable,
     waiting_removals,
 )
 from dkimctl.rotation.retirement import (
@@ -58,7 +55,7 @@ from dkimctl.rotation.retirement import (
     RetirementStatus,
     read_known_keys,
 )
-from dkimctl.rotation.successors import HeldKey, find_due, spec_of
+from dkimctl.rotation.successors import DueSuccessors, find_due, spec_of
 
 if TYPE_CHECKING:
     from dkimctl.names import Selection
@@ -70,9 +67,6 @@ _STATES = {
     Outcome.FAILED: State.FAILED,
     Outcome.UNKNOWN: State.FAILED,
 }
-
-# The targets of the config file, or why none of them can be used.
-Targets = Sequence[ConfiguredTarget] | DkimctlError
 
 
 class RotationRun:
@@ -86,6 +80,9 @@ class RotationRun:
         self._errors: list[DkimctlError] = []
         self._postponed = 0
         self._unknown: set[Step] = set()
+        self._targets: Sequence[ConfiguredTarget] = ()
+        self._targets_error: DkimctlError | None = None  # why none of them can be used
+        self._begun_early: list[str] = []  # names of new keys that sign already
 
     @property
     def report(self) -> Report:
@@ -95,221 +92,310 @@ class RotationRun:
     def execute(self) -> Report:
         """Raises LedgerError if the ledger cannot be read, and Interrupted."""
         known = self._known()
-        statuses = self._statuses(known)
+        over = [status for status in self._statuses(known) if status.is_over and status.successors]
+        # By successor of a key past its grace period: why that key has to stay, or "".
+        answers: Mapping[RegistrationKey, str] = {}
         try:
-            refreshed = self._ask_service(known.histories, statuses)
+            answers = self._ask_service(over, known.histories)
         except LedgerError as error:  # it may be read nevertheless, such as on a full disk
-            refreshed = Refreshed(error=error)
-        self._tasks += refused_removals(statuses, refreshed)
-        if refreshed.error is not None:
-            self._errors.append(refreshed.error)
-            self._unknown |= {Step.REGISTER, Step.REMOVE}
-        self._work_on_dns(refreshed)
+            self._end_service(error)
+        confirmed = {key for key, why in answers.items() if not why}
+        for status in over:
+            keys = [successor.key for successor in status.successors]
+            if not confirmed.isdisjoint(keys):
+                continue
+            state, text = State.DUE, "the service has not confirmed its successor "
+            text += keys[0].selector
+            if (why := answers.get(keys[0])) and Step.REMOVE not in self._unknown:
+                state = State.BLOCKED
+                text = f"its successor {keys[0].selector}: {why}; so this one stays"
+            self._tasks.append(Task(Step.REMOVE, state, status.registration, text))
+        self._work_on_dns(confirmed)
         return self.report
 
-    def _ask_service(self, histories: Histories, statuses: Sequence[RetirementStatus]) -> Refreshed:
+    def _ask_service(
+        self, over: Iterable[RetirementStatus], histories: Histories
+    ) -> Mapping[RegistrationKey, str]:
         """Register the successors that are due, and refresh those of keys past the grace period.
 
         Nothing is locked or sent if there are none. Raises LedgerError, Interrupted.
         """
-        tools, now = self._tools, self._tools.clock()
+        tools, settings = self._tools, self._policy.rotation
         ledger = tools.open_ledger(for_writing=False)
-        due = find_due(ledger, self._selection, self._policy.rotation, now)
-        over = (
-            successor for status in statuses if status.is_over for successor in status.successors
-        )
-        successors = list(dict.fromkeys(over))
+        due = find_due(ledger, self._selection, settings, tools.clock())
+        successors = {
+            successor.key: successor for status in over for successor in status.successors
+        }
         if self._policy.is_dry or not (due.specs or successors):
-            self._tasks += [
-                Task(Step.REGISTER, State.DUE, outcomes.pending(spec).registration, _replaces(spec))
-                for spec in due.specs
-            ]
-            self._note_held(due.held, due.postponed)
-            return Refreshed(frozenset(successor.key for successor in successors))
+            self._note_held(due)
+            for spec in due.specs:
+                registration = outcomes.pending(spec).registration
+                self._tasks.append(Task(Step.REGISTER, State.DUE, registration, _replaces(spec)))
+            return dict.fromkeys(successors, "")
         with tools.lock_account(), tools.open_ledger(for_writing=True) as ledger:
             now = tools.clock()  # it may have waited for long
-            error = self._register_due(ledger, now)
-            if error is not None:
-                return Refreshed(error=error)
+            self._register_due(ledger, now)
+            if self._unknown:
+                return {}
             return self._refresh(successors, histories, ledger, now)
 
-    def _register_due(self, ledger: Ledger, now: datetime) -> DkimctlError | None:
-        """Register what is due; what ended it early, if anything.
+    def _end_service(self, error: DkimctlError) -> None:
+        self._errors.append(error)
+        self._unknown |= {Step.REGISTER, Step.REMOVE}
 
-        Where another account has a selector, another one is tried. Raises LedgerError, Interrupted.
-        """
+    def _note_held(self, due: DueSuccessors) -> None:
+        self._tasks += [Task(Step.REGISTER, State.BLOCKED, *held) for held in due.held]
+        self._postponed = due.postponed
+
+    def _register_due(self, ledger: Ledger, now: datetime) -> None:
+        """Register what is due; where another account has a selector, another one is tried."""
         settings = self._policy.rotation
         due = find_due(ledger, self._selection, settings, now)
-        self._note_held(due.held, due.postponed)
-        specs, error = due.specs, None
+        self._note_held(due)
+        specs = due.specs
         for rounds_left in reversed(range(_MAX_ROUNDS)):
-            sent = _send(specs, ledger, self._tools, now, refresh=False)
-            new = (
-                result.registration for result in sent.results if result.outcome is Outcome.CREATED
-            )
-            late = max(
-                (now - (registration.created_at or now) for registration in new),
-                default=timedelta(),
-            )
+            by_key = {spec.key: spec for spec in specs}
+            results = self._send(specs, ledger, now, refresh=False)
+            taken, late = set(), timedelta()
+            for registration, outcome, _ in results:
+                if outcome is Outcome.TAKEN:
+                    taken.add(registration.key)
+                elif outcome is Outcome.CREATED:
+                    late = max(late, now - (registration.created_at or now))
             if late > _MAX_SKEW:
                 self._tools.warn(
                     f"the clock of this machine is {late.days} days ahead of the service's: new "
                     "keys start that much too late; correct the clock, and register others in "
                     "their place"
                 )
-            taken = {
-                result.registration.key
-                for result in sent.results
-                if result.outcome is Outcome.TAKEN
-            }
-            error = sent.error
-            may_retry = taken and rounds_left and error is None
-            again = find_due(ledger, self._selection, settings, now).specs if may_retry else ()
-            tasks = [*_registration_tasks(specs, sent)]
-            lines = {(spec.sign_domain, spec.default) for spec in specs if spec.key in taken}
-            specs = [spec for spec in again if (spec.sign_domain, spec.default) in lines]
-            self._tasks += [
-                task for task in tasks if not (specs and task.registration.key in taken)
-            ]
+            specs = []
+            if taken and rounds_left and not self._unknown:
+                lines = {(by_key[key].sign_domain, by_key[key].default) for key in taken}
+                again = find_due(ledger, self._selection, settings, now).specs
+                specs = [spec for spec in again if (spec.sign_domain, spec.default) in lines]
+            for result in results:
+                key = result.registration.key
+                if not (specs and key in taken):
+                    self._tasks.append(self._registration_task(by_key[key], result))
             if not specs:
-                break
-        return error
+                return
 
-    def _note_held(self, held: Iterable[HeldKey], postponed: int) -> None:
-        self._tasks += [Task(Step.REGISTER, State.BLOCKED, *held_key) for held_key in held]
-        self._postponed = postponed
+    def _registration_task(self, spec: DomainSpec, result: Result) -> Task:
+        registration, outcome, reason = result
+        if outcome not in USABLE:
+            state = _STATES.get(outcome, State.BLOCKED)
+            return Task(Step.REGISTER, state, registration, f"{outcome}: {reason}")
+        if registration.enable is False and spec.enable:
+            text = "it is disabled at the service"
+            return Task(Step.REGISTER, State.BLOCKED, registration, text)
+        is_early = named(registration) in self._begun_early
+        urgency = Urgency.SIGNING if is_early else Urgency.NONE
+        return Task(Step.REGISTER, State.DONE, registration, _replaces(spec), urgency)
 
     def _refresh(
         self,
-        successors: Sequence[Registration],
+        successors: Mapping[RegistrationKey, Registration],
         histories: Histories,
         ledger: Ledger,
         now: datetime,
-    ) -> Refreshed:
-        """Send entries for these keys; the ledger gets the answers.
+    ) -> Mapping[RegistrationKey, str]:
+        """Send entries for these keys; the ledger gets the answers. Why each does not count, or "".
 
         The service answers with what it has (409, interface 7.3). A key that it no longer has is
         registered anew, and starts as late as any successor.
         """
-        known = {successor.key: successor for successor in successors}
-        specs = [
-            spec_of(name, name.selector, self._policy.rotation, now)._replace(
-                replaces=histories.get(name.key, KeyHistory()).replaces
-            )
-            for name in known.values()
-        ]
-        sent = _send(specs, ledger, self._tools, now, refresh=True)
-        refused = {}  # by key, why the older one has to stay
-        for result in sent.results:
-            answer, outcome = result.registration, result.outcome
+        specs = []
+        for key, successor in successors.items():
+            spec = spec_of(successor, successor.selector, self._policy.rotation, now)
+            specs.append(spec._replace(replaces=histories.get(key, KeyHistory()).replaces))
+        answers = dict.fromkeys(successors, "")
+        for answer, outcome, reason in self._send(specs, ledger, now, refresh=True):
             if outcome not in USABLE:
-                refused[answer.key] = f"{outcome}: {result.reason}"
+                answers[answer.key] = f"{outcome}: {reason}"
             elif answer.enable is False:
-                refused[answer.key] = "it is disabled at the service"
-            elif answer.code != "409" or answer.record != known[answer.key].record:
-                refused[answer.key] = "the service has another key for it now"
-        return Refreshed(frozenset(known.keys() - refused.keys()), refused, sent.error)
+                answers[answer.key] = "it is disabled at the service"
+            elif answer.code != "409" or answer.record != successors[answer.key].record:
+                answers[answer.key] = "the service has another key for it now"
+        return answers
 
-    def _work_on_dns(self, refreshed: Refreshed) -> None:
-        known = self._known()
+    def _send(
+        self, specs: Sequence[DomainSpec], ledger: Ledger, now: datetime, *, refresh: bool
+    ) -> list[Result]:
+        """Send these entries, under the lock of the account: a result for each.
+
+        `refresh`: also those that are registered. What ends it early is noted, but raises
+        LedgerError and Interrupted.
+        """
+        if not specs:
+            return []
+        tools, results = self._tools, list[Result]()
+        with tools.observing(len(specs)) as observer:
+            run = RegistrationEngine(
+                ledger,
+                Planner(ledger, refresh=refresh, now=now),
+                tools.connect,
+                observer=observer,
+                warn=tools.warn,
+                limits=tools.limits,
+            )
+            for text in run.prepare(specs, now):
+                tools.warn(text)
+            with tools.stopping(run.stop):
+                try:
+                    run.execute(specs, results.append)
+                except DkimctlError as raised:
+                    if raised is not run.stopped:
+                        raise
+        error = run.stopped
+        if isinstance(error, (Interrupted, LedgerError)):
+            raise error
+        if error is None and any(result.outcome is Outcome.PENDING for result in results):
+            error = ServiceError("the service kept throttling (429)")
+        if error is not None:
+            self._end_service(error)
+        self._begun_early += run.begun_early
+        sent = {result.registration.key for result in results}
+        left = (outcomes.pending(spec, "it was not sent") for spec in specs if spec.key not in sent)
+        return [*results, *left]
+
+    def _work_on_dns(self, confirmed: Collection[RegistrationKey]) -> None:
+        """Publish and look; remove the records of retired keys whose successors are confirmed."""
+        tools, settings, known = self._tools, self._policy.rotation, self._known()
         try:
-            targets: Targets = self._tools.open_targets()
+            self._targets = tools.open_targets()
         except DkimctlError as error:
             self._errors.append(error)
-            targets = error
-        needed = (status for status in self._statuses(known) if status.needs_record)
-        keys = [with_key_len(status.registration) for status in needed]
-        self._tasks += unusable(Step.PUBLISH, keys)
-        sound = [key for key in keys if not record_fault(key)]
-        changes = _change_dns(sound, targets, remove=False, is_dry=self._policy.is_dry)
-        checks: dict[RegistrationKey, Check] = {}
-        looks = None
-        try:
-            with self._recording() as looks:
-                checks = self._look(sound, changes, looks)
-        except ServiceError as error:
-            looks = None
-            self._errors.append(error)
-            self._unknown |= {Step.PUBLISH, Step.REMOVE}
-        now = self._tools.clock()
-        published = _with_verdict(looks, Verdict.PUBLISHED) if looks is not None else frozenset()
+            self._targets_error = error
+        needed = [status.registration for status in self._statuses(known) if status.needs_record]
+        changes = self._change_dns(Step.PUBLISH, needed)
+        checks, looks = self._look(Step.PUBLISH, changes)
+        published = _with_verdict(looks, Verdict.PUBLISHED)
         self._tasks += publication_tasks(
-            sound, changes, checks, published, known.histories, self._policy, now
+            changes.values(), checks, published, known.histories, settings, tools.clock()
         )
         if looks is not None:
-            statuses = self._statuses(known.after(looks, self._tools.clock()), published)
+            statuses = self._statuses(known.after(looks, tools.clock()), published)
             self._tasks += waiting_removals(statuses)
-            self._remove(find_removals(statuses, refreshed.confirmed, published), targets)
+            if removals := [*find_removals(statuses, confirmed, published)]:
+                self._remove(removals)
 
-    def _remove(self, removals: Sequence[Removal], targets: Targets) -> None:
+    def _remove(self, removals: Sequence[Removal]) -> None:
         """Remove these records, as far as targets cover them, and prove that they are gone."""
-        if not removals:
-            return
-        tools, keys = self._tools, [with_key_len(removal.registration) for removal in removals]
-        sound = [key for key in keys if not record_fault(key)]
-        try:
-            with self._recording() as looks:
-                changes = _change_dns(sound, targets, remove=True, is_dry=self._policy.is_dry)
-                checks = self._look(sound, changes, looks, expect_absent=True)
-        except ServiceError as error:
-            self._errors.append(error)
-            self._unknown.add(Step.REMOVE)
+        tools, settings = self._tools, self._policy.rotation
+        changes = self._change_dns(Step.REMOVE, [removal.registration for removal in removals])
+        checks, looks = self._look(Step.REMOVE, changes)
+        if looks is None:
             return
         absent = _with_verdict(looks, Verdict.MISSING)
-        self._tasks += unusable(Step.REMOVE, keys)
-        left = [registration for registration in sound if registration.key not in absent]
-        self._tasks += removal_tasks(removals, left, changes, checks, self._policy, tools.clock())
-        gone = [removal for removal in removals if removal.registration.key in absent]
-        if not gone:
-            return
+        left = [change for key, change in changes.items() if key not in absent]
+        due = {removal.registration.key: removal.took_over + settings.grace for removal in removals}
+        self._tasks += removal_tasks(left, checks, due, settings, tools.clock())
+        gone = {
+            removal.registration: removal.successor.selector
+            for removal in removals
+            if removal.registration.key in absent
+        }
         state = State.DUE
-        if not self._policy.is_dry:
+        if gone and not self._policy.is_dry:
             # Close the entries; the selectors stay in the ledger, and are never used again.
             try:
                 with tools.lock_account(), tools.open_ledger(for_writing=True) as ledger:
                     ledger.check()
-                    ledger.close_keys(
-                        {result.registration: result.successor.selector for result in gone}
-                    )
+                    ledger.close_keys(gone)
                 state = State.DONE
             except LedgerError as error:
                 self._errors.append(error)
-        for result in gone:
-            reason = f"replaced by {result.successor.selector}"
-            self._tasks.append(Task(Step.REMOVE, state, result.registration, reason))
+        self._tasks += [
+            Task(Step.REMOVE, state, registration, f"replaced by {successor}")
+            for registration, successor in gone.items()
+        ]
+
+    def _change_dns(
+        self, step: Step, registrations: Iterable[Registration]
+    ) -> dict[RegistrationKey, Task]:
+        """Publish these records, or remove them, where a target covers them.
+
+        The task of each sound one: DONE if it was written (DUE in a dry run), and WAITING if DNS
+        has what it should have.
+        """
+        tasks: dict[RegistrationKey, Task] = {}
+
+        def note(
+            registration: Registration,
+            state: State,
+            reason: str = "",
+            error: DkimctlError | None = None,
+        ) -> None:
+            reason = error.message if error else reason
+            tasks[registration.key] = Task(step, state, registration, reason, error=error)
+
+        for registration in map(with_key_len, registrations):
+            if fault := record_fault(registration):  # it is neither published nor removed
+                reason = f"its record is not usable: {fault}"
+                self._tasks.append(Task(step, State.BLOCKED, registration, reason))
+            else:
+                note(registration, State.WAITING)
+        sound = [task.registration for task in tasks.values()]
+        plan = make_plan(sound, self._targets, remove=step is Step.REMOVE)
+        error = self._targets_error
+        for registration in plan.uncovered:
+            note(registration, State.FAILED if error else State.BY_HAND, error=error)
+        for zone in plan.zones:
+            for registration in zone.unread:
+                note(registration, State.FAILED, error=zone.error)
+            for change in zone.to_apply:
+                note(change.registration, State.DUE if self._policy.is_dry else State.DONE)
+        for change in plan.changes:
+            if change.action is Action.BLOCKED:
+                note(change.registration, State.BLOCKED, change.reason)
+
+        def note_failure(applied: Applied) -> None:
+            if applied.error is not None:
+                note(applied.change.registration, State.FAILED, error=applied.error)
+
+        if not self._policy.is_dry:
+            apply_plan(plan, note_failure)
+        return tasks
 
     def _look(
-        self,
-        registrations: Sequence[Registration],
-        changes: DnsChanges,
-        looks: Looks,
-        *,
-        expect_absent: bool = False,
-    ) -> dict[RegistrationKey, Check]:
-        """The last check of each record; `looks` gets what is certain.
+        self, step: Step, changes: Mapping[RegistrationKey, Task]
+    ) -> tuple[Mapping[RegistrationKey, Check], Looks | None]:
+        """The last check of each record, and what is certain, which the ledger gets.
 
-        Records that were changed just now are checked until all servers have that, for as long as
-        the policy says; in a dry run, nothing was changed. Raises ServiceError without a resolver.
+        Records that were written just now are checked until all servers have that, for as long as
+        the policy says. Without a resolver, which is noted, there are no looks.
         """
         checks: dict[RegistrationKey, Check] = {}
-        changed = {key for key, change in changes.items() if change.state is State.DUE}
-        waited_for = [registration for registration in registrations if registration.key in changed]
-        others = [registration for registration in registrations if registration.key not in changed]
-        longest = 0.0 if self._policy.is_dry else self._policy.wait
-        for some, wait in ((others, 0.0), (waited_for, longest)):
-            if not some:
-                continue
-            check_policy = CheckPolicy(wait, timedelta(), expect_absent)
-            with self._tools.watching(check_policy.wanted) as progress:
-                check_publication(
-                    some,
-                    self._tools.open_source(),
-                    check_policy,
-                    lambda check: checks.update({check.key: check}),
-                    progress=progress,
-                    looks=looks,
-                )
-        return checks
+        recording: AbstractContextManager[Looks] = contextlib.nullcontext(Looks())
+        if not self._policy.is_dry:
+            recording = recording_looks(
+                lambda: self._tools.open_ledger(for_writing=True), on_failure=self._errors.append
+            )
+        try:
+            with recording as looks:
+                for is_written, wait in ((False, 0.0), (True, self._policy.wait)):
+                    registrations = [
+                        task.registration
+                        for task in changes.values()
+                        if (task.state is State.DONE) is is_written
+                    ]
+                    if not registrations:
+                        continue
+                    policy = CheckPolicy(wait, timedelta(), expect_absent=step is Step.REMOVE)
+                    with self._tools.watching(policy.wanted) as progress:
+                        check_publication(
+                            registrations,
+                            self._tools.open_source(),
+                            policy,
+                            lambda check: checks.update({check.key: check}),
+                            progress=progress,
+                            looks=looks,
+                        )
+        except ServiceError as error:
+            self._errors.append(error)
+            self._unknown |= {step, Step.REMOVE}
+            return checks, None
+        return checks, looks
 
     def _known(self) -> KnownKeys:
         """All keys of the selected domains, also if a spec file names some of them alone."""
@@ -319,113 +405,14 @@ class RotationRun:
     def _statuses(
         self, known: KnownKeys, published: frozenset[RegistrationKey] | None = None
     ) -> list[RetirementStatus]:
-        now = self._tools.clock()
-        grace = self._policy.rotation.grace
+        now, grace = self._tools.clock(), self._policy.rotation.grace
         return known.statuses(RetirementPolicy(now, now, published_now=published, grace=grace))
 
-    def _recording(self) -> AbstractContextManager[Looks]:
-        """Looks that the ledger gets, but for a dry run."""
-        if self._policy.is_dry:
-            return contextlib.nullcontext(Looks())
-        return recording_looks(
-            lambda: self._tools.open_ledger(for_writing=True), on_failure=self._errors.append
-        )
 
-
-def _with_verdict(looks: Looks, verdict: Verdict) -> frozenset[RegistrationKey]:
-    return frozenset(key for key, latest in looks.latest.items() if latest is verdict)
-
-
-class _Sent(NamedTuple):
-    """A result for each entry that was sent."""
-
-    results: Sequence[Result]
-    error: DkimctlError | None = None  # what ended the run early, if anything
-    begun_early: Sequence[str] = ()  # names of new keys that sign already, before they were to
-
-
-def _send(
-    specs: Sequence[DomainSpec], ledger: Ledger, tools: Tools, now: datetime, *, refresh: bool
-) -> _Sent:
-    """Send these entries, each with a selector; `refresh`: also those that are registered.
-
-    To be called under the lock of the account. Raises LedgerError and Interrupted.
-    """
-    if not specs:
-        return _Sent(())
-    results: list[Result] = []
-    with tools.observing(len(specs)) as observer:
-        run = RegistrationEngine(
-            ledger,
-            Planner(ledger, refresh=refresh, now=now),
-            tools.connect,
-            observer=observer,
-            warn=tools.warn,
-            limits=tools.limits,
-        )
-        for text in run.prepare(specs, now):
-            tools.warn(text)
-        with tools.stopping(run.stop):
-            try:
-                run.execute(specs, results.append)
-            except DkimctlError as raised:
-                if raised is not run.stopped:
-                    raise
-    error = run.stopped
-    if isinstance(error, (Interrupted, LedgerError)):
-        raise error
-    known = {result.registration.key for result in results}
-    left = [outcomes.pending(spec, "it was not sent") for spec in specs if spec.key not in known]
-    if error is None and any(result.outcome is Outcome.PENDING for result in results):
-        error = ServiceError("the service kept throttling (429)")
-    return _Sent([*results, *left], error, run.begun_early)
-
-
-def _registration_tasks(specs: Sequence[DomainSpec], sent: _Sent) -> Iterator[Task]:
-    by_key = {spec.key: spec for spec in specs}
-    for registration, outcome, reason in sent.results:
-        spec = by_key[registration.key]
-        if outcome not in USABLE:
-            state = _STATES.get(outcome, State.BLOCKED)
-            yield Task(Step.REGISTER, state, registration, f"{outcome}: {reason}")
-        elif registration.enable is False and spec.enable:
-            text = "it is disabled at the service"
-            yield Task(Step.REGISTER, State.BLOCKED, registration, text)
-        else:
-            is_early = named(registration) in sent.begun_early
-            urgency = Urgency.SIGNING if is_early else Urgency.NONE
-            yield Task(Step.REGISTER, State.DONE, registration, _replaces(spec), urgency)
+def _with_verdict(looks: Looks | None, verdict: Verdict) -> frozenset[RegistrationKey]:
+    seen = looks.latest.items() if looks is not None else ()
+    return frozenset(key for key, latest in seen if latest is verdict)
 
 
 def _replaces(spec: DomainSpec) -> str:
     return f"replaces {spec.replaces}, signs from {spec.start_date}"
-
-
-def _change_dns(
-    registrations: Sequence[Registration], targets: Targets, *, remove: bool, is_dry: bool
-) -> DnsChanges:
-    """Publish the records of these registrations, or `remove` them, where a target covers them."""
-    if not registrations:
-        return {}
-    if isinstance(targets, DkimctlError):
-        failed = DnsChange(State.FAILED, targets.message, targets)
-        return {registration.key: failed for registration in registrations}
-    plan = make_plan(registrations, targets, remove=remove)
-    changes = {registration.key: DnsChange(State.BY_HAND) for registration in plan.uncovered}
-    for change in plan.changes:
-        if change.action is Action.BLOCKED:
-            changes[change.registration.key] = DnsChange(State.BLOCKED, change.reason)
-    for zone in plan.zones:
-        if (error := zone.error) is not None:
-            failed = DnsChange(State.FAILED, error.message, error)
-            changes |= {registration.key: failed for registration in zone.unread}
-        changes |= {result.registration.key: DnsChange(State.DUE) for result in zone.to_apply}
-
-    def note(applied: Applied) -> None:
-        if (error := applied.error) is not None:
-            key = applied.change.registration.key
-            changes[key] = DnsChange(State.FAILED, error.message, error)
-
-    if not is_dry:
-        apply_plan(plan, note)
-    return changes
