@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from dkimctl.client.failures import origin_of
 from dkimctl.dns.verdicts import Check, Urgency, Verdict
@@ -32,10 +32,8 @@ VERSION = 1
 MAX_ITEMS, MAX_SUBJECTS = 500, 2000
 _MAX_NAMED = 3  # subjects of an item, in the summary
 _MAX_TEXT = 1000  # characters
-_URGENCIES = tuple(Urgency)  # the most urgent first
 
-_Pair = tuple["KeyProblem", Alarm]
-_Item = TypeVar("_Item")
+_Pair: TypeAlias = "tuple[KeyProblem | None, Alarm]"  # None: the alarm is over
 # The program has no use for them.
 OUR_SECRETS = frozenset(
     (
@@ -45,7 +43,6 @@ OUR_SECRETS = frozenset(
         "DKIMCTL_SERVICE_DATABASE",
     )
 )
-_RUN_IT = "run it by hand to see why, with the document in docs/timers.md as its input"
 _MAX_BODY = 1024 * 1024  # bytes of the response, which is not read any further
 
 
@@ -100,10 +97,6 @@ class Notice(NamedTuple):
     still: Sequence[tuple[KeyProblem, Alarm]] = ()
     stale: Sequence[Alarm] = ()  # to forget without a word: they are over, and were never told
 
-    @property
-    def has_news(self) -> bool:
-        return bool(self.new or self.over)
-
 
 def first_seen_now(look: Look, alarms: Iterable[Alarm]) -> set[str]:
     """The subjects with a problem of which there is no alarm: they need a second look."""
@@ -157,47 +150,78 @@ def notice_document(
     complete: Callable[[str], str] = lambda text: text,
 ) -> bytes:
     """One line of printable ASCII; `complete` completes the commands in what to do next."""
-    new, still = _grouped(notice.new), _grouped(notice.still)
-    over = _alike(notice.over, lambda alarm: (alarm.problem, alarm.first_seen))
-    counts = {"new": len(notice.new), "over": len(notice.over), "still": len(notice.still)}
+
+    def grouped(pairs: Iterable[tuple[KeyProblem, Alarm]]) -> list[list[_Pair]]:
+        order = {urgency: number for number, urgency in enumerate(Urgency)}  # most urgent first
+        ordered = sorted(pairs, key=lambda pair: (order[pair[0].urgency], pair[0].subject))
+        return _grouped(ordered)
+
+    new, still = grouped(notice.new), grouped(notice.still)
+    over = _grouped([(None, alarm) for alarm in notice.over])
     # Such as `dkimctl: 1 new problem: example.com s1 (missing); 1 problem over: …`.
     parts = []
     if new:
-        names = few([_named([alarm for _, alarm in alike]) for alike in new])
-        parts.append(f"{counted(counts['new'], 'new problem')}: {names}")
+        parts.append(f"{counted(len(notice.new), 'new problem')}: {_summary(new)}")
     if over:
-        names = few([_named(alike) for alike in over])
-        parts.append(f"{counted(counts['over'], 'problem')} over: {names}")
-    if counts["still"]:
-        parts.append(f"{counted(counts['still'], 'earlier problem')} not solved yet")
+        parts.append(f"{counted(len(notice.over), 'problem')} over: {_summary(over)}")
+    if still:
+        parts.append(f"{counted(len(notice.still), 'earlier problem')} not solved yet")
     document = {
         "version": VERSION,
         "time": _written(now),
         "profile": profile,
         "text": _shown(f"dkimctl: {'; '.join(parts)}"),
-        "counts": counts,
-        "new": list(_problem_items(new, complete)),
-        "over": list(_items(over)),
-        "still": list(_problem_items(still, complete)),
+        "counts": {"new": len(notice.new), "over": len(notice.over), "still": len(notice.still)},
+        "new": list(_items(new, complete)),
+        "over": list(_items(over, complete)),
+        "still": list(_items(still, complete)),
     }
     return f"{json.dumps(document)}\n".encode("ascii")
 
 
-def _named(alike: Sequence[Alarm]) -> str:
-    subjects = listed([alarm.subject for alarm in alike], most=_MAX_NAMED)
-    return f"{subjects} ({alike[0].problem})"
-
-
 def _grouped(pairs: Sequence[_Pair]) -> list[list[_Pair]]:
-    """Problems that are alike but for the names of their keys; the most urgent first."""
-    ordered = sorted(pairs, key=lambda pair: (_URGENCIES.index(pair[0].urgency), pair[0].subject))
-    return _alike(ordered, _cause)
+    """Problems, or alarms alone, that are alike but for the names of their keys."""
+    groups: dict[Hashable, list[_Pair]] = {}
+    for problem, alarm in pairs:
+        cause: Hashable = ()
+        if problem is not None:
+            texts = (_nameless(problem, text) for text in (problem.detail, problem.action))
+            cause = (problem.urgency, *texts)
+        groups.setdefault((alarm.problem, alarm.first_seen, cause), []).append((problem, alarm))
+    return list(groups.values())
 
 
-def _cause(pair: _Pair) -> Hashable:
-    problem, alarm = pair
-    texts = (_nameless(problem, text) for text in (problem.detail, problem.action))
-    return problem.problem, problem.urgency, alarm.first_seen, *texts
+def _summary(groups: Sequence[Sequence[_Pair]]) -> str:
+    return few([
+        f"{listed([alarm.subject for _, alarm in alike], most=_MAX_NAMED)} ({alike[0][1].problem})"
+        for alike in groups
+    ])  # fmt: skip
+
+
+def _items(
+    groups: Sequence[Sequence[_Pair]], complete: Callable[[str], str]
+) -> Iterator[dict[str, object]]:
+    left = MAX_SUBJECTS
+    for alike in groups[:MAX_ITEMS]:
+        problem, alarm = alike[0]
+        subjects = [_shown(alarm.subject) for _, alarm in alike[:left]]
+        left -= len(subjects)
+        item: dict[str, object] = {
+            "subject": _shown(alarm.subject),
+            "problem": _shown(alarm.problem),
+            "since": _written(alarm.first_seen),
+            "count": len(alike),
+            "subjects": subjects,
+        }
+        if problem is not None:
+            detail, action = problem.detail, problem.action
+            if any(other and other.detail != detail for other, _ in alike):
+                detail = _nameless(problem, detail)
+            if any(other and other.action != action for other, _ in alike):
+                action = _nameless(problem, action)
+            item |= {"urgency": problem.urgency, "detail": _shown(detail)}
+            item["action"] = _shown(complete(action))
+        yield item
 
 
 def _nameless(problem: KeyProblem, text: str) -> str:
@@ -205,49 +229,8 @@ def _nameless(problem: KeyProblem, text: str) -> str:
     return without_names(text, *problem.key) if problem.key else text
 
 
-def _alike(items: Iterable[_Item], kind: Callable[[_Item], Hashable]) -> list[list[_Item]]:
-    groups: dict[Hashable, list[_Item]] = {}
-    for item in items:
-        groups.setdefault(kind(item), []).append(item)
-    return list(groups.values())
-
-
-def _problem_items(
-    groups: Sequence[Sequence[_Pair]], complete: Callable[[str], str]
-) -> Iterator[dict[str, object]]:
-    items = _items([[alarm for _, alarm in alike] for alike in groups])
-    for item, alike in zip(items, groups, strict=False):  # as many items as may be in the list
-        problems = [problem for problem, _ in alike]
-        yield item | {
-            "urgency": problems[0].urgency,
-            "detail": _shown(_common(problems, [problem.detail for problem in problems])),
-            "action": _shown(complete(_common(problems, [problem.action for problem in problems]))),
-        }
-
-
-def _common(problems: Sequence[KeyProblem], texts: Sequence[str]) -> str:
-    """The text of all, with placeholders where names differ."""
-    return texts[0] if len(set(texts)) == 1 else _nameless(problems[0], texts[0])
-
-
-def _items(groups: Sequence[Sequence[Alarm]]) -> Iterator[dict[str, object]]:
-    left = MAX_SUBJECTS
-    for alike in groups[:MAX_ITEMS]:
-        first = alike[0]
-        subjects = [_shown(alarm.subject) for alarm in alike[:left]]
-        left -= len(subjects)
-        yield {
-            "subject": _shown(first.subject),
-            "problem": _shown(first.problem),
-            "since": _written(first.first_seen),
-            "count": len(alike),
-            "subjects": subjects,
-        }
-
-
 def _shown(text: str) -> str:
-    cut = text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…"
-    return printable(cut)
+    return printable(text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…")
 
 
 def _written(time: datetime) -> str:
@@ -262,36 +245,51 @@ def run_notice_program(
     withheld: Container[str] = OUR_SECRETS,
     seconds: float = 30.0,
 ) -> None:
-    """Run the program with a JSON document on standard input; after `seconds`, it is killed.
+    """Run the program with a JSON document on standard input; its output is discarded.
 
-    It gets all of `environ` but what is `withheld`, which are the names of variables with secrets.
+    It gets all of `environ` but what is `withheld`: the names of variables with secrets. After
+    `seconds`, or on an interruption, it is killed together with the programs that it has started.
     Raises ServiceError unless it ends with status 0. Its arguments, which may hold a token, are in
     no error.
     """
     program = f'"{printable(words[0])}"'
-    environment = {name: value for name, value in environ.items() if name not in withheld}
+    # A file, since a program that does not read a pipe, or closes it, would disturb us.
+    with tempfile.TemporaryFile() as file:
+        file.write(document)
+        file.seek(0)
+        try:
+            process = subprocess.Popen(  # noqa: S603 - the user's own program, from the config file
+                words,
+                stdin=file,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={name: value for name, value in environ.items() if name not in withheld},
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:  # ValueError: a null character in a word
+            raise ServiceError(
+                f"cannot run {program} to notify: {getattr(error, 'strerror', None) or 'invalid'}",
+                hint="check notify: command in the config file",
+            ) from None
     try:
-        status = run_program(words, document, seconds=seconds, environment=environment)
-    except (OSError, ValueError) as error:  # ValueError: a null character in a word
-        reason = getattr(error, "strerror", None) or "invalid"
+        status = process.wait(seconds)
+        how = f"failed with exit status {status}"
+        if status < 0:
+            how = f"was killed by signal {-status}"
+    except subprocess.TimeoutExpired:
+        status, how = 1, f"did not end within {format_duration(seconds)}, and was killed"
+    finally:
+        if process.poll() is None:  # else the ID may be that of another process now
+            if sys.platform == "win32":
+                process.kill()
+            else:
+                os.killpg(process.pid, signal.SIGKILL)  # its process group, which has its ID
+            process.wait()
+    if status:
         raise ServiceError(
-            f"cannot run {program} to notify: {reason}",
-            hint="check notify: command in the config file",
-        ) from None
-    if status is None:
-        limit = format_duration(seconds)
-        raise ServiceError(f"{program} did not end within {limit}, and was killed", hint=_RUN_IT)
-    if status != 0:
-        raise ServiceError(f"{program} {_ended(status)}", hint=_RUN_IT)
-
-
-def _ended(status: int) -> str:
-    if status > 0:
-        return f"failed with exit status {status}"
-    try:
-        return f"was killed by {signal.Signals(-status).name}"
-    except ValueError:
-        return f"was killed by signal {-status}"
+            f"{program} {how}",
+            hint="run it by hand to see why, with the document in docs/timers.md as its input",
+        )
 
 
 def post_notice(http: HttpClient, url: str, document: bytes) -> None:
@@ -314,37 +312,3 @@ def post_notice(http: HttpClient, url: str, document: bytes) -> None:
         if status < 400:
             hint = "redirects are not followed: write the URL it leads to"
         raise ServiceError(f"the webhook at {origin_of(url)} answered {status}", hint=hint)
-
-
-def run_program(
-    words: Sequence[str], data: bytes, *, seconds: float, environment: Mapping[str, str]
-) -> int | None:
-    """The exit status of a program that gets `data` on standard input; None if time ran out.
-
-    Negative: the number of the signal that ended it. Its output is discarded. When time runs out,
-    or on an interruption, it is ended together with the programs that it has started. Raises
-    OSError if it cannot be started.
-    """
-    # A file, since a program that does not read a pipe, or closes it, would disturb us.
-    with tempfile.TemporaryFile() as file:
-        file.write(data)
-        file.seek(0)
-        process = subprocess.Popen(  # noqa: S603 - the user's own program, from the config file
-            words,
-            stdin=file,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=environment,
-            start_new_session=True,
-        )
-    try:
-        return process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        return None
-    finally:
-        if process.poll() is None:  # else the ID may be that of another process now
-            if sys.platform == "win32":
-                process.kill()
-            else:
-                os.killpg(process.pid, signal.SIGKILL)  # its process group, which has its ID
-            process.wait()

@@ -111,13 +111,13 @@ def test_a_problem_that_is_gone_is_over():
 def test_the_end_of_what_nobody_was_told_of_is_not_told():
     notice = find_changes(look(), [UNTOLD], NOON)
     assert notice.stale == [UNTOLD]
-    assert not notice.has_news
+    assert [*notice.new, *notice.over] == []
 
 
 def test_without_an_answer_no_alarm_of_the_subject_is_over():
     silent = Alarm(*NO_ANSWER[:2], NOON - DAY, NOON - DAY, NOON - DAY)
     notice = find_changes(look(NO_ANSWER), [TOLD, silent], NOON)
-    assert not notice.has_news
+    assert [*notice.new, *notice.over] == []
     answered = find_changes(look(MISSING), [TOLD, silent], NOON)
     assert answered.over == [silent]
 
@@ -311,7 +311,7 @@ def test_the_program_does_not_inherit_our_secrets(script, tmp_path):
 @pytest.mark.parametrize(
     ("text", "mode", "said"),
     [("exit 7", 0o755, '/page" failed with exit status 7'),
-     ("kill -9 $$", 0o755, '/page" was killed by SIGKILL'),
+     ("kill -9 $$", 0o755, '/page" was killed by signal 9'),
      ("exit", 0o644, "to notify: Permission denied")],
 )  # fmt: skip
 def test_a_program_that_fails(script, text, mode, said):

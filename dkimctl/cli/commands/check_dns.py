@@ -137,9 +137,14 @@ def check_dns(
                 fmt, output, session.reporter, wanted=policy.wanted, selection=selection or (),
                 has_targets=session.has_dns_targets, run=run,
             ) as sink:  # fmt: skip
-                emit = notices.emit_to(sink.emit) if notify else sink.emit
                 if notify:
                     registrations = notices.watch(registrations)
+
+                def emit(check: Check) -> None:
+                    sink.emit(check)
+                    if notify:
+                        notices.add(check)
+
                 with progress:
                     check_publication(
                         registrations, source, policy, emit,

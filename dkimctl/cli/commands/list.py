@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from enum import StrEnum
 from functools import lru_cache
 from itertools import chain
 from typing import Annotated, Any
@@ -28,44 +27,36 @@ app = App()
 
 _UNLIMITED = 10_000  # columns: more than a row has
 _STATES = (*(verdict for verdict in Verdict if verdict is not Verdict.RETIRED), NOT_CHECKED)
-
-
-class SortKey(StrEnum):
-    """What `--sort-by` takes."""
-
-    DOMAIN = "domain"
-    BITS = "bits"
-    AGE = "age"
-    START = "start"
-    SEEN = "seen"
-    DUE = "due"
-
-
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 # A key of which it is not known comes last; one that was never looked at was seen very long ago.
-_SORT_VALUES: Mapping[SortKey, Callable[[Key], Any]] = {
-    SortKey.DOMAIN: lambda key: key.sign_domain,
-    SortKey.BITS: lambda key: key.key_len,
-    SortKey.AGE: lambda key: key.age,
-    SortKey.START: lambda key: key.starts_at,
-    SortKey.SEEN: lambda key: (
-        None if key.state is None else key.looked_at or datetime.min.replace(tzinfo=UTC)
-    ),
-    SortKey.DUE: due_first,
+_SORT_VALUES: Mapping[str, Callable[[Key], Any]] = {
+    "domain": lambda key: key.sign_domain,
+    "bits": lambda key: key.key_len,
+    "age": lambda key: key.age,
+    "start": lambda key: key.starts_at,
+    "seen": lambda key: None if key.state is None else key.looked_at or _LONG_AGO,
+    "due": due_first,
 }
 
 
-def _choice(option: str, choices: Sequence[str], help_: str) -> Any:
+def _choice(option: str, choices: Collection[str], help_: str) -> Any:
     """An option that takes one of these words, in which a space is typed as a hyphen."""
-    typed = ", ".join(word.replace(" ", "-") for word in choices)
+    typed = [word.replace(" ", "-") for word in choices]
 
     def read(text: str) -> str:
         word = text.lower().replace("-", " ")
         if word not in choices:
             message = f"in {option}: unknown value {quoted(text)}"
-            raise UsageError(message, hint=f"write one of: {typed}")
+            raise UsageError(message, hint=f"write one of: {', '.join(typed)}")
         return word
 
-    return typer.Option(option, metavar=option[2:].upper(), parser=read, help=f"{help_}: {typed}.")
+    return typer.Option(
+        option,
+        metavar=option[2:].upper(),
+        parser=read,
+        autocompletion=lambda: typed,
+        help=f"{help_}: {', '.join(typed)}.",
+    )
 
 
 @app.command(
@@ -90,8 +81,7 @@ def list_keys(
         _choice("--state", _STATES, "Show only keys whose record is in this state"),
     ] = None,
     sort_by: Annotated[
-        SortKey | None,
-        typer.Option(metavar="FIELD", help=f"{', '.join(SortKey)} (default: domain)."),
+        str | None, _choice("--sort-by", _SORT_VALUES, "What to sort by (default: domain)")
     ] = None,
     reverse: Annotated[bool, typer.Option("--reverse", help="Sort the other way round.")] = False,
     all_: Annotated[
@@ -111,6 +101,7 @@ def list_keys(
     Sorted by due, what is urgent comes first, then what waits for you, then what is due first.
     """
     session = open_session(ctx)
+    reporter = session.reporter
     if wide and fmt not in (None, KeyFormat.TABLE):
         raise UsageError(f"--wide has no effect with --format {fmt}", hint="leave out one of them")
     require_writable(output)
@@ -128,14 +119,13 @@ def list_keys(
         and (not stages or key.stage in stages)
         and (not states or key.state in states)
     )
-    if sort_by is not None or reverse:
-        value_of = _SORT_VALUES[sort_by or SortKey.DOMAIN]
+    if sort_by or reverse:
+        value_of = _SORT_VALUES[sort_by or "domain"]
         unsorted = [*keys]
         known = [key for key in unsorted if value_of(key) is not None]
         unknown = [key for key in unsorted if value_of(key) is None]
         keys = [*sorted(known, key=value_of, reverse=reverse), *unknown]
 
-    reporter = session.reporter
     layout = table_layout(reporter, output)._replace(wide=wide)
     is_piped = output is not None or not sys.stdout.isatty()
     if is_piped:  # one line a key, for other programs

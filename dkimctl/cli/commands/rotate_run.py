@@ -14,7 +14,7 @@ import typer
 
 from dkimctl.cli import next_steps
 from dkimctl.cli.checking import CheckProgress, open_source
-from dkimctl.cli.notify import RunNotices
+from dkimctl.cli.notify import send_run_notices
 from dkimctl.cli.options import (
     ACCOUNT,
     CONNECTION,
@@ -52,6 +52,14 @@ _STYLES = {
     State.BLOCKED: Style.RED,
     State.BY_HAND: Style.YELLOW,
 }
+# What is left to people, and the command for the domains of these tasks.
+_LEFT = (
+    (Step.PUBLISH, State.BLOCKED, "for what stands in the way, and what to do about it",
+     lambda words: next_steps.publish(words, "--dry-run", by_target=True)),
+    (Step.PUBLISH, State.BY_HAND, "to publish by hand what no target covers", next_steps.publish),
+    (Step.REMOVE, State.BY_HAND, "to remove by hand what no target covers",
+     lambda words: f"`{next_steps.rotate_retired(words)}`"),
+)  # fmt: skip
 _DONE = {Step.REGISTER: "registered", Step.PUBLISH: "published", Step.REMOVE: "removed"}
 
 
@@ -129,8 +137,7 @@ def run(
         with interrupting():
             report = execute()
             if not dry_run:
-                notices = RunNotices(session, selected, report, execute)
-                told, report = notices.send(), notices.report
+                told, report = send_run_notices(session, selected, report, execute)
     except (KeyboardInterrupt, DkimctlError) as error:
         # What was done until then; the second run is that of the look before a notice.
         begun = [run.report for run in runs if run.report.tasks]
@@ -157,7 +164,12 @@ def show_report(
 
     `has_targets`: the config file says how to change DNS. Raises OutputError.
     """
-    tasks = sorted(report.tasks, key=_rank)
+    tasks = sorted(
+        report.tasks,
+        key=lambda task: (
+            not task.urgency, _ORDER.index(task.state), task.registration.sign_domain
+        ),
+    )  # fmt: skip
     if not reporter.quiet or report.is_worth_mail or is_dry:
         if fmt is TableOrJson.JSON:
             items = [_fields(task) for task in tasks]
@@ -169,22 +181,31 @@ def show_report(
         reporter.error(error)
     urgencies = ((task.urgency, task.registration) for task in report.tasks)
     warn_of_urgent_keys(reporter, urgencies, by_target=has_targets)
-    _say_what_is_left(reporter, report.tasks, has_targets=has_targets)
+    by_hand = [named(task.registration) for task in tasks if task.state is State.BY_HAND]
+    if has_targets and by_hand:
+        # Also with --quiet: the user may believe that the targets cover all domains.
+        reporter.warn(
+            f"no DNS target has the zone of {counted(len(by_hand), 'key')}: "
+            f"{listed(by_hand, most=_MAX_NAMED)}",
+            hint="add the zone to `dns` in the config file, or change it by hand",
+            code="uncovered",
+        )
+    for step, state, text, command in _LEFT:
+        domains = [
+            task.registration.sign_domain
+            for task in report.tasks
+            if (task.step, task.state) == (step, state)
+        ]
+        if domains:
+            reporter.note(f"dkimctl: {text}: {command(next_steps.select_domains(domains))}")
     counts = Counter(
-        _DONE[task.step] if task.state is State.DONE else _kind(task) for task in report.tasks
+        _DONE[task.step] if task.state is State.DONE else f"{task.step}: {task.state}"
+        for task in report.tasks
     )
     parts = [f"{word} {count}" for word, count in counts.items()]
     if report.postponed:
         parts.append(f"{counted(report.postponed, 'successor')} left for the next days (limit)")
     reporter.note(f"dkimctl: {', '.join(parts) or 'nothing is due'}")
-
-
-def _rank(task: Task) -> tuple[bool, int, str]:
-    return not task.urgency, _ORDER.index(task.state), task.registration.sign_domain
-
-
-def _kind(task: Task) -> str:
-    return f"{task.step}: {task.state}"
 
 
 def _fields(task: Task) -> dict[str, str | None]:
@@ -208,70 +229,45 @@ def _table(reporter: Reporter, tasks: Sequence[Task], output: Path | None) -> It
     """A row for each task; tasks of one cause, such as a server that is down, share a row."""
     shows_all = reporter.verbose or output is not None
     layout = table_layout(reporter, output)
-    alike: dict[Hashable, list[Task]] = {}
+    rows_of: dict[Hashable, list[Task]] = {}
     for number, task in enumerate(tasks):
         cause: Hashable = number
         if not shows_all and task.state in _TOGETHER:
             hint = task.error.hint if task.error is not None else ""
             cause = (task.urgency, task.step, task.state, _nameless(task), hint)
-        alike.setdefault(cause, []).append(task)
+        rows_of.setdefault(cause, []).append(task)
     grouping = Grouping[str](None if shows_all else MAX_ALIKE)
     rows = [
-        _row(reporter, some, layout) for some in alike.values() if grouping.shows(_kind(some[0]))
+        _row(reporter, alike, layout)
+        for alike in rows_of.values()
+        if grouping.shows(f"{alike[0].step}: {alike[0].state}")
     ]
     rows += [Row(below=below(and_more(count, kind), layout)) for kind, count in grouping.rest()]
     return table(["DOMAIN", "SELECTOR", "STEP", "STATE"], rows, layout)
 
 
-def _nameless(task: Task) -> str:
-    return without_names(task.reason, task.registration.sign_domain, task.registration.selector)
-
-
 def _row(reporter: Reporter, alike: Sequence[Task], layout: TableLayout) -> Row:
     """The row of tasks of one cause; a TXT value is on one line, however long, to be copied."""
-    task, names = alike[0], ""
-    registration, reason = task.registration, task.reason
-    state = f"{task.state}, URGENT" if task.urgency else str(task.state)
-    cells = (registration.sign_domain, registration.selector, task.step, state)
+    task, registration = alike[0], alike[0].registration
+    names, reason, lines = "", task.reason, list[str]()
+    domain, selector = registration.sign_domain, registration.selector
     if len(alike) > 1:
-        cells = (f"{len(alike):,} keys", None, task.step, state)
+        domain, selector = f"{len(alike):,} keys", None
         names = listed([named(task.registration) for task in alike], most=_MAX_NAMED)
-        reason = reason if all(task.reason == reason for task in alike) else _nameless(task)
+        if any(task.reason != reason for task in alike):
+            reason = _nameless(task)
     hint = reporter.complete(task.error.hint) if task.error is not None else ""
-    lines = [line for text in (names, reason, hint) for line in below(text, layout)]
+    for text in (names, reason, hint):
+        lines += below(text, layout)
     if task.state is State.BY_HAND and (record := registration.record):
         verb = "add" if task.step is Step.PUBLISH else "remove"
         lines += below(f"{verb} the TXT record {record.fqdn}", layout)
         if task.step is Step.PUBLISH:
             lines.append(f"{printable(record.value)}\n")
+    state = f"{task.state}, URGENT" if task.urgency else task.state
     style = Style.BOLD_RED if task.urgency else _STYLES.get(task.state, "")
-    return Row(cells, ["", "", "", style], lines)
+    return Row((domain, selector, task.step, state), ["", "", "", style], lines)
 
 
-def _say_what_is_left(reporter: Reporter, tasks: Sequence[Task], *, has_targets: bool) -> None:
-    """What is to be done by hand, and what stands in the way, with commands."""
-
-    def selection_of(some: Sequence[Task]) -> Sequence[str]:
-        return next_steps.select_domains(task.registration.sign_domain for task in some)
-
-    by_hand = [task for task in tasks if task.state is State.BY_HAND]
-    if has_targets and by_hand:
-        # Also with --quiet: the user may believe that the targets cover all domains.
-        names = [named(task.registration) for task in by_hand]
-        reporter.warn(
-            f"no DNS target has the zone of {counted(len(names), 'key')}: "
-            f"{listed(names, most=_MAX_NAMED)}",
-            hint="add the zone to `dns` in the config file, or change it by hand",
-            code="uncovered",
-        )
-    if blocked := [
-        task for task in tasks if (task.step, task.state) == (Step.PUBLISH, State.BLOCKED)
-    ]:
-        plan = next_steps.publish(selection_of(blocked), "--dry-run", by_target=True)
-        reporter.note(f"dkimctl: for what stands in the way, and what to do about it: {plan}")
-    if to_publish := [task for task in by_hand if task.step is Step.PUBLISH]:
-        publish = next_steps.publish(selection_of(to_publish))
-        reporter.note(f"dkimctl: to publish by hand what no target covers: {publish}")
-    if to_remove := [task for task in by_hand if task.step is Step.REMOVE]:
-        retired = next_steps.rotate_retired(selection_of(to_remove))
-        reporter.note(f"dkimctl: to remove by hand what no target covers: `{retired}`")
+def _nameless(task: Task) -> str:
+    return without_names(task.reason, task.registration.sign_domain, task.registration.selector)
