@@ -10,15 +10,15 @@ import secrets
 import string
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
-from sqlalchemy.exc import IntegrityError
+import sqlalchemy as sa
 
 from dkimctl.errors import NegativeAnswer, UsageError
 from dkimctl.service.access_log import describe_failure
@@ -39,33 +39,32 @@ _PURGED_AT_ONCE = 1000  # tokens; if there are more, the next issue goes on with
 
 # When expired tokens were last deleted, in seconds since the epoch.
 _purged_at: WeakKeyDictionary[Store, float] = WeakKeyDictionary()
-_INSERT_TOKEN = insert(tokens)
+_INSERT_TOKEN = sa.insert(tokens)
 # A token that ends later than in an hour was issued by a clock that is ahead, which was set back
 # since: it would stay valid for longer.
 _CLIENT_OF_TOKEN = (
-    select(tokens.c.client_id)
+    sa.select(tokens.c.client_id)
     .join(clients)
-    .where(tokens.c.token_hash == bindparam("token_hash"))
-    .where(tokens.c.expires_at > bindparam("now"))
-    .where(tokens.c.expires_at <= bindparam("latest"))
+    .where(tokens.c.token_hash == sa.bindparam("token_hash"))
+    .where(tokens.c.expires_at > sa.bindparam("now"))
+    .where(tokens.c.expires_at <= sa.bindparam("latest"))
     .where(clients.c.state == "active")
 )
 
 # Selects the requested client, or else the first one, so that a whole row is always read.
 _requested = clients.alias()
-_first = select(func.min(clients.c.client_id).label("client_id")).subquery()
-_exists = select(_requested.c.client_id).where(_requested.c.client_id == bindparam("client_id"))
-_CLIENT_OR_FIRST = select(
+_first = sa.select(sa.func.min(clients.c.client_id).label("client_id")).subquery()
+_exists = sa.select(_requested.c.client_id).where(
+    _requested.c.client_id == sa.bindparam("client_id")
+)
+_id_or_first = sa.func.coalesce(_exists.scalar_subquery(), _first.c.client_id)
+_CLIENT_OR_FIRST = sa.select(
     clients.c.client_id,
     clients.c.state,
     clients.c.secret_hash,
     clients.c.previous_hash,
     clients.c.previous_until,
-).select_from(
-    _first.join(
-        clients, clients.c.client_id == func.coalesce(_exists.scalar_subquery(), _first.c.client_id)
-    )
-)
+).select_from(_first.join(clients, clients.c.client_id == _id_or_first))
 
 
 class ClientState(StrEnum):
@@ -84,127 +83,120 @@ class ClientCredentials:
     secret: str = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class SecretRotation:
-    """A new secret of a client, and what `undo_rotation` needs: the hashes before it."""
-
-    credentials: ClientCredentials
-    before: dict[str, object] = field(repr=False)
-
-
 class ClientSummary(NamedTuple):
-    """A client as `list_clients` shows it. `created_at` is ISO 8601 in UTC, to the second."""
+    """A client as `list_clients` shows it."""
 
     client_id: str
     state: ClientState
-    created_at: str
+    created_at: str  # ISO 8601 in UTC, to the second
 
 
 def create_client(
     store: Store, client_id: str | None = None, secret: str | None = None
 ) -> ClientCredentials:
-    """Add an active client; an ID or secret that is not given is generated.
+    """Add an active client; see `creating_client`."""
+    with creating_client(store, client_id, secret) as credentials:
+        return credentials
 
-    Only a SHA-256 hash of the secret is stored, so a given secret must be as hard to guess as a
-    generated one. Raises UsageError if the ID exists or either cannot be sent.
+
+@contextmanager
+def creating_client(
+    store: Store, client_id: str | None = None, secret: str | None = None
+) -> Iterator[ClientCredentials]:
+    """Add an active client at the end of the block, unless it fails.
+
+    An ID or secret that is not given is generated. Only a SHA-256 hash of the secret is stored, so
+    a given secret must be as hard to guess as a generated one. Raises UsageError if the ID exists
+    or either cannot be sent.
     """
     if client_id is None:
         client_id = "".join(secrets.choice(_ID_ALPHABET) for _ in range(26))
-    if secret is None:
-        secret = new_secret()
-    _check_sendable(client_id, secret)
+    if not _CLIENT_ID.fullmatch(client_id):
+        raise UsageError(
+            "invalid client ID", hint="use 1 to 128 visible ASCII characters, no space and no colon"
+        )
+    credentials = _credentials(client_id, secret)
     row = {
         "client_id": client_id,
-        "secret_hash": _hash(secret),
+        "secret_hash": _hash(credentials.secret),
         "state": ClientState.ACTIVE,
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    try:
-        with store.writing() as connection:
-            connection.execute(insert(clients).values(row))
-    except IntegrityError:
+    with store.writing() as connection:
+        try:
+            connection.execute(sa.insert(clients).values(row))
+        except sa.exc.IntegrityError:
+            raise UsageError(
+                f"the client ID {client_id!r} already exists", hint="choose another client ID"
+            ) from None
+        yield credentials
+
+
+def _credentials(client_id: str, secret: str | None) -> ClientCredentials:
+    """With a new secret if there is none. Raises UsageError for one that cannot be sent."""
+    if secret is None:
+        secret = secrets.token_urlsafe(36)  # 48 characters
+    if not _SECRET.fullmatch(secret):
         raise UsageError(
-            f"the client ID {client_id!r} already exists", hint="choose another client ID"
-        ) from None
+            "invalid client secret", hint="use 1 to 256 visible ASCII characters, no space"
+        )
     return ClientCredentials(client_id, secret)
-
-
-def new_secret() -> str:
-    """A secret that cannot be guessed."""
-    return secrets.token_urlsafe(36)  # 48 characters
 
 
 def list_clients(store: Store) -> list[ClientSummary]:
     """All clients, also deleted ones, by ID. Raises UsageError for one that cannot be ours."""
     columns = (clients.c.client_id, clients.c.state, clients.c.created_at)
     with store.reading() as connection:
-        rows = connection.execute(select(*columns).order_by(clients.c.client_id)).all()
-    return [_summary(store, *row) for row in rows]
+        rows = connection.execute(sa.select(*columns).order_by(clients.c.client_id)).all()
+    for row in rows:
+        if row.state not in list(ClientState) or not all(isinstance(each, str) for each in row):
+            raise UsageError(
+                f"{store.name}: cannot use the service data: invalid client {row.client_id!r}",
+                hint="restore a backup of the data file, or use another one",
+            )
+    return [ClientSummary(*row) for row in rows]
 
 
-def disable_client(store: Store, client_id: str) -> None:
-    """Have its tokens answered with 403. Raises NegativeAnswer if it is unknown or deleted."""
-    _change_state(store, client_id, ClientState.DISABLED)
+def change_state(store: Store, client_id: str, state: ClientState) -> None:
+    """Disable, enable or delete a client; its registrations stay taken.
 
-
-def enable_client(store: Store, client_id: str) -> None:
-    """Undo `disable_client`. Raises NegativeAnswer for an unknown or deleted client."""
-    _change_state(store, client_id, ClientState.ACTIVE)
-
-
-def delete_client(store: Store, client_id: str) -> None:
-    """Delete it for good; its registrations stay taken. Raises NegativeAnswer like the others."""
-    _change_state(store, client_id, ClientState.DELETED)
-
-
-def withdraw_client(store: Store, client_id: str) -> None:
-    """Remove a client that was just created, and whose secret nobody knows."""
+    Raises NegativeAnswer if it is unknown or deleted.
+    """
     with store.writing() as connection:
-        connection.execute(delete(clients).where(clients.c.client_id == client_id))
+        _require_client(connection, client_id)
+        change = sa.update(clients).where(clients.c.client_id == client_id).values(state=state)
+        connection.execute(change)
 
 
-def rotate_secret(
+@contextmanager
+def rotating_secret(
     store: Store,
     client_id: str,
     overlap: float,
-    secret: str | None = None,
     *,
     clock: Callable[[], float] = time.time,
-) -> SecretRotation:
-    """Give the client another secret; the present one stays valid for `overlap` seconds.
+) -> Iterator[ClientCredentials]:
+    """Give the client another secret at the end of the block, unless it fails.
 
-    A secret before it is not valid any more. Tokens stay valid. For `secret` see `create_client`.
-    Raises NegativeAnswer for an unknown or deleted client.
+    The present one stays valid for `overlap` seconds; a secret before it is not valid any more.
+    Tokens stay valid. Raises NegativeAnswer for an unknown or deleted client.
     """
-    credentials = ClientCredentials(client_id, new_secret() if secret is None else secret)
-    _check_sendable(client_id, credentials.secret)
-    columns = (clients.c.secret_hash, clients.c.previous_hash, clients.c.previous_until)
+    credentials = _credentials(client_id, None)
     is_client = clients.c.client_id == client_id
+    after = {
+        "secret_hash": _hash(credentials.secret),
+        "previous_hash": clients.c.secret_hash if overlap else None,  # that of before
+        "previous_until": clock() + overlap if overlap else None,
+    }
     with store.writing() as connection:
-        require_client(connection, client_id)
-        before = dict(connection.execute(select(*columns).where(is_client)).mappings().one())
-        after = {
-            "secret_hash": _hash(credentials.secret),
-            "previous_hash": before["secret_hash"] if overlap else None,
-            "previous_until": clock() + overlap if overlap else None,
-        }
-        connection.execute(update(clients).where(is_client).values(after))
-    return SecretRotation(credentials, before)
+        _require_client(connection, client_id)
+        connection.execute(sa.update(clients).where(is_client).values(after))
+        yield credentials
 
 
-def undo_rotation(store: Store, rotation: SecretRotation) -> None:
-    """Make the secrets before the rotation valid again, as nobody knows the new one."""
-    credentials = rotation.credentials
-    is_rotated = (clients.c.client_id == credentials.client_id) & (
-        clients.c.secret_hash == _hash(credentials.secret)
-    )
-    with store.writing() as connection:
-        connection.execute(update(clients).where(is_rotated).values(rotation.before))
-
-
-def require_client(connection: Connection, client_id: str) -> None:
+def _require_client(connection: sa.Connection, client_id: str) -> None:
     """Raise NegativeAnswer unless the client exists and is not deleted."""
-    query = select(clients.c.state).where(clients.c.client_id == client_id).with_for_update()
+    query = sa.select(clients.c.state).where(clients.c.client_id == client_id).with_for_update()
     state = connection.execute(query).scalar_one_or_none()
     if state is None:
         raise NegativeAnswer(
@@ -254,15 +246,15 @@ def issue_token(store: Store, client_id: str, now: float) -> str:
         # Those that another process is deleting are left to it. A CTE is run once: as a
         # plain subquery, PostgreSQL may run it again and delete more.
         expired = (
-            select(tokens.c.token_hash)
+            sa.select(tokens.c.token_hash)
             .where(tokens.c.expires_at <= now)
             .limit(_PURGED_AT_ONCE)
             .with_for_update(skip_locked=True)
             .cte("expired")
         )
         statement = (
-            delete(tokens)
-            .where(tokens.c.token_hash.in_(select(expired.c.token_hash)))
+            sa.delete(tokens)
+            .where(tokens.c.token_hash.in_(sa.select(expired.c.token_hash)))
             .returning(tokens.c.token_hash)  # SQLite does not count what a CTE deletes
         )
         _purged_at[store] = now
@@ -297,10 +289,10 @@ def add_delivery(store: Store, client_id: str, delivery_id: str | None = None) -
         )
     try:
         with store.writing() as connection:
-            require_client(connection, client_id)
+            _require_client(connection, client_id)
             row = {"delivery_id": delivery_id, "client_id": client_id}
-            connection.execute(insert(deliveries).values(row))
-    except IntegrityError:
+            connection.execute(sa.insert(deliveries).values(row))
+    except sa.exc.IntegrityError:
         raise UsageError(
             f"the delivery ID {delivery_id!r} already exists", hint="choose another delivery ID"
         ) from None
@@ -312,41 +304,12 @@ def cancel_delivery(store: Store, client_id: str, delivery_id: str) -> bool:
     if not _DELIVERY_ID.fullmatch(delivery_id):  # PostgreSQL takes no NUL
         return False
     statement = (
-        delete(deliveries)
+        sa.delete(deliveries)
         .where(deliveries.c.delivery_id == delivery_id)
         .where(deliveries.c.client_id == client_id)
     )
     with store.writing() as connection:
         return connection.execute(statement).rowcount > 0
-
-
-def _summary(store: Store, *fields: object) -> ClientSummary:
-    match fields:
-        case (str(client_id), str(state), str(created_at)) if state in list(ClientState):
-            return ClientSummary(client_id, ClientState(state), created_at)
-    raise UsageError(
-        f"{store.name}: cannot use the service data: invalid client {fields[0]!r}",
-        hint="restore a backup of the data file, or use another one",
-    )
-
-
-def _change_state(store: Store, client_id: str, state: ClientState) -> None:
-    with store.writing() as connection:
-        require_client(connection, client_id)
-        connection.execute(
-            update(clients).where(clients.c.client_id == client_id).values(state=state)
-        )
-
-
-def _check_sendable(client_id: str, secret: str) -> None:
-    if not _CLIENT_ID.fullmatch(client_id):
-        raise UsageError(
-            "invalid client ID", hint="use 1 to 128 visible ASCII characters, no space and no colon"
-        )
-    if not _SECRET.fullmatch(secret):
-        raise UsageError(
-            "invalid client secret", hint="use 1 to 256 visible ASCII characters, no space"
-        )
 
 
 def _hash(secret: str) -> bytes:

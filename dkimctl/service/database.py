@@ -5,39 +5,13 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
+import sqlalchemy as sa
 from cryptography.fernet import Fernet, InvalidToken
-from sqlalchemy import (
-    URL,
-    Connection,
-    Engine,
-    Insert,
-    LargeBinary,
-    Table,
-    bindparam,
-    create_engine,
-    delete,
-    event,
-    func,
-    insert,
-    inspect,
-    make_url,
-    select,
-    text,
-    tuple_,
-    update,
-)
-from sqlalchemy.exc import (
-    ArgumentError,
-    DBAPIError,
-    IntegrityError,
-    OperationalError,
-    SQLAlchemyError,
-)
 
 from dkimctl.errors import UsageError
 from dkimctl.files import fault_of, file_fault, file_identity, prepare_directory, refuse
@@ -47,22 +21,35 @@ from dkimctl.service.location import DatabaseUrl, Location
 from dkimctl.service.schema import passphrases, registrations
 from dkimctl.text import printable
 
+_Transactions = dict[str, dict[str, Any]]  # execution options of SQLAlchemy, by what it is for
+
 _FILE_HINT = "check the file, its permissions and the free disk space, or use another data file"
 _URL_HINT = "check that PostgreSQL runs, and that this user may connect to and change the database"
 _OWN_DIRECTORY = "use a data file in a directory of your own"
 
 _APPLICATION_ID = 0x444B494D  # "DKIM" in ASCII: distinguishes our files from other databases
 _LAYOUT = 3  # has a revision; earlier versions of dkimctl refuse it, by this number, as newer
-# The connections of a process, which its threads share, since transactions are short: SQLite takes
-# memory and files for each, and PostgreSQL allows 100 by default. A thread waits 10 s for one.
-_POOL = {"pool_size": 8, "max_overflow": 0, "pool_timeout": 10}
 _LOOK = 0.1  # seconds between looks, while nothing is written, whether the file is in place
 BUSY_SECONDS = 10  # other processes may write to the file meanwhile
 _CACHE = 8 * 1024  # KiB a connection; the default of 2 MiB is too little for large indexes
+_SQLITE_CONNECTION = {"timeout": BUSY_SECONDS, "isolation_level": None}  # `_begin` begins
+_SQLITE_SETTINGS = (
+    "PRAGMA foreign_keys = ON",
+    f"PRAGMA cache_size = -{_CACHE}",
+    # Overwrite replaced data, such as a key that is now encrypted, in the file's free pages.
+    "PRAGMA secure_delete = ON",
+)
+# A lock requested in the middle of a transaction fails at once, whatever the timeout.
+_SQLITE_TRANSACTIONS: _Transactions = {
+    "reading": {},
+    "snapshot": {"begin": ["BEGIN"]},
+    "durable": {"begin": ["PRAGMA synchronous = FULL", "BEGIN IMMEDIATE"]},
+    "quick": {"begin": ["PRAGMA synchronous = NORMAL", "BEGIN IMMEDIATE"]},
+}
 
 # In seconds, the last but one in milliseconds. The server limits statements; without these, nobody
 # notices that its machine has gone.
-_CONNECTION = {
+_POSTGRESQL_CONNECTION = {
     "connect_timeout": 5,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
@@ -70,7 +57,16 @@ _CONNECTION = {
     "tcp_user_timeout": 20_000,
     "client_encoding": "utf8",  # whatever the database has: all we store is ASCII
 }
-_STATEMENT_SECONDS = 15
+_POSTGRESQL_SETTINGS = ("SET statement_timeout = '15s'",)
+_POSTGRESQL_TRANSACTIONS: _Transactions = {
+    "reading": {"isolation_level": "AUTOCOMMIT"},
+    "snapshot": {
+        "isolation_level": "REPEATABLE READ",
+        "begin": ["SET LOCAL statement_timeout = 0"],
+    },
+    "durable": {},
+    "quick": {"begin": ["SET LOCAL synchronous_commit = off"]},
+}
 _UPGRADE_LOCK = 0x444B494D  # any number that other programs do not use
 
 _AT_ONCE = 1000  # keys in memory while all are encrypted
@@ -83,13 +79,17 @@ class StoreUnavailable(UsageError):
 class Store:
     """Open data, to close after use. Each operation has a transaction, so threads can share it."""
 
-    def __init__(self, name: str, engine: Engine, path: Path | None = None) -> None:
+    def __init__(self, name: str, engine: sa.Engine, path: Path | None = None) -> None:
         self.name = name  # that of the file or database, in messages
         self.path = path  # the data file; None: the data is in PostgreSQL
         # Tells which passphrase the private keys have; None: they are not encrypted.
         self.marker: bytes | None = None
         self._fernet: Fernet | None = None
         self._engine = engine
+        transactions = _SQLITE_TRANSACTIONS if path else _POSTGRESQL_TRANSACTIONS
+        self._engines = {
+            use: engine.execution_options(**options) for use, options in transactions.items()
+        }
         # SQLite lets one writer at a time, and has others look again every now and then: threads
         # that wait for a lock come in turn.
         self._one_writer: AbstractContextManager[object] = (
@@ -97,55 +97,38 @@ class Store:
         )
         self._identities = {path: file_identity(path)} if path else {}
         self._looked_at = 0.0
-        if path:
-            # A lock requested in the middle of a transaction fails at once, whatever the timeout.
-            immediate = "BEGIN IMMEDIATE"
-            self._reading: Engine = engine
-            self._snapshot = engine.execution_options(begin=["BEGIN"])
-            self._durable: Engine = engine.execution_options(
-                begin=["PRAGMA synchronous = FULL", immediate]
-            )
-            self._quick = engine.execution_options(begin=["PRAGMA synchronous = NORMAL", immediate])
-        else:
-            unlimited = ["SET LOCAL statement_timeout = 0"]
-            self._reading = engine.execution_options(isolation_level="AUTOCOMMIT")
-            self._snapshot = engine.execution_options(
-                isolation_level="REPEATABLE READ", begin=unlimited
-            )
-            self._durable = engine
-            self._quick = engine.execution_options(begin=["SET LOCAL synchronous_commit = off"])
 
     def close(self) -> None:
         self._engine.dispose()
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def reading(self) -> Iterator[sa.Connection]:
         """A connection on which each statement sees what is committed. Raises UsageError."""
-        with self._translated(), self._reading.begin() as connection:
+        with self._translated(), self._engines["reading"].begin() as connection:
             yield connection
         if time.monotonic() > self._looked_at + _LOOK:
             self._require_in_place()
 
     @contextmanager
-    def snapshot(self) -> Iterator[Connection]:
+    def snapshot(self) -> Iterator[sa.Connection]:
         """To read much with: all queries see the same moment. Raises UsageError if that fails."""
-        with self._translated(), self._snapshot.begin() as connection:
+        with self._translated(), self._engines["snapshot"].begin() as connection:
             yield connection
         self._require_in_place()
 
     @contextmanager
-    def writing(self, *, durable: bool = True) -> Iterator[Connection]:
+    def writing(self, *, durable: bool = True) -> Iterator[sa.Connection]:
         """A connection that may write; commits at the end of the block, or rolls back.
 
         What is not `durable` may be lost if the machine fails right after the block. Raises
         UsageError if that fails; IntegrityError is left to the caller.
         """
-        engine = self._durable if durable else self._quick
+        engine = self._engines["durable" if durable else "quick"]
         with self._translated(), self._one_writer, engine.begin() as connection:
             yield connection
         self._require_in_place()
 
-    def insert_new(self, table: Table) -> Insert:
+    def insert_new(self, table: sa.Table) -> sa.Insert:
         """An INSERT that leaves out rows whose primary key is taken."""
         if self.path:
             from sqlalchemy.dialects import sqlite
@@ -170,7 +153,7 @@ class Store:
             pass
         raise WrongPassphrase
 
-    def require_same_passphrase(self, connection: Connection) -> None:
+    def require_same_passphrase(self, connection: sa.Connection) -> None:
         """Raise UsageError unless the data still has the marker it had when it was opened.
 
         Otherwise a key added now would be plain, or encrypted with another passphrase.
@@ -186,10 +169,10 @@ class Store:
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except IntegrityError:
+        except sa.exc.IntegrityError:
             raise
-        except SQLAlchemyError as error:
-            cause = error.orig if isinstance(error, DBAPIError) else error
+        except sa.exc.SQLAlchemyError as error:
+            cause = error.orig if isinstance(error, sa.exc.DBAPIError) else error
             raise StoreUnavailable(
                 f"{self.name}: cannot use the service data: "
                 f"{printable(' '.join(str(cause).split()))}",
@@ -218,33 +201,36 @@ class Store:
             if passphrase is not None:
                 self._adopt(connection, passphrase)
         if self.path:
-            self._use_write_ahead_log()
+            self._use_write_ahead_log(self.path)
             if passphrase is not None:
-                self._empty_write_ahead_log()
+                self._empty_write_ahead_log(self.path)
             # Only now: another program's database may be for others to read.
             refuse(file_fault(self.path, private=True), UsageError, hint=_OWN_DIRECTORY)
 
-    def _prepare_database(self, connection: Connection) -> None:
-        connection.execute(text("SET LOCAL statement_timeout = 0"))  # for large tables
-        connection.execute(text(f"SELECT pg_advisory_xact_lock({_UPGRADE_LOCK})"))
-        if schema.has_revision(connection):
+    def _prepare_database(self, connection: sa.Connection) -> None:
+        connection.execute(sa.text("SET LOCAL statement_timeout = 0"))  # for large tables
+        connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({_UPGRADE_LOCK})"))
+        tables = set(sa.inspect(connection).get_table_names())
+        if schema.VERSION_TABLE in tables:
             schema.require_current(connection, self.name)
-            return
-        taken = set(inspect(connection).get_table_names()) & set(schema.metadata.tables)
-        if taken:
+        elif taken := tables & set(schema.metadata.tables):
             raise UsageError(
                 f"{self.name} has tables of another program: {', '.join(sorted(taken))}",
                 hint="use a database of its own for the service",
             )
-        schema.create(connection)
+        else:
+            schema.create(connection)
 
-    def _prepare_file(self, connection: Connection) -> None:
-        application_id, layout = (
-            connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
-            for name in ("application_id", "user_version")
+    def _prepare_file(self, connection: sa.Connection) -> None:
+        application_id, layout, tables = (
+            connection.exec_driver_sql(query).scalar_one()
+            for query in (
+                "PRAGMA application_id",
+                "PRAGMA user_version",
+                "SELECT count(*) FROM sqlite_master",
+            )
         )
-        count = connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one()
-        if not (count or application_id or layout):  # a new file
+        if not (tables or application_id or layout):  # a new file
             schema.create(connection)
             connection.exec_driver_sql(f"PRAGMA application_id = {_APPLICATION_ID}")
         elif application_id != _APPLICATION_ID:
@@ -259,28 +245,25 @@ class Store:
         if layout != _LAYOUT:
             connection.exec_driver_sql(f"PRAGMA user_version = {_LAYOUT}")
 
-    def _use_write_ahead_log(self) -> None:
+    def _use_write_ahead_log(self, path: Path) -> None:
         """Let readers continue during a write.
 
         SQLite changes the mode only outside a transaction and while no other process uses the
         file. Without the log the data is as safe, and the next process to open it tries again.
         """
-        assert self.path is not None  # noqa: S101 - called for files alone
-        with suppress(OperationalError), self._engine.connect() as connection:
+        with suppress(sa.exc.OperationalError), self._engine.connect() as connection:
             connection.exec_driver_sql("PRAGMA journal_mode = WAL")
             connection.exec_driver_sql("PRAGMA user_version")  # opens the log, which then stays
-            self._identities |= {
-                path: file_identity(path)
-                for path in (_side_file(self.path, "wal"), _side_file(self.path, "shm"))
-            }
+            for suffix in ("wal", "shm"):
+                file = _side_file(path, suffix)
+                self._identities[file] = file_identity(file)
 
-    def _empty_write_ahead_log(self) -> None:
+    def _empty_write_ahead_log(self, path: Path) -> None:
         """Remove plain keys that were replaced from the log as well.
 
         Raises UsageError if another process prevents that and plain keys remain: with a passphrase
         no key may be readable without it, and a warning would be lost once the server runs.
         """
-        assert self.path is not None  # noqa: S101 - called for files alone
         deadline = time.monotonic() + BUSY_SECONDS
         while True:
             with self._translated(), self._engine.connect() as connection:
@@ -291,23 +274,23 @@ class Store:
             if time.monotonic() > deadline:
                 break
             time.sleep(0.05)  # SQLite itself does not wait for the checkpoint of another process
-        log = _side_file(self.path, "wal")
-        if any(_holds_plain_key(path) for path in (log, self.path)):
+        log = _side_file(path, "wal")
+        if _holds_plain_key(log) or _holds_plain_key(path):
             raise UsageError(
-                f"{self.path} and {log.name} hold unencrypted private keys, and are in use",
+                f"{path} and {log.name} hold unencrypted private keys, and are in use",
                 hint="stop other programs that use the file, such as a backup, and start again",
             )
 
     # The passphrase of all private keys: the first one that the data is opened with.
 
-    def _adopt(self, connection: Connection, passphrase: Passphrase) -> None:
+    def _adopt(self, connection: sa.Connection, passphrase: Passphrase) -> None:
         """Have the keys encrypted with the passphrase, those of before as well.
 
         The connection is a writing one, so that one of several processes decides. Raises UsageError
         if they are encrypted with another passphrase.
         """
         if not self.path:  # others wait before they look whether the marker has changed
-            connection.execute(text("LOCK TABLE passphrases IN ACCESS EXCLUSIVE MODE"))
+            connection.execute(sa.text("LOCK TABLE passphrases IN ACCESS EXCLUSIVE MODE"))
         marker = _marker(connection)
         try:
             if marker is not None and not marker.startswith(b"-----BEGIN"):
@@ -323,34 +306,30 @@ class Store:
                 f"the private keys in {self.name} are encrypted with another passphrase",
                 hint="set DKIMCTL_SERVICE_PASSPHRASE to the passphrase they were encrypted with",
             ) from None
-        connection.execute(delete(passphrases))
-        connection.execute(insert(passphrases).values(marker=self.marker))
+        connection.execute(sa.delete(passphrases))
+        connection.execute(sa.insert(passphrases).values(marker=self.marker))
 
-    def _encrypt_all(self, connection: Connection, passphrase: Passphrase) -> None:
+    def _encrypt_all(self, connection: sa.Connection, passphrase: Passphrase) -> None:
         """Encrypt the keys that are plain, or encrypted as before revision 0003."""
         domain, selector = registrations.c.sign_domain, registrations.c.selector
         some = (
-            select(domain, selector, registrations.c.private_key)
+            sa.select(domain, selector, registrations.c.private_key)
             .order_by(domain, selector)
             .limit(_AT_ONCE)
         )
         encrypt = (
-            update(registrations)
-            .where(domain == bindparam("of_domain"), selector == bindparam("of_selector"))
-            .values(private_key=bindparam("sealed"))
+            sa.update(registrations)
+            .where(domain == sa.bindparam("domain"), selector == sa.bindparam("label"))
+            .values(private_key=sa.bindparam("sealed"))
         )
-        rows = connection.execute(some).all()
-        while rows:
+        last = ("", "")
+        while rows := connection.execute(some.where(sa.tuple_(domain, selector) > last)).all():
             changes = []
-            for *name, key in rows:
+            for name, label, key in rows:
                 pem = key if key.startswith(PLAIN_HEADER) else passphrase.decrypt_old(key)
-                values = (*name, self.seal(pem))
-                changes.append(
-                    dict(zip(("of_domain", "of_selector", "sealed"), values, strict=True))
-                )
+                changes.append({"domain": name, "label": label, "sealed": self.seal(pem)})
+                last = (name, label)
             connection.execute(encrypt, changes)
-            after = tuple_(domain, selector) > tuple_(*rows[-1][:2])
-            rows = connection.execute(some.where(after)).all()
 
 
 def open_store(location: Location, passphrase: Passphrase | None = None) -> Store:
@@ -365,12 +344,11 @@ def open_store(location: Location, passphrase: Passphrase | None = None) -> Stor
         store = Store(location.name, _postgresql_engine(location))
     else:
         _require_file(location)
-        store = Store(str(location), _sqlite_engine(location), location)
-    try:
+        url = sa.URL.create("sqlite", database=str(location.absolute()))
+        engine = _engine(url, _SQLITE_CONNECTION, _SQLITE_SETTINGS)
+        store = Store(str(location), engine, location)
+    with _closed_on_failure(store):
         store._prepare(passphrase)
-    except BaseException:
-        store.close()
-        raise
     return store
 
 
@@ -382,56 +360,80 @@ def open_key_store(location: Location) -> Store:
             location, Passphrase(os.fsencode(os.environ["DKIMCTL_SERVICE_PASSPHRASE"]))
         )
     store = open_store(location)
-    try:
-        with store.reading() as connection:
-            key = registrations.c.private_key
-            encrypted = (
-                select(registrations.c.selector)
-                .where(func.substr(key, 1, len(PLAIN_HEADER), type_=LargeBinary) != PLAIN_HEADER)
-                .limit(1)
+    start = sa.func.substr(registrations.c.private_key, 1, len(PLAIN_HEADER), type_=sa.LargeBinary)
+    encrypted = sa.select(registrations.c.selector).where(start != PLAIN_HEADER).limit(1)
+    with _closed_on_failure(store), store.reading() as connection:
+        if _marker(connection) is not None or connection.execute(encrypted).first():
+            raise UsageError(
+                f"the private keys in {store.name} are encrypted with a passphrase",
+                hint="set DKIMCTL_SERVICE_PASSPHRASE to it",
             )
-            if _marker(connection) is not None or connection.execute(encrypted).first():
-                raise UsageError(
-                    f"the private keys in {store.name} are encrypted with a passphrase",
-                    hint="set DKIMCTL_SERVICE_PASSPHRASE to it",
-                )
-    except BaseException:
-        store.close()
-        raise
     return store
 
 
-def _marker(connection: Connection) -> bytes | None:
-    return connection.execute(select(passphrases.c.marker)).scalar_one_or_none()
+@contextmanager
+def _closed_on_failure(store: Store) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        store.close()
+        raise
 
 
-# SQLite: the connections, and the files, which are ours alone and hold no plain key.
+def _marker(connection: sa.Connection) -> bytes | None:
+    return connection.execute(sa.select(passphrases.c.marker)).scalar_one_or_none()
 
 
-def _sqlite_engine(path: Path) -> Engine:
-    engine = create_engine(
-        URL.create("sqlite", database=str(path.absolute())),
-        connect_args={"timeout": BUSY_SECONDS},
+def _engine(
+    url: sa.URL, connect_args: dict[str, Any], settings: Iterable[str], **options: Any
+) -> sa.Engine:
+    engine = sa.create_engine(
+        url,
+        connect_args=connect_args,
         hide_parameters=True,  # they hold hashes and private keys
-        **_POOL,
+        # The connections of a process, which its threads share, since transactions are short:
+        # SQLite takes memory and files for each, and PostgreSQL allows 100 by default.
+        pool_size=8,
+        max_overflow=0,
+        pool_timeout=10,  # seconds that a thread waits for one
+        **options,
     )
 
     def configure(dbapi_connection: Any, _record: object) -> None:
-        dbapi_connection.isolation_level = None  # transactions begin in _begin, not in the driver
-        dbapi_connection.execute("PRAGMA foreign_keys = ON")
-        dbapi_connection.execute(f"PRAGMA cache_size = -{_CACHE}")
-        # Overwrite replaced data, such as a key that is now encrypted, in the file's free pages.
-        dbapi_connection.execute("PRAGMA secure_delete = ON")
+        for statement in settings:
+            dbapi_connection.execute(statement)
+        dbapi_connection.commit()
 
-    event.listen(engine, "connect", configure)
-    event.listen(engine, "begin", _begin)
+    def begin(connection: sa.Connection) -> None:
+        for statement in connection.get_execution_options().get("begin", ()):
+            connection.exec_driver_sql(statement)
+
+    sa.event.listen(engine, "connect", configure)
+    sa.event.listen(engine, "begin", begin)
     return engine
 
 
-def _begin(connection: Connection) -> None:
-    statements: Sequence[str] = connection.get_execution_options().get("begin", ())
-    for statement in statements:
-        connection.exec_driver_sql(statement)
+def _postgresql_engine(url: DatabaseUrl) -> sa.Engine:
+    try:
+        return _engine(
+            sa.make_url(url.text).set(drivername="postgresql+psycopg"),
+            _POSTGRESQL_CONNECTION,
+            _POSTGRESQL_SETTINGS,
+            pool_pre_ping=True,  # the database may have been restarted
+        )
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"PostgreSQL cannot be used (no module {error.name})",
+            hint="run `pip install 'dkimctl[postgres]'`",
+        ) from None
+    except (sa.exc.ArgumentError, ValueError):  # their texts quote the URL, with a password
+        raise UsageError(
+            f"the URL of the database {url.name} is invalid",
+            hint="write it as postgresql+psycopg://USER@HOST/DATABASE",
+        ) from None
+
+
+# The files of SQLite, which are ours alone and hold no plain key.
 
 
 def _side_file(path: Path, suffix: str) -> Path:
@@ -461,44 +463,10 @@ def _require_file(path: Path) -> None:
 
 def _holds_plain_key(path: Path) -> bool:
     """Whether an unencrypted key, or a remainder of one, is in the file."""
-    if not path.exists():
-        return False
     end = b""
-    with path.open("rb") as file:
+    with suppress(FileNotFoundError), path.open("rb") as file:
         while chunk := file.read(1 << 20):
             if PLAIN_HEADER in end + chunk:
                 return True
             end = chunk[-len(PLAIN_HEADER) :]
     return False
-
-
-# PostgreSQL.
-
-
-def _postgresql_engine(url: DatabaseUrl) -> Engine:
-    try:
-        engine = create_engine(
-            make_url(url.text).set(drivername="postgresql+psycopg"),
-            connect_args=_CONNECTION,
-            hide_parameters=True,  # they hold hashes and private keys
-            **_POOL,
-            pool_pre_ping=True,  # the database may have been restarted
-        )
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"PostgreSQL cannot be used (no module {error.name})",
-            hint="run `pip install 'dkimctl[postgres]'`",
-        ) from None
-    except (ArgumentError, ValueError):  # their texts quote the URL, with a password
-        raise UsageError(
-            f"the URL of the database {url.name} is invalid",
-            hint="write it as postgresql+psycopg://USER@HOST/DATABASE",
-        ) from None
-
-    def configure(dbapi_connection: Any, _record: object) -> None:
-        dbapi_connection.execute(f"SET statement_timeout = '{_STATEMENT_SECONDS}s'")
-        dbapi_connection.commit()
-
-    event.listen(engine, "connect", configure)
-    event.listen(engine, "begin", _begin)
-    return engine

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, bindparam, delete, select, update
+import sqlalchemy as sa
 
 from dkimctl.errors import NegativeAnswer, UsageError
 from dkimctl.service.access_log import describe_failure
@@ -19,14 +19,11 @@ from dkimctl.service.schema import registrations
 
 _logger = logging.getLogger(__name__)
 
-
 Item = dict[str, Any]  # an item of a registration response (interface 2.4)
 
 KeysMaker = Callable[[str, Sequence[int]], Sequence[KeyPair | Exception]]
 """Makes a pair for each of the lengths in bits, for a client; or tells why there is none."""
 
-FAILED = {"code": "500", "message": "unexpected error while registering; retry later"}
-"""The result of an item that is not registered because of an error of the service."""
 _LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _SELECTOR = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 # Without names whose last label is all digits: those are IP addresses.
@@ -65,6 +62,30 @@ class StoredRegistration(NamedTuple):
         return RegistrationName(self.sign_domain, self.selector)
 
 
+class Entry(NamedTuple):
+    """A valid entry; names in lower case. None: not given, the service decides."""
+
+    sign_domain: str
+    selector: str | None
+    key_len: int
+    start_date: str | None
+    default: int
+    enable: bool
+
+    @property
+    def name(self) -> RegistrationName | None:
+        return RegistrationName(self.sign_domain, self.selector) if self.selector else None
+
+
+class Rejection(NamedTuple):
+    """An invalid entry, and what is wrong with it. Names as sent, if they are strings."""
+
+    sign_domain: str | None
+    selector: str | None
+    message: str
+    name: None = None
+
+
 def random_selector() -> str:
     """A selector of 9 characters that is very unlikely to be taken."""
     return f"k{secrets.token_hex(4)}"
@@ -91,27 +112,25 @@ class Registrar:
         Whatever can be registered is, in one transaction. A key that cannot be made affects only
         its own entry.
         """
-        names = [_name(entry) for entry in entries]
-        wanted = {name for name in names if name is not None}
+        wanted = {entry.name for entry in entries if entry.name}
         known = find_all(self._store, wanted)
         # The entries to store, by position; of those with the same name only the first.
         taken: set[RegistrationName | None] = set(known)
         new: dict[int, Entry] = {}
-        for position, (entry, name) in enumerate(zip(entries, names, strict=True)):
-            if isinstance(entry, Entry) and name not in taken:
+        for position, entry in enumerate(entries):
+            if isinstance(entry, Entry) and entry.name not in taken:
                 new[position] = entry
-                if name is not None:
-                    taken.add(name)
+                taken |= {entry.name} - {None}
         made = self._make_keys(client_id, [entry.key_len for entry in new.values()])
-        keys = {
-            position: key
-            for position, key in zip(new, made, strict=True)
+        failures = [key for key in made if isinstance(key, Exception)]
+        waiting = {
+            position: (entry, key)
+            for (position, entry), key in zip(new.items(), made, strict=True)
             if isinstance(key, KeyPair)
         }
-        failures = [key for key in made if isinstance(key, Exception)]
         created: dict[int, StoredRegistration] = {}
         try:
-            created = self._create(client_id, {at: (new[at], key) for at, key in keys.items()})
+            created = self._create(client_id, waiting)
             known |= {registration.name: registration for registration in created.values()}
             known |= find_all(self._store, wanted - known.keys())
         except Exception as failure:  # noqa: BLE001 - logged, and no reason to lose the rest
@@ -119,13 +138,9 @@ class Registrar:
         if failures:
             _logger.error("registering failed: %s", describe_failure(failures[0]))
         return [
-            _item(
-                entry,
-                created.get(position) or (name and known.get(name)),
-                client_id,
-                is_new=position in created,
-            )
-            for position, (entry, name) in enumerate(zip(entries, names, strict=True))
+            _item(entry, created.get(position) or (entry.name and known.get(entry.name)), client_id)
+            | ({"result": {"code": "201", "message": "created"}} if position in created else {})
+            for position, entry in enumerate(entries)
         ]
 
     def _create(
@@ -164,32 +179,19 @@ class Registrar:
         return created
 
 
-def _name(entry: Entry | Rejection) -> RegistrationName | None:
-    """The name of a valid entry with a selector."""
-    if isinstance(entry, Entry) and entry.selector is not None:
-        return RegistrationName(entry.sign_domain, entry.selector)
-    return None
-
-
 def _item(
-    entry: Entry | Rejection,
-    registration: StoredRegistration | None,
-    client_id: str,
-    *,
-    is_new: bool,
+    entry: Entry | Rejection, registration: StoredRegistration | None, client_id: str
 ) -> Item:
-    """The item of an entry; `registration` is that of its name, if there is one."""
-    if isinstance(entry, Rejection) or registration is None:
-        result = FAILED
+    """The item of an entry that is not new; `registration` is that of its name, if any."""
+    if registration is None:
+        result = {"code": "500", "message": "unexpected error while registering; retry later"}
         if isinstance(entry, Rejection):
             result = {"code": "400", "message": entry.message}
         names = {"sign_domain": entry.sign_domain, "selector": entry.selector}
-        return {"result": result} | {
-            field: name for field, name in names.items() if name is not None
-        }
-    code, message = ("201", "created") if is_new else ("409", "already registered")
+        given = {field: name for field, name in names.items() if name is not None}
+        return {"result": result, **given}
     item: Item = {
-        "result": {"code": code, "message": message},
+        "result": {"code": "409", "message": "already registered"},
         "sign_domain": registration.sign_domain,
         "selector": registration.selector,
     }
@@ -214,9 +216,9 @@ def _item(
 _COLUMNS = [registrations.c[name] for name in StoredRegistration._fields]
 _AT_ONCE = 50  # names in a query
 # SQLite reads the whole table for pairs of names, but not for this, which may find a few more.
-_NAMED = select(*_COLUMNS).where(
-    registrations.c.sign_domain.in_(bindparam("domains", expanding=True)),
-    registrations.c.selector.in_(bindparam("selectors", expanding=True)),
+_NAMED = sa.select(*_COLUMNS).where(
+    registrations.c.sign_domain.in_(sa.bindparam("domains", expanding=True)),
+    registrations.c.selector.in_(sa.bindparam("selectors", expanding=True)),
 )
 
 
@@ -260,8 +262,7 @@ def find_all(
 
 def read_name(sign_domain: str, selector: str) -> RegistrationName:
     """The name, in lower case. Raises UsageError for what cannot be registered."""
-    name = _name(validate_entry({"sign_domain": sign_domain, "selector": selector}))
-    if name is not None:
+    if name := validate_entry({"sign_domain": sign_domain, "selector": selector}).name:
         return name
     raise UsageError(
         "invalid domain or selector",
@@ -275,12 +276,11 @@ def list_registrations(
 ) -> Iterator[StoredRegistration]:
     """All registrations, or those of a client or domain, sorted by name."""
     table = registrations.c
-    query = select(*_COLUMNS)
+    query = sa.select(*_COLUMNS).order_by(table.sign_domain, table.selector)
     if client_id is not None:
         query = query.where(table.client_id == client_id)
     if sign_domain is not None:
         query = query.where(table.sign_domain == sign_domain.lower().removesuffix("."))
-    query = query.order_by(table.sign_domain, table.selector)
     query = query.execution_options(yield_per=1000)
     with store.snapshot() as connection, connection.execute(query) as rows:
         for row in rows:
@@ -289,30 +289,26 @@ def list_registrations(
 
 def require_registration(store: Store, name: RegistrationName) -> None:
     """Raise NegativeAnswer unless the combination is registered."""
-    query = select(registrations.c.selector).where(_is(name))
-    with store.reading() as connection:
-        if connection.execute(query).first() is None:
-            raise _unknown(name)
+    if not find_all(store, [name]):
+        raise _unknown(name)
 
 
 def set_enabled(store: Store, name: RegistrationName, is_enabled: bool) -> None:
     """Enable or disable the registration (interface 3.3). Raises NegativeAnswer if unknown."""
-    with store.writing() as connection:
-        change = update(registrations).where(_is(name)).values(enable=is_enabled)
-        if not connection.execute(change).rowcount:
-            raise _unknown(name)
+    _change(store, name, sa.update(registrations).values(enable=is_enabled))
 
 
 def delete_registration(store: Store, name: RegistrationName) -> None:
     """Delete it with its key: the name can be registered again. Raises NegativeAnswer."""
-    with store.writing() as connection:
-        if not connection.execute(delete(registrations).where(_is(name))).rowcount:
-            raise _unknown(name)
+    _change(store, name, sa.delete(registrations))
 
 
-def _is(name: RegistrationName) -> ColumnElement[bool]:
+def _change(store: Store, name: RegistrationName, change: sa.Update | sa.Delete) -> None:
     table = registrations.c
-    return (table.sign_domain == name.sign_domain) & (table.selector == name.selector)
+    is_named = (table.sign_domain == name.sign_domain) & (table.selector == name.selector)
+    with store.writing() as connection:
+        if not connection.execute(change.where(is_named)).rowcount:
+            raise _unknown(name)
 
 
 def _unknown(name: RegistrationName) -> NegativeAnswer:
@@ -320,25 +316,6 @@ def _unknown(name: RegistrationName) -> NegativeAnswer:
         f"the selector {name.selector} of {name.sign_domain} is not registered",
         hint="list what is with `dkimctl service registration list`",
     )
-
-
-class Entry(NamedTuple):
-    """A valid entry; names in lower case. None: not given, the service decides."""
-
-    sign_domain: str
-    selector: str | None
-    key_len: int
-    start_date: str | None
-    default: int
-    enable: bool
-
-
-class Rejection(NamedTuple):
-    """An invalid entry, and what is wrong with it. Names as sent, if they are strings."""
-
-    sign_domain: str | None
-    selector: str | None
-    message: str
 
 
 def validate_entry(entry: Mapping[str, Any]) -> Entry | Rejection:

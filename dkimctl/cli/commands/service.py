@@ -9,11 +9,10 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing
 from datetime import UTC, datetime
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,6 +37,7 @@ from dkimctl.files import create_files, directory_fault, refuse
 from dkimctl.text import counted, few, format_duration, printable
 
 if TYPE_CHECKING:
+    from dkimctl.service.clients import ClientCredentials
     from dkimctl.service.location import Location
 
 app = App(
@@ -102,18 +102,10 @@ def create(
 ) -> None:
     """Create a client and print its ID and secret as JSON; the secret is not shown again."""
     with closing(open_service_store(data, may_create=True)) as store:
-        from dkimctl.service.clients import create_client, withdraw_client
+        from dkimctl.service.clients import creating_client
 
-        def change(secret: str) -> tuple[str, Callable[[], None]]:
-            created = create_client(store, client_id, secret).client_id
-            return created, partial(withdraw_client, store, created)
-
-        created = _hand_over(
-            output,
-            change,
-            done="the client was created; its secret",
-            undone="no client was created",
-        )
+        done, undone = "the client was created; its secret", "no client was created"
+        created = _hand_over(creating_client(store, client_id), output, done, undone)
     _log_change("client create", created)
     _announce_login(ctx.obj, created, output)
 
@@ -128,37 +120,33 @@ def list_clients(fmt: TableOrJsonOption = TableOrJson.TABLE, data: DataOption = 
         from dkimctl.service import clients
 
         rows = [client._asdict() for client in clients.list_clients(store)]
-    write(_json_list("clients", rows) if fmt is TableOrJson.JSON else map(_line, rows))
+    write(_listed("clients", rows, "client_id state created_at", fmt))
 
 
 @client.command(epilog=examples("dkimctl service client disable CLIENT_ID"))
 def disable(client_id: ClientArgument, data: DataOption = None) -> None:
     """Disable a client: it still gets tokens, but requests with them are refused."""
-    with closing(open_service_store(data)) as store:
-        from dkimctl.service.clients import disable_client
-
-        disable_client(store, client_id)
-    _log_change("client disable", client_id)
+    _change_client("disable", "disabled", client_id, data)
 
 
 @client.command(epilog=examples("dkimctl service client enable CLIENT_ID"))
 def enable(client_id: ClientArgument, data: DataOption = None) -> None:
     """Enable a disabled client."""
-    with closing(open_service_store(data)) as store:
-        from dkimctl.service.clients import enable_client
-
-        enable_client(store, client_id)
-    _log_change("client enable", client_id)
+    _change_client("enable", "active", client_id, data)
 
 
 @client.command(epilog=examples("dkimctl service client delete CLIENT_ID"))
 def delete(client_id: ClientArgument, data: DataOption = None) -> None:
     """Delete a client permanently: it gets no more tokens; its registrations stay taken."""
-    with closing(open_service_store(data)) as store:
-        from dkimctl.service.clients import delete_client
+    _change_client("delete", "deleted", client_id, data)
 
-        delete_client(store, client_id)
-    _log_change("client delete", client_id)
+
+def _change_client(action: str, state: str, client_id: str, data: Location | None) -> None:
+    with closing(open_service_store(data)) as store:
+        from dkimctl.service.clients import ClientState, change_state
+
+        change_state(store, client_id, ClientState(state))
+    _log_change(f"client {action}", client_id)
 
 
 @client.command(
@@ -188,18 +176,10 @@ def rotate_secret(
     """
     seconds = read_duration("--overlap", overlap, may_be_zero=True).total_seconds()
     with closing(open_service_store(data)) as store:
-        from dkimctl.service import clients
+        from dkimctl.service.clients import rotating_secret
 
-        def change(secret: str) -> tuple[str, Callable[[], None]]:
-            rotation = clients.rotate_secret(store, client_id, seconds, secret)
-            return client_id, partial(clients.undo_rotation, store, rotation)
-
-        _hand_over(
-            output,
-            change,
-            done="the new secret is valid; it",
-            undone="the client's secret is as before",
-        )
+        done, undone = "the new secret is valid; it", "the client's secret is as before"
+        _hand_over(rotating_secret(store, client_id, seconds), output, done, undone)
     _log_change("client rotate-secret", client_id)
     valid = f"valid for {format_duration(seconds)} more" if seconds else "no longer valid"
     ctx.obj.note(f"dkimctl: the previous secret is {valid}")
@@ -207,52 +187,47 @@ def rotate_secret(
 
 
 def _hand_over(
-    output: Path | None,
-    change: Callable[[str], tuple[str, Callable[[], None]]],
-    *,
-    done: str,
-    undone: str,
+    change: AbstractContextManager[ClientCredentials], output: Path | None, done: str, undone: str
 ) -> str:
-    """Make a change for a new secret, and print ID and secret as JSON; returns the client ID.
+    """Print ID and secret as JSON, or write the secret to the new file `output`; gives the ID.
 
-    With `output`, the secret is written to that new file, and the ID printed alone. `change` takes
-    the secret, and returns the ID and what undoes it: a new client exists, or a new secret is
-    valid, if, and only if, the secret has arrived. Raises NegativeAnswer; UsageError for a file
-    that exists, or a directory in which other users could replace it; OutputError.
+    The `change` takes effect at the end of its block, so only if the secret has arrived. Raises
+    UsageError for a file that exists, or a directory in which other users could replace it, and
+    OutputError.
     """
-    from dkimctl.service.clients import new_secret
-
-    secret = new_secret()
-    if output is not None:
-        try:
-            fault = directory_fault(output.parent, in_own_group=True)
-            refuse(fault, UsageError, hint="name a file in a directory of your own")
-            create_files({output: f"{secret}\n"}, private=[output])
-        except FileExistsError:
-            raise UsageError(
-                f"{output} exists, and is not overwritten: it may hold another secret",
-                hint="name a new file with --output, or move this one away",
-            ) from None
-        except OSError as error:
-            raise OutputError(
-                f"cannot write {output}: {error.strerror or error}",
-                hint=f"check that its directory exists and has space; {undone}",
-            ) from None
-        try:
-            client_id, _ = change(secret)
-        except BaseException:
-            output.unlink(missing_ok=True)
-            raise
-        write([client_id + "\n"], hint=f"{done} is in {output}")
-        return client_id
-    client_id, undo = change(secret)
-    document = json.dumps({"client_id": client_id, "client_secret": secret})
+    written: Path | None = None
     try:
-        write([document + "\n"], must_arrive=True, hint=undone)
+        with change as new:
+            if output is None:
+                document = {"client_id": new.client_id, "client_secret": new.secret}
+                write([json.dumps(document) + "\n"], must_arrive=True, hint=undone)
+            else:
+                _write_secret(output, new.secret, undone)
+                written = output
     except BaseException:
-        undo()
+        if written:
+            written.unlink(missing_ok=True)
         raise
-    return client_id
+    if written:
+        write([new.client_id + "\n"], hint=f"{done} is in {output}")
+    return new.client_id
+
+
+def _write_secret(path: Path, secret: str, undone: str) -> None:
+    try:
+        fault = directory_fault(path.parent, in_own_group=True)
+        refuse(fault, UsageError, hint="name a file in a directory of your own")
+        create_files({path: f"{secret}\n"}, private=[path])
+    except FileExistsError:
+        raise UsageError(
+            f"{path} exists, and is not overwritten: it may hold another secret",
+            hint="name a new file with --output, or move this one away",
+        ) from None
+    except OSError as error:
+        raise OutputError(
+            f"cannot write {path}: {error.strerror or error}",
+            hint=f"check that its directory exists and has space; {undone}",
+        ) from None
 
 
 def _announce_login(reporter: Reporter, client_id: str, secret_file: Path | None) -> None:
@@ -298,18 +273,8 @@ def list_registrations(
         from dkimctl.service import registrations
 
         matching = registrations.list_registrations(store, client, domain)
-        rows = (registration._asdict() for registration in matching)
-        if fmt is TableOrJson.JSON:
-            write(_json_list("registrations", rows))
-            return
-        names = "sign_domain selector client_id key_len start_date default enable regist_date"
-        for_people = {True: "enabled", False: "disabled"}
-        write(
-            _line(
-                {name: row[name] for name in names.split()} | {"enable": for_people[row["enable"]]}
-            )
-            for row in rows
-        )
+        columns = "sign_domain selector client_id key_len start_date default enable regist_date"
+        write(_listed("registrations", (row._asdict() for row in matching), columns, fmt))
 
 
 @registration.command(
@@ -319,7 +284,7 @@ def enable_registration(
     ctx: typer.Context, domain: DomainArgument, selector: SelectorArgument, data: DataOption = None
 ) -> None:
     """Enable a disabled registration."""
-    _set_enabled(ctx.obj, domain, selector, data, is_enabled=True)
+    _set_enabled(ctx.obj, "enable", domain, selector, data)
 
 
 @registration.command(
@@ -329,7 +294,7 @@ def disable_registration(
     ctx: typer.Context, domain: DomainArgument, selector: SelectorArgument, data: DataOption = None
 ) -> None:
     """Disable a registration: `service export` then leaves its key out."""
-    _set_enabled(ctx.obj, domain, selector, data, is_enabled=False)
+    _set_enabled(ctx.obj, "disable", domain, selector, data)
 
 
 @registration.command(
@@ -364,24 +329,23 @@ def delete_registration(
             ctx.obj.note("dkimctl: nothing was deleted")
             return ExitCode.NO
         registrations.delete_registration(store, name)
-    _log_change("registration delete", " ".join(name))
-    _note_export(ctx.obj)
+    _log_registration(ctx.obj, "delete", name)
     return ExitCode.OK
 
 
 def _set_enabled(
-    reporter: Reporter, domain: str, selector: str, data: Location | None, *, is_enabled: bool
+    reporter: Reporter, action: str, domain: str, selector: str, data: Location | None
 ) -> None:
     with closing(open_service_store(data)) as store:
         from dkimctl.service.registrations import read_name, set_enabled
 
         name = read_name(domain, selector)
-        set_enabled(store, name, is_enabled)
-    _log_change(f"registration {'enable' if is_enabled else 'disable'}", " ".join(name))
-    _note_export(reporter)
+        set_enabled(store, name, action == "enable")
+    _log_registration(reporter, action, name)
 
 
-def _note_export(reporter: Reporter) -> None:
+def _log_registration(reporter: Reporter, action: str, name: Iterable[str]) -> None:
+    _log_change(f"registration {action}", " ".join(name))
     reporter.note("dkimctl: signers learn of it from the next `dkimctl service export`")
 
 
@@ -492,16 +456,19 @@ def export(
     ctx.obj.summarize(", ".join(words), counts)
 
 
-def _line(row: Mapping[str, object]) -> str:
-    return "\t".join(printable(str(value)) for value in row.values()) + "\n"
-
-
-def _json_list(name: str, rows: Iterable[Mapping[str, object]]) -> Iterator[str]:
-    """One object with a list of this name, an item on each line."""
-    yield f'{{"{name}": ['
-    for number, row in enumerate(rows):
-        yield (",\n " if number else "\n ") + json.dumps(row)
-    yield "\n]}\n"
+def _listed(
+    name: str, rows: Iterable[Mapping[str, object]], columns: str, fmt: TableOrJson
+) -> Iterator[str]:
+    """A line for each row, of these columns; or one object with a list of this name."""
+    if fmt is TableOrJson.JSON:
+        yield f'{{"{name}": ['
+        for number, row in enumerate(rows):
+            yield (",\n " if number else "\n ") + json.dumps(row)
+        yield "\n]}\n"
+        return
+    for row in rows:
+        shown = {**row, "enable": "enabled" if row.get("enable") else "disabled"}
+        yield "\t".join(printable(str(shown[column])) for column in columns.split()) + "\n"
 
 
 def _log_change(action: str, subject: str) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime, timedelta
+from functools import partial
 
 import pytest
 from falcon.testing import Result
@@ -12,16 +14,15 @@ from sqlalchemy import func, insert, select, text
 
 from dkimctl.errors import NegativeAnswer, UsageError
 from dkimctl.service.clients import (
+    ClientState,
     authenticate,
+    change_state,
     client_of_token,
     create_client,
-    delete_client,
-    disable_client,
-    enable_client,
+    creating_client,
     issue_token,
     list_clients,
-    rotate_secret,
-    undo_rotation,
+    rotating_secret,
 )
 from dkimctl.service.database import open_store
 from dkimctl.service.schema import tokens
@@ -38,7 +39,7 @@ def test_an_existing_client_id_is_refused_even_if_deleted(store):
     create_client(store, "twice")
     with pytest.raises(UsageError, match="already exists"):
         create_client(store, "twice")
-    delete_client(store, "twice")
+    change_state(store, "twice", ClientState.DELETED)
     with pytest.raises(UsageError, match="already exists"):
         create_client(store, "twice")
 
@@ -60,8 +61,8 @@ def test_a_secret_that_cannot_be_sent_is_refused_and_not_shown(store, secret):
 def test_clients_are_listed_with_state_and_creation_time(store):
     for name in ("c", "a", "b"):
         create_client(store, name)
-    disable_client(store, "b")
-    delete_client(store, "c")
+    change_state(store, "b", ClientState.DISABLED)
+    change_state(store, "c", ClientState.DELETED)
     listed = list_clients(store)
     assert [(client.client_id, client.state) for client in listed] == [
         ("a", "active"),
@@ -83,27 +84,26 @@ def test_an_invalid_client_in_the_file_is_reported(sqlite_store, change):
     assert str(sqlite_store.path) in caught.value.message
 
 
-@pytest.mark.parametrize(
-    "operation",
-    [
-        disable_client,
-        enable_client,
-        delete_client,
-        lambda store, name: rotate_secret(store, name, 60),
-    ],
-)
-def test_an_unknown_client_is_a_negative_answer(store, operation):
+def _rotate(store, client_id, overlap=60, clock=time.time):
+    with rotating_secret(store, client_id, overlap, clock=clock) as credentials:
+        return credentials
+
+
+@pytest.mark.parametrize("state", ClientState)
+def test_an_unknown_client_is_a_negative_answer(store, state):
     with pytest.raises(NegativeAnswer, match="the client does not exist"):
-        operation(store, "unknown")
+        change_state(store, "unknown", state)
+    with pytest.raises(NegativeAnswer, match="the client does not exist"):
+        _rotate(store, "unknown")
 
 
 @pytest.mark.interface("3.2", "restore")
-@pytest.mark.parametrize("operation", [disable_client, enable_client, delete_client])
-def test_deletion_is_final(store, operation):
+@pytest.mark.parametrize("state", ClientState)
+def test_deletion_is_final(store, state):
     create_client(store, "gone")
-    delete_client(store, "gone")
+    change_state(store, "gone", ClientState.DELETED)
     with pytest.raises(NegativeAnswer, match="final"):
-        operation(store, "gone")
+        change_state(store, "gone", state)
     assert [client.state for client in list_clients(store)] == ["deleted"]
 
 
@@ -119,7 +119,7 @@ def test_authentication_needs_the_right_pair(store):
 @pytest.mark.interface("5.1", "credentials")
 def test_after_a_rotation_both_secrets_are_valid_until_the_overlap_ends(store, clock):
     old = create_client(store, "me")
-    new = rotate_secret(store, "me", 60, clock=clock).credentials
+    new = _rotate(store, "me", clock=clock)
     assert new.client_id == "me"
     clock.now += 59.9
     for credentials in (old, new):
@@ -131,14 +131,14 @@ def test_after_a_rotation_both_secrets_are_valid_until_the_overlap_ends(store, c
 
 def test_of_three_secrets_the_oldest_is_invalid(store, clock):
     oldest = create_client(store, "me")
-    secrets = [rotate_secret(store, "me", 60, clock=clock).credentials.secret for _ in range(2)]
+    secrets = [_rotate(store, "me", clock=clock).secret for _ in range(2)]
     assert not authenticate(store, "me", oldest.secret, clock=clock)
     assert all(authenticate(store, "me", secret, clock=clock) for secret in secrets)
 
 
 def test_a_previous_secret_is_of_its_own_client_only(store, clock):
     old = create_client(store, "first")
-    rotate_secret(store, "first", 60, clock=clock)
+    _rotate(store, "first", clock=clock)
     create_client(store, "second")
     assert not authenticate(store, "second", old.secret, clock=clock)
     assert not authenticate(store, "unknown", old.secret, clock=clock)
@@ -146,39 +146,23 @@ def test_a_previous_secret_is_of_its_own_client_only(store, clock):
 
 def test_a_rotation_of_a_deleted_client_does_not_revive_it(store, clock):
     old = create_client(store, "me")
-    new = rotate_secret(store, "me", 60, clock=clock).credentials
-    delete_client(store, "me")
+    new = _rotate(store, "me", clock=clock)
+    change_state(store, "me", ClientState.DELETED)
     assert not authenticate(store, "me", old.secret, clock=clock)
     assert not authenticate(store, "me", new.secret, clock=clock)
     with pytest.raises(NegativeAnswer, match="final"):
-        rotate_secret(store, "me", 60)
+        _rotate(store, "me")
 
 
-def test_a_rotation_can_be_undone(store, clock):
-    first = create_client(store, "me")
-    second = rotate_secret(store, "me", 60, clock=clock).credentials
-    rotation = rotate_secret(store, "me", 0, clock=clock)
-    undo_rotation(store, rotation)
-    valid = [
-        authenticate(store, "me", one.secret, clock=clock)
-        for one in (first, second, rotation.credentials)
-    ]
-    assert valid == [True, True, False]
-
-
-def test_undoing_a_rotation_leaves_a_later_one_alone(store, clock):
-    create_client(store, "me")
-    rotation = rotate_secret(store, "me", 0, clock=clock)
-    later = rotate_secret(store, "me", 0, clock=clock).credentials
-    undo_rotation(store, rotation)
-    assert authenticate(store, "me", later.secret, clock=clock)
-
-
-def test_neither_the_secret_nor_a_hash_is_in_the_repr_of_a_rotation(store):
-    create_client(store, "me")
-    rotation = rotate_secret(store, "me", 60)
-    assert rotation.credentials.secret not in repr(rotation)
-    assert repr(rotation.before["secret_hash"]) not in repr(rotation)
+@pytest.mark.parametrize("change", [creating_client, partial(rotating_secret, overlap=0)])
+def test_a_secret_that_cannot_be_handed_over_changes_nothing(store, change):
+    before = create_client(store, "me")
+    client_id = "me" if change is not creating_client else "new"
+    with pytest.raises(OSError, match="full"), change(store, client_id) as new:
+        raise OSError("full")
+    assert authenticate(store, "me", before.secret)
+    assert not authenticate(store, client_id, new.secret)
+    assert [client.client_id for client in list_clients(store)] == ["me"]
 
 
 REQUESTS = [("POST", "/domain/dkim"), ("DELETE", "/send/some-delivery")]
@@ -284,14 +268,14 @@ def test_each_of_several_tokens_has_its_own_expiry(send, token, get_token, crede
 @pytest.mark.interface("3.2", "disabled-use")
 @pytest.mark.interface("5.2", "disabled")
 def test_a_disabled_clients_tokens_are_403(send, token, get_token, credentials, store):
-    disable_client(store, credentials.client_id)
+    change_state(store, credentials.client_id, ClientState.DISABLED)
     _assert_forbidden(send(f"Bearer {token}"))
     _assert_forbidden(send(f"Bearer {get_token(credentials)}"))
 
 
 @pytest.mark.interface("3.2", "restore")
 def test_a_deleted_clients_tokens_are_403(send, token, credentials, store):
-    delete_client(store, credentials.client_id)
+    change_state(store, credentials.client_id, ClientState.DELETED)
     _assert_forbidden(send(f"Bearer {token}"))
 
 

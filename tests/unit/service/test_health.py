@@ -19,7 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from dkimctl.errors import UsageError
 from dkimctl.service.app import create_app
-from dkimctl.service.clients import create_client, disable_client
+from dkimctl.service.clients import ClientState, change_state, create_client
 from dkimctl.service.database import open_store
 from dkimctl.service.health import Health, serving_metrics
 from ports import free_port
@@ -115,7 +115,7 @@ def samples(port):
 def test_all_processes_count_together_also_after_they_have_ended(tmp_path):
     path, port = tmp_path / "service.db", free_port()
     with closing(open_store(path)) as store:
-        disable_client(store, create_client(store).client_id)
+        change_state(store, create_client(store).client_id, ClientState.DISABLED)
     with serving_metrics(f"127.0.0.1:{port}", partial(open_store, path)):
         directory = Path(os.environ["PROMETHEUS_MULTIPROC_DIR"])
         assert directory.stat().st_mode & 0o077 == 0

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.errors import UsageError
-from dkimctl.service.clients import create_client, delete_client, disable_client
+from dkimctl.service.clients import ClientState, change_state, create_client
 from dkimctl.service.database import open_store
 from dkimctl.service.location import DatabaseUrl, default_location, read_client_ids, read_location
 
@@ -81,7 +81,7 @@ def test_the_ids_of_clients_are_read_while_the_service_runs(tmp_path):
     with closing(open_store(path)) as store:
         for name in ("one", "two", "gone"):
             create_client(store, name)
-        disable_client(store, "two")
-        delete_client(store, "gone")
+        change_state(store, "two", ClientState.DISABLED)
+        change_state(store, "gone", ClientState.DELETED)
         assert read_client_ids(path) == ["one", "two"]
     assert read_client_ids(path) == ["one", "two"]

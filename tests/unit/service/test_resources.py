@@ -17,11 +17,10 @@ from dkimctl.service.access_log import describe_failure
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import (
     ClientCredentials,
+    ClientState,
     add_delivery,
+    change_state,
     create_client,
-    delete_client,
-    disable_client,
-    enable_client,
 )
 from dkimctl.service.key_pairs import KeyQueue
 from dkimctl.service.registrations import Entry, Registrar
@@ -167,7 +166,7 @@ def test_another_client_gets_409_without_the_data(register, other_token):
 
 def test_a_deleted_clients_registrations_stay_taken(register, other_token, store, credentials):
     register(NAMES)
-    delete_client(store, credentials.client_id)
+    change_state(store, credentials.client_id, ClientState.DELETED)
     assert _codes(register(NAMES, token=other_token)) == ["409"]
 
 
@@ -369,7 +368,7 @@ def test_a_delivery_id_that_cannot_be_in_a_path_is_refused(store, credentials, d
 def test_only_an_existing_client_has_deliveries(store, credentials):
     with pytest.raises(NegativeAnswer, match="does not exist"):
         add_delivery(store, "unknown")
-    delete_client(store, credentials.client_id)
+    change_state(store, credentials.client_id, ClientState.DELETED)
     with pytest.raises(NegativeAnswer, match="final"):
         add_delivery(store, credentials.client_id)
 
@@ -415,7 +414,7 @@ def test_wrong_and_missing_credentials_are_an_invalid_client(request_token, cred
     wrong = ClientCredentials(credentials.client_id, "wrong")
     for sent in (wrong, ClientCredentials("unknown", credentials.secret), None):
         _assert_error(request_token(sent), "invalid_client")
-    delete_client(store, credentials.client_id)
+    change_state(store, credentials.client_id, ClientState.DELETED)
     _assert_error(request_token(credentials), "invalid_client")
 
 
@@ -443,15 +442,15 @@ def test_malformed_credentials_are_an_invalid_client(request_token, store, basic
 
 @pytest.mark.interface("3.2", "disabled")
 def test_a_disabled_client_still_gets_tokens(request_token, credentials, store):
-    disable_client(store, credentials.client_id)
+    change_state(store, credentials.client_id, ClientState.DISABLED)
     assert request_token(credentials).status_code == 200
 
 
 @pytest.mark.interface("3.2", "enable")
 def test_after_enabling_a_client_its_tokens_work_again(store, credentials, token, register):
-    disable_client(store, credentials.client_id)
+    change_state(store, credentials.client_id, ClientState.DISABLED)
     assert register({"sign_domain": "example.com"}).status_code == 403
-    enable_client(store, credentials.client_id)
+    change_state(store, credentials.client_id, ClientState.ACTIVE)
     assert register({"sign_domain": "example.com"}).status_code == 200
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from dkimctl.errors import NegativeAnswer, OutputError, UsageError
-from dkimctl.service.clients import create_client, delete_client, disable_client
+from dkimctl.service.clients import ClientState, change_state, create_client
 from dkimctl.service.registrations import Entry, StoredRegistration, add_all, validate_entry
 from dkimctl.service.signers import (
     Plan,
@@ -96,8 +96,8 @@ def test_a_disabled_registration_leaves_the_one_before_it(store, register):
 def test_keys_of_a_deleted_client_are_left_out_and_those_of_a_disabled_one_are_not(store, register):
     register("one.example", "s1")
     register("two.example", "s1", client_id="second")
-    disable_client(store, "first")
-    delete_client(store, "second")
+    change_state(store, "first", ClientState.DISABLED)
+    change_state(store, "second", ClientState.DELETED)
     plan = read_plan(store, NOW)
     assert selectors(plan) == {"one.example": "s1"}
     assert plan.left_out == {"of deleted clients": 1}
@@ -155,7 +155,7 @@ def test_no_client_signs_mail_of_another_client_without_being_chosen(store, regi
 
 @pytest.mark.parametrize("client_id", ["unknown", "second"])
 def test_an_unknown_or_deleted_client_cannot_be_chosen(store, register, client_id):
-    delete_client(store, "second")
+    change_state(store, "second", ClientState.DELETED)
     with pytest.raises(NegativeAnswer, match="--third-party-client"):
         read_plan(store, NOW, client_id)
 
