@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
-from typing import NamedTuple, Protocol, Self, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from dkimctl.dns import queries, verdicts
 from dkimctl.dns.messages import Question, make_txt_question
@@ -75,18 +75,23 @@ def check_publication(
         progress.checked(check)
         return check
 
-    with Checker(source, expect_absent=policy.expect_absent, finish=finish) as checker:
-        checks: Iterable[Check] = ()
-        if policy.wait:
-            checks = repeat_checks(checker.check_again, list(registrations), policy, progress.pause)
-        else:
-            checks = checker.check(registrations)
-        now = datetime.now(UTC)
-        for check in checks:
-            # A record that should be gone, or may be, is never urgent.
-            may_be_gone = policy.expect_absent or check.key in retired
-            urgency = None if may_be_gone else verdicts.urgency_of(check, now, policy.warn_within)
-            emit(check._replace(urgency=urgency) if urgency else check)
+    checker = Checker(source, policy.expect_absent, finish)
+
+    def check_again(registrations: Iterable[Registration]) -> Iterator[Check]:
+        source.forget()
+        return checker.check(registrations)
+
+    checks: Iterable[Check]
+    if policy.wait:
+        checks = repeat_checks(check_again, list(registrations), policy, progress.pause)
+    else:
+        checks = checker.check(registrations)
+    now = datetime.now(UTC)
+    for check in checks:
+        # A record that should be gone, or may be, is never urgent.
+        may_be_gone = policy.expect_absent or check.key in retired
+        urgency = None if may_be_gone else verdicts.urgency_of(check, now, policy.warn_within)
+        emit(check._replace(urgency=urgency) if urgency else check)
 
 
 def repeat_checks(
@@ -132,25 +137,12 @@ class Checker:
     expect_absent: bool = False
     finish: Callable[[Check], Check] = lambda check: check
 
-    def __post_init__(self) -> None:
-        self._runner = asyncio.Runner()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._runner.close()
-
     def check(self, registrations: Iterable[Registration]) -> Iterator[Check]:
         """The checks, in the order of the registrations, each with a sound record."""
         remaining = iter(registrations)
-        while chunk := list(itertools.islice(remaining, _CHUNK)):
-            yield from self._runner.run(self._check_all(chunk))
-
-    def check_again(self, registrations: Iterable[Registration]) -> Iterator[Check]:
-        """The same, with empty caches."""
-        self.source.forget()
-        return self.check(registrations)
+        with asyncio.Runner() as runner:
+            while chunk := list(itertools.islice(remaining, _CHUNK)):
+                yield from runner.run(self._check_all(chunk))
 
     async def _check_all(self, registrations: Sequence[Registration]) -> list[Check]:
         checks: dict[int, Check] = {}
@@ -180,14 +172,18 @@ class Checker:
 
     async def _plan_all(self, registrations: Sequence[Registration]) -> list[_QueryPlan]:
         """What to ask for each; sends each server its questions in one burst beforehand."""
-        coroutines = [self._plan(registration) for registration in registrations]
-        # Given servers need no lookups, so tasks would only cost time.
-        given = self.source.is_given
-        plans = (
-            [await coroutine for coroutine in coroutines]
-            if given
-            else await queries.gather(coroutines)
-        )
+
+        async def plan_of(registration: Registration) -> _QueryPlan:
+            question = make_txt_question(_record(registration).fqdn)
+            try:
+                return question, await self.source.zone_with(registration.sign_domain)
+            except NoAnswer as error:
+                return question, error
+
+        if self.source.is_given:  # no lookups, so tasks would only cost time
+            plans = [await plan_of(registration) for registration in registrations]
+        else:
+            plans = await queries.gather(map(plan_of, registrations))
         questions: dict[Server | RecursiveResolver, list[Question]] = {}
         for question, zone in plans:
             for server in () if isinstance(zone, NoAnswer) else zone.servers:
@@ -201,13 +197,6 @@ class Checker:
 
         await asyncio.gather(*map(prefetch, questions))
         return plans
-
-    async def _plan(self, registration: Registration) -> _QueryPlan:
-        question = make_txt_question(_record(registration).fqdn)
-        try:
-            return question, await self.source.zone_with(registration.sign_domain)
-        except NoAnswer as error:
-            return question, error
 
     async def _check(self, registration: Registration, plan: _QueryPlan) -> tuple[Check, bool]:
         """What DNS has, and whether the resolver should be able to validate the record (DNSSEC)."""
@@ -235,28 +224,24 @@ class Checker:
         if findings:
             wanted = Verdict.MISSING if self.expect_absent else Verdict.PUBLISHED
             finding = queries.located(verdicts.combine_findings(findings, wanted), zone, question)
+        # What follows for resolvers, which see more than the servers of these zones.
+        zones = [zone, *(zone for target in targets.values() for zone in target.zones)]
+        is_accepted = finding.verdict in verdicts.ACCEPTED and not self.expect_absent
+        unknown = next((zone.unknown_delegation for zone in zones if zone.unknown_delegation), "")
+        bogus = next((zone.bogus for zone in zones if zone.bogus), "")
+        if finding.verdict is Verdict.NO_ANSWER:
+            unknown = ""
+        if is_accepted and bogus:
+            finding = Finding(Verdict.BOGUS, bogus)
+        elif unknown:
+            reason = f"{finding.reason}; {unknown}" if finding.reason else unknown
+            finding = finding._replace(reason=reason)
         aliases = (response.answer.alias for response in responses if response.answer is not None)
         check = check._replace(
-            finding=finding, servers=tuple(findings), alias=next(filter(None, aliases), "")
-        )
-        return self._concluded(
-            check, [zone, *(zone for target in targets.values() for zone in target.zones)]
-        )
-
-    def _concluded(self, check: Check, zones: Sequence[Zone]) -> tuple[Check, bool]:
-        """What follows for resolvers, which see more than the servers of these zones."""
-        verdict = check.finding.verdict
-        unknown = next(filter(None, (zone.unknown_delegation for zone in zones)), "")
-        if unknown and verdict is not Verdict.NO_ANSWER:
-            reason = "; ".join(filter(None, (check.finding.reason, unknown)))
-            check = check._replace(
-                finding=check.finding._replace(reason=reason), is_delegation_known=False
-            )
-        if verdict not in verdicts.ACCEPTED or self.expect_absent:
-            return check, False
-        if bogus := next(filter(None, (zone.bogus for zone in zones)), ""):
-            return check._replace(finding=Finding(Verdict.BOGUS, bogus)), False
-        return check, any(zone.is_secure for zone in zones)
+            finding=finding, servers=tuple(findings), alias=next(filter(None, aliases), ""),
+            is_delegation_known=not unknown,
+        )  # fmt: skip
+        return check, is_accepted and not bogus and any(zone.is_secure for zone in zones)
 
     async def _finding(
         self, response: ServerResponse, record: DnsRecord, zone: str, target: AliasTarget | None

@@ -74,8 +74,8 @@ class Server:
     _same_refusals: int = 0  # in a row, both with and without EDNS
 
     def __post_init__(self) -> None:
-        self._slots = asyncio.Semaphore(self.max_in_flight)
         self._address = Address(self.address, self.port)
+        self.reset()
 
     async def ask(self, question: Question) -> Answer:
         """Its answer, of any RCODE. Raises NoAnswer."""
@@ -152,9 +152,10 @@ class Server:
         self._lost += 1
         return result
 
-    def reset_failures(self) -> None:
-        """Try it again, although it has not answered."""
+    def reset(self) -> None:
+        """Try it again, although it has not answered, perhaps in another event loop."""
         self._failures = 0
+        self._slots = asyncio.Semaphore(self.max_in_flight)
 
     @property
     def _limits_udp(self) -> bool:
@@ -322,10 +323,10 @@ class RecursiveResolver:
         for server in self._servers[:1]:
             await server.prefetch(list(map(validated, questions)))
 
-    def reset_failures(self) -> None:
-        """Ask resolvers again that did not answer."""
+    def reset(self) -> None:
+        """See Server.reset."""
         for server in self._servers:
-            server.reset_failures()
+            server.reset()
 
 
 def validated(question: Question) -> Question:

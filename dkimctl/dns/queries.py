@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from dkimctl.addresses import Address
@@ -25,24 +26,23 @@ _T = TypeVar("_T")
 
 
 class Source:
-    """Finds the servers to ask: those of each zone, found by `zones`, or given ones.
+    """Finds the servers to ask: those of each zone, found by `zones`, or given ones, by label.
 
-    All methods but `forget` raise NoAnswer. `is_given`: the servers are named by the user, so the
-    same for all names, and what they know from other servers counts as well.
+    `zone_with` and `zone` raise NoAnswer.
     """
 
     def __init__(
         self,
-        given: Mapping[str, Server | RecursiveResolver],  # by label
         zones: ZoneServers | None = None,
-        resolver: RecursiveResolver | None = None,
+        given: Mapping[str, Server | RecursiveResolver] = MappingProxyType({}),
     ) -> None:
+        #: Whether the servers are named by the user: they are the same for all names, and what
+        #: they know from other servers counts as well.
         self.is_given = zones is None
-        self._servers = given
+        self._zones = zones
         named = [NameServer(label, frozenset((label,)), item) for label, item in given.items()]
         self._given = Zone("", named)
-        self._zones = zones
-        self._resolver = resolver
+        self._servers = given.values()
 
     async def zone_with(self, name: str) -> Zone:
         """The zone of a name; its name is "" if not known. No servers: DNS has no such zone."""
@@ -56,15 +56,11 @@ class Source:
             raise NoAnswer(f"it names other servers for {name}")
         return await self._zones.zone(name)
 
-    async def zone_of_alias(self, target: str, server: NameServer) -> Zone:
-        """The zone, with the servers to ask, of the target of an alias that `server` has."""
-        return Zone("", [server]) if self.is_given else await self.zone_with(target)
-
     async def why_bogus(self, questions: Sequence[Question]) -> list[str]:
         """Why resolvers cannot validate the answer to each question (DNSSEC); "" if they can."""
-        resolver = self._resolver
-        if resolver is None:
+        if self._zones is None:
             return [""] * len(questions)
+        resolver = self._zones.resolver
 
         async def why(question: Question) -> str:
             try:
@@ -76,24 +72,25 @@ class Source:
         return await gather(map(why, questions))
 
     def forget(self) -> None:
-        """Empty all caches."""
+        """Empty all caches. Needed before it is used in another event loop."""
         if self._zones is not None:
             self._zones.forget()
-        for server in self._servers.values():
-            server.reset_failures()
+        for server in self._servers:
+            server.reset()
 
 
 def authoritative(nameservers: Sequence[Address], max_in_flight: int) -> Source:
     """Every authoritative server of each name's zone, found through these resolvers."""
     resolver = RecursiveResolver(nameservers, min(max_in_flight, _MAX_LOOKUPS))
-    zones = ZoneServers(resolver, lambda address: Server(address, max_in_flight=max_in_flight))
-    return Source({}, zones, resolver)
+    return Source(
+        ZoneServers(resolver, lambda address: Server(address, max_in_flight=max_in_flight))
+    )
 
 
 def given(addresses: Sequence[Address], max_in_flight: int) -> Source:
     """These servers, for every name."""
     return Source(
-        {
+        given={
             str(address): Server(*address, max_in_flight=max_in_flight, recursion=True)
             for address in addresses
         }
@@ -102,7 +99,8 @@ def given(addresses: Sequence[Address], max_in_flight: int) -> Source:
 
 def recursive(nameservers: Sequence[Address], max_in_flight: int) -> Source:
     """The resolvers of this machine, each if the one before does not answer."""
-    return Source({"the system's resolver": RecursiveResolver(nameservers, max_in_flight)})
+    resolver = RecursiveResolver(nameservers, max_in_flight)
+    return Source(given={"the system's resolver": resolver})
 
 
 class ServerResponse(NamedTuple):
@@ -117,11 +115,8 @@ class NotServed(NoAnswer):
     """The server does not have the zone."""
 
 
-async def ask(
-    source: Source, servers: Iterable[NameServer], question: Question
-) -> list[ServerResponse]:
-    """The response of each server, all asked at the same time."""
-    return _checked(source, await gather(_ask(server, question) for server in servers))
+async def ask(source: Source, server: NameServer, question: Question) -> ServerResponse:
+    return _checked(source, [await _ask(server, question)])[0]
 
 
 async def ask_zone(
@@ -216,7 +211,7 @@ async def find_at_doubled_name(
     """Whether the missing record is at a name with the zone twice: a final dot was left out."""
     doubled = f"{record.fqdn}.{zone}"
     if zone not in ("", ".") and len(doubled) <= MAX_NAME:
-        (response,) = await ask(source, [server], make_txt_question(doubled))
+        response = await ask(source, server, make_txt_question(doubled))
         if response.answer is not None and record.value in texts(response.answer):
             reason = f"it is at {doubled}: a final dot is missing, so the zone is there twice"
             return Finding(Verdict.MALFORMED, reason)
@@ -230,7 +225,7 @@ async def is_from_wildcard(
     sibling = f"{os.urandom(_RANDOM_BYTES).hex()}.{record.fqdn.partition('.')[2]}"
     if len(sibling) > MAX_NAME:
         return False
-    (response,) = await ask(source, [server], make_txt_question(sibling))
+    response = await ask(source, server, make_txt_question(sibling))
     other, wanted = response.answer, (answer.alias, sorted(answer.values))
     return other is not None and (other.alias, sorted(other.values)) == wanted
 
@@ -246,7 +241,7 @@ async def follow_aliases(
     source: Source, responses: Sequence[ServerResponse], record: DnsRecord
 ) -> dict[NameServer, AliasTarget]:
     """Where the alias (CNAME record) leads that a server has at the name of a record."""
-    # The target; and the server, if only that one is asked about it.
+    # Each target is followed once; from given servers, once for each.
     aliases = {
         server: (answer.alias, server if source.is_given else None)
         for server, answer, _ in responses
@@ -286,7 +281,7 @@ async def _follow(
         if source.is_given and isinstance(responses[0].failure, NotServed):
             # The alias leads out of the zone that the server has around the record.
             above = make_txt_question(record.fqdn.partition(".")[2])
-            (response,) = await ask(source, [server], above)
+            response = await ask(source, server, above)
             own = response.answer.zone if response.answer is not None else ""
             where = f"{own}, the zone that this server has" if own else "the zones of this server"
             reason = f"its alias leads to {printable(target)}, outside of {where}"
@@ -321,11 +316,14 @@ async def _ask_target(
     source: Source, target: str, server: NameServer, question: Question
 ) -> tuple[Zone, list[ServerResponse]]:
     """The zone of a target, and what its servers answer. Raises NoAnswer."""
-    try:
-        zone = await source.zone_of_alias(target, server)
-    except NoAnswer:
-        # Resolvers fail at a loop. But an alias is not the apex of a zone.
-        zone = await source.zone_of_alias(messages.name_above(target), server)
-        if not zone.servers:
-            raise
+    if source.is_given:
+        zone = Zone("", [server])
+    else:
+        try:
+            zone = await source.zone_with(target)
+        except NoAnswer:
+            # Resolvers fail at a loop. But an alias is not the apex of a zone.
+            zone = await source.zone_with(messages.name_above(target))
+            if not zone.servers:
+                raise
     return await ask_zone(source, zone, question)

@@ -118,7 +118,7 @@ class ZoneServers:
     """Finds the authoritative servers of zones, one for each address, and caches what it found."""
 
     def __init__(self, resolver: RecursiveResolver, make_server: Callable[[str], Server]) -> None:
-        self._resolver = resolver
+        self.resolver = resolver
         self._make_server = make_server
         self._servers: dict[str, Server] = {}  # by address
         self._found: dict[Any, asyncio.Task[Any]] = {}
@@ -136,21 +136,21 @@ class ZoneServers:
         """Empty the caches, and ask servers again that did not answer."""
         self._found.clear()
         for server in self._servers.values():
-            server.reset_failures()
-        self._resolver.reset_failures()
+            server.reset()
+        self.resolver.reset()
 
     async def _once(self, find: Callable[[str], Awaitable[_T]], name: str) -> _T:
         result: _T = await once(self._found, (find, name), lambda _: find(name))
         return result
 
     async def _find_name(self, name: str) -> str | None:
-        return await find_zone(name, self._resolver)
+        return await find_zone(name, self.resolver)
 
     async def _find_apex(self, name: str) -> dns.name.Name:
-        return await _find_apex(name, self._resolver, min_labels=0)
+        return await _find_apex(name, self.resolver, min_labels=0)
 
     async def _find_zone(self, name: str) -> Zone:
-        answer = await look_up(self._resolver, make_question(name, NS))
+        answer = await look_up(self.resolver, make_question(name, NS))
         hosts = sorted({to_text(data.target) for data in answer_data(answer, NS)})
         delegation: _Delegation = {}
         unknown = ""
@@ -202,7 +202,7 @@ class ZoneServers:
         addresses: list[str] = []
         try:
             for rdtype in (messages.A, messages.AAAA):
-                answer = await look_up(self._resolver, make_question(host, rdtype))
+                answer = await look_up(self.resolver, make_question(host, rdtype))
                 addresses += [data.address for data in answer_data(answer, rdtype)]
         except NoAnswer as error:
             return addresses or error  # some resolvers fail on AAAA alone: then there is no IPv6
@@ -246,7 +246,7 @@ class ZoneServers:
 
     async def _find_servers(self, zone: str) -> Mapping[str, Server]:
         """The servers of a zone that delegates others, by label."""
-        answer = await look_up(self._resolver, make_question(zone, NS))
+        answer = await look_up(self.resolver, make_question(zone, NS))
         hosts = sorted({to_text(data.target) for data in answer_data(answer, NS)})
         servers = {
             f"{host} ({address})": self._server(address)

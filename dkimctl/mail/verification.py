@@ -88,8 +88,7 @@ def verify_mail(
         for registration in registered
         if registration is not None and not record_fault(registration)
     ]
-    with Checker(checked_at) as checker:
-        in_dns = {check.key: check.finding for check in checker.check(sound)}
+    in_dns = {check.key: check.finding for check in Checker(checked_at).check(sound)}
     checked = []
     for result, key in zip(chosen, keys, strict=True):
         judged = _judge(message, result, lookups.get(result.record_name, Lookup()))
@@ -149,7 +148,7 @@ async def _look_up_keys(names: Iterable[str], source: Source) -> dict[str, Looku
 async def _look_up(source: Source, server: NameServer, question: Question) -> Lookup:
     """What a server has at a name, or where its aliases lead."""
     for _ in range(MAX_ALIASES):
-        (response,) = await ask(source, [server], question)
+        response = await ask(source, server, question)
         answer = response.answer
         if answer is None:
             return Lookup(failure=f"{server.label}: {response.failure}")

@@ -218,7 +218,7 @@ class AnyServer:
     async def prefetch(self, questions: Sequence[Question]) -> None:
         """Nothing is prefetched."""
 
-    def reset_failures(self) -> None:
+    def reset(self) -> None:
         """Nothing is held against it."""
 
 
@@ -243,9 +243,6 @@ class AnySource:
 
     async def zone(self, name: str) -> Zone:
         return await self._zones.zone(name)
-
-    async def zone_of_alias(self, target: str, server: NameServer) -> Zone:
-        return Zone("", [server]) if self.is_given else await self.zone_with(target)
 
     async def why_bogus(self, questions: Sequence[Question]) -> list[str]:
         return [""] * len(questions)
@@ -286,8 +283,7 @@ def responder(data: st.DataObject, wrong: frozenset[int]) -> Callable[[Question]
 @given(data=st.data(), wrong=TURNS, is_given=st.booleans(), expect_absent=st.booleans())
 def test_every_response_leads_to_a_verdict(data, wrong, is_given, expect_absent):
     source = AnySource(AnyServer(responder(data, wrong)), is_given=is_given)
-    with Checker(source, expect_absent=expect_absent) as checker:
-        (check,) = checker.check([REGISTERED])
+    (check,) = Checker(source, expect_absent=expect_absent).check([REGISTERED])
     assert all(isinstance(address, str) for address in source.made)
     require_shown(check)
 
@@ -321,8 +317,7 @@ def found_zone(server: AnyServer) -> str | NoAnswer | None:
 def test_sound_responses_are_understood():
     for is_given in (False, True):
         source = AnySource(AnyServer(sound_answer), is_given=is_given)
-        with Checker(source) as checker:
-            (check,) = checker.check([REGISTERED])
+        (check,) = Checker(source).check([REGISTERED])
         assert check.finding.verdict is Verdict.PUBLISHED
         assert bool(source.made) is not is_given
     assert len(encode(1, ASKED, recursion=False)) < 512

@@ -37,8 +37,7 @@ def test_missing_names_are_checked_quickly(needs_tool, tmp_path, make_registrati
     with serving(program, zone, tmp_path, needs_tool, options=options) as server:
         source = given([Address(server.host, server.port)], 64)
         start = time.monotonic()
-        with Checker(source) as checker:
-            verdicts = [check.finding.verdict for check in checker.check(registrations)]
+        verdicts = [check.finding.verdict for check in Checker(source).check(registrations)]
         seconds = time.monotonic() - start
     assert set(verdicts[:PUBLISHED]) == {Verdict.PUBLISHED}
     assert Counter(verdicts[PUBLISHED:]) == {Verdict.MISSING: MISSING}

@@ -199,7 +199,7 @@ def test_silent_server_is_given_up_until_it_answers_a_burst(name_server, reply):
     assert [answer.values for answer in asyncio.run(work())] == [(b"v=DKIM1",)] * 2
 
 
-def test_server_is_asked_again_after_reset_failures(name_server, reply, truncated):
+def test_server_is_asked_again_after_reset(name_server, reply, truncated):
     there = name_server(truncated)
 
     async def work():
@@ -208,7 +208,7 @@ def test_server_is_asked_again_after_reset_failures(name_server, reply, truncate
                 with pytest.raises(NoAnswer):
                     await server.ask(ASKED)
             there.over_udp = lambda wire: [reply(wire)]
-            server.reset_failures()
+            server.reset()
             return await server.ask(ASKED)
 
     assert asyncio.run(work()).values == (b"v=DKIM1",)

@@ -168,7 +168,7 @@ class Answering:
         self.answer(made)
         return decode(made.to_wire(), asked)
 
-    def reset_failures(self):
+    def reset(self):
         """Nothing is held against it."""
 
 

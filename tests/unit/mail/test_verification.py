@@ -35,9 +35,6 @@ class FakeDns:
     async def zone_with(self, name):
         return Zone("", [NameServer("dns.test", frozenset(), self)])
 
-    async def zone_of_alias(self, target, server):
-        return await self.zone_with(target)
-
     async def why_bogus(self, questions):
         return [""] * len(questions)
 
