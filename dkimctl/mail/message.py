@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from functools import cached_property
+from functools import lru_cache
 from typing import NamedTuple
 
 from dkimctl.dkim import KeyRecordError, parse_tag_list, record_name
@@ -31,10 +31,19 @@ _MAX_SIGNED = 500  # names in h=
 _CLOCK_SKEW = 300  # seconds that clocks may differ
 # These patterns are text, which `re` compiles when they are used.
 _SPACES = rf"(?<!\s)\s{{{_MAX_SPACES}}}"
-_BASE64 = r"[A-Za-z0-9+/\s]+[=\s]*"
-_NUMBER = r"[0-9]{1,12}"
-_LENGTH = r"[0-9]{1,76}"
-_CANONICALIZATION = r"(simple|relaxed)(/(simple|relaxed))?"
+_LATEST = 999_999_999_999  # seconds since 1970
+# The tags of a signature: what each may be, and what is said of another value.
+_SYNTAX = (
+    ("v", "1", "unsupported version {}"),
+    ("a", f"{RSA}|{ED25519}", "unsupported algorithm {}"),
+    ("c", "(simple|relaxed)(/(simple|relaxed))?", "unsupported canonicalization {}"),
+    ("q", "(.*:)?dns/txt(:.*)?", "unsupported query method {}"),
+    ("b", r"[A-Za-z0-9+/\s]+[=\s]*", "malformed: b= is not base64"),
+    ("bh", r"[A-Za-z0-9+/\s]+[=\s]*", "malformed: bh= is not base64"),
+    ("l", "[0-9]{1,76}", "malformed: {} is not a length"),
+    ("t", "[0-9]{1,12}", "malformed: {} is not a time"),
+    ("x", "[0-9]{1,12}", "malformed: {} is not a time"),
+)
 
 
 class Field(NamedTuple):
@@ -49,25 +58,25 @@ class Field(NamedTuple):
         return self.name.lower()
 
 
-class Message:
+class Message(NamedTuple):
     """A mail whose lines end with CRLF, as they were when it was signed."""
 
-    def __init__(self, fields: Sequence[Field], body: bytes) -> None:
-        self.fields = fields
-        self.body = body
+    fields: Sequence[Field]
+    body: bytes
 
     def all(self, key: bytes) -> list[Field]:
         """The fields with this name, which is in lower case."""
         return [field for field in self.fields if field.key == key]
 
-    @cached_property
-    def squeezed_body(self) -> bytes:
-        """The body with each run of spaces and tabs as one space, and none at the ends of lines.
 
-        It has the same relaxed form (RFC 6376 section 3.4.4). dkimpy takes time with the square
-        of the length of a run.
-        """
-        return re.sub(rb"[\t ]+", b" ", self.body).replace(b" \r\n", b"\r\n")
+@lru_cache(maxsize=1)  # a mail may have several signatures
+def squeezed(body: bytes) -> bytes:
+    """The body with each run of spaces and tabs as one space, and none at the ends of lines.
+
+    It has the same relaxed form (RFC 6376 section 3.4.4). dkimpy takes time with the square of the
+    length of a run.
+    """
+    return re.sub(rb"[\t ]+", b" ", body).replace(b" \r\n", b"\r\n")
 
 
 def read_message(data: bytes, file: str) -> Message:
@@ -128,7 +137,7 @@ class Signature(NamedTuple):
     selector: str
     algorithm: str
     tags: Mapping[str, str]
-    fault: str  # why it cannot be valid, or ""
+    fault: str  # why it cannot be valid
 
     @property
     def record_name(self) -> str:
@@ -160,59 +169,38 @@ def read_signature(field: Field, now: float) -> Signature:
 
 def _faults(signature: Signature, domain: str, now: float) -> Iterator[str]:
     """What makes the signature invalid, whatever the key is (RFC 6376 section 6.1.1)."""
-    tags = signature.tags
+    tags, algorithm, names = signature.tags, signature.algorithm, signature.signed_names
     if missing := [f"{name}=" for name in _REQUIRED if not tags.get(name)]:
         yield f"malformed: it has no {' and no '.join(missing)}"
-    if tags["v"] != "1":
-        yield f"unsupported version v={quoted(tags['v'])}"
-    if signature.algorithm == SHA1:
+    if algorithm == SHA1:
         yield "rsa-sha1 is not secure: receivers must not accept it (RFC 8301)"
-    if signature.algorithm not in (RSA, ED25519):
-        yield f"unsupported algorithm a={quoted(signature.algorithm)}"
+    for name, wanted, fault in _SYNTAX:
+        if name in tags and not re.fullmatch(wanted, tags[name]):
+            yield f"{fault.format(f'{name}={quoted(tags[name])}')}"
     if not domain:
         yield f"malformed: d={quoted(tags['d'])} is not a domain name"
     if not is_name(signature.record_name):
         yield f"malformed: s={quoted(tags['s'])} is not a selector"
-    yield from _faults_of_content(signature)
-    yield from _faults_of_times(tags, now)
-
-
-def _faults_of_content(signature: Signature) -> Iterator[str]:
-    tags, names = signature.tags, signature.signed_names
     if "from" not in names:
         yield "the From field is not signed: h= does not name it"
     if len(names) > _MAX_SIGNED:
         yield f"malformed: h= has more than {_MAX_SIGNED} names"
-    if not re.fullmatch(_CANONICALIZATION, tags.get("c", "simple")):
-        yield f"unsupported canonicalization c={quoted(tags['c'])}"
-    if "dns/txt" not in tags.get("q", "dns/txt").split(":"):
-        yield f"unsupported query method q={quoted(tags['q'])}"
-    for name in ("b", "bh"):
-        if not re.fullmatch(_BASE64, tags[name]):
-            yield f"malformed: {name}= is not base64"
-    if not re.fullmatch(_LENGTH, tags.get("l", "0")):
-        yield f"malformed: l={quoted(tags['l'])} is not a length"
-    domain = tags["d"].lower()
-    agent = tags.get("i", f"@{domain}").lower().rpartition("@")[2]
-    if agent != domain and not agent.endswith(f".{domain}"):
+    written = tags["d"].lower()
+    agent = tags.get("i", f"@{written}").lower().rpartition("@")[2]
+    if agent != written and not agent.endswith(f".{written}"):
         yield f"i={quoted(tags['i'])} is not in its signing domain"
-
-
-def _faults_of_times(tags: Mapping[str, str], now: float) -> Iterator[str]:
-    for name in ("t", "x"):
-        if not re.fullmatch(_NUMBER, tags.get(name, "0")):
-            yield f"malformed: {name}={quoted(tags[name])} is not a time"
-    if int(tags.get("t", "0")) > now + _CLOCK_SKEW:
-        yield f"it was made in the future, on {_date(tags['t'])} (t=)"
-    if "x" in tags and int(tags["x"]) < now - _CLOCK_SKEW:
-        yield f"it expired on {_date(tags['x'])} (x=)"
-    if "x" in tags and int(tags["x"]) < int(tags.get("t", "0")):
+    made, expires = int(tags.get("t", "0")), int(tags.get("x", str(_LATEST)))
+    if made > now + _CLOCK_SKEW:
+        yield f"it was made in the future, on {_date(made)} (t=)"
+    if expires < now - _CLOCK_SKEW:
+        yield f"it expired on {_date(expires)} (x=)"
+    if expires < made:
         yield "malformed: it expires (x=) before it was made (t=)"
 
 
-def _date(seconds: str) -> str:
+def _date(seconds: int) -> str:
     try:
-        return f"{datetime.fromtimestamp(int(seconds), UTC):%Y-%m-%d %H:%M} UTC"
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
     except (OverflowError, ValueError, OSError):
         return f"second {seconds} since 1970"
 
@@ -242,47 +230,37 @@ ALIGNED = (Alignment.STRICT, Alignment.RELAXED)
 
 
 class KnownKey(NamedTuple):
-    """What the ledger has of a key. `registration` is None of one that was removed."""
+    """What the ledger has of a key."""
 
     stage: str
-    registration: Registration | None = None
+    registration: Registration | None = None  # None: it was removed
 
 
 class CheckedSignature(NamedTuple):
-    """A signature, and what was found. `reason` explains a bad verdict; `notes` are remarks.
-
-    `key_len` is that of the key in DNS (None: not known). `is_ours`: its domain is registered.
-    `known` is None if the key is not in the ledger; else `in_dns` is what check-dns says of it, if
-    it has a record.
-    """
+    """A signature, and what was found."""
 
     sign_domain: str
     selector: str
     algorithm: str
     verdict: MailVerdict
-    reason: str = ""
-    key_len: int | None = None
+    reason: str = ""  # of a bad verdict
+    key_len: int | None = None  # of the key in DNS; None: not known
     notes: Sequence[str] = ()
     alignment: Alignment = Alignment.NONE
-    is_ours: bool = False
-    known: KnownKey | None = None
-    in_dns: Finding | None = None
+    is_ours: bool = False  # its domain is registered
+    known: KnownKey | None = None  # if it is in the ledger
+    in_dns: Finding | None = None  # what check-dns says of it, if it has a record
 
 
 class MailReport(NamedTuple):
-    """The signatures of a mail, those of registered domains first.
-
-    `from_domains` are those of its From field. `missing` are those of them that are registered,
-    although no signature is aligned with them. `unverified` is how many signatures were left out,
-    since there are so many; `of_ours`: some of them are of registered domains.
-    """
+    """The signatures of a mail, those of registered domains first."""
 
     file: str
-    from_domains: Sequence[str]
+    from_domains: Sequence[str]  # of its From field
     signatures: Sequence[CheckedSignature]
-    missing: Sequence[str] = ()
-    unverified: int = 0
-    of_ours: bool = False
+    missing: Sequence[str] = ()  # registered From domains that no signature is aligned with
+    unverified: int = 0  # signatures that were left out, since there are so many
+    of_ours: bool = False  # some of them are of registered domains
 
     @property
     def verdict(self) -> MailVerdict:

@@ -6,7 +6,7 @@ import asyncio
 import base64
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from dkimctl.dkim import KeyRecordError, parse_public_key, parse_tag_list, record_fault
 from dkimctl.dns.check import Checker
@@ -27,6 +27,7 @@ from dkimctl.mail.message import (
     alignment,
     from_domains,
     read_signature,
+    squeezed,
 )
 from dkimctl.models import Registration, RegistrationKey, key_of
 from dkimctl.text import quoted
@@ -72,10 +73,11 @@ def verify_mail(
     fields, senders = message.all(b"dkim-signature"), from_domains(message)
     signatures = [read_signature(field, now) for field in fields[:_MAX_READ]]
     known = read_known({*senders, *(signature.sign_domain for signature in signatures)})
-    ours = [name.registration for name in known.values() if name.registration]
-    domains = {
-        registration.key.sign_domain for registration in ours if not registration.is_taken
-    }  # that this account has
+    domains = {  # that this account has
+        name.registration.key.sign_domain
+        for name in known.values()
+        if name.registration and not name.registration.is_taken
+    }
     signatures.sort(key=lambda signature: signature.sign_domain not in domains)
     chosen, rest = signatures[:MAX_SIGNATURES], signatures[MAX_SIGNATURES:]
     names = [signature.record_name for signature in chosen if not signature.fault]
@@ -83,25 +85,18 @@ def verify_mail(
     # What check-dns finds for the registered keys.
     keys = [key_of(signature.sign_domain, signature.selector) for signature in chosen]
     registered = [known[key].registration for key in dict.fromkeys(keys) if key in known]
-    sound = [
-        registration
-        for registration in registered
-        if registration is not None and not record_fault(registration)
-    ]
+    sound = [item for item in registered if item is not None and not record_fault(item)]
     in_dns = {check.key: check.finding for check in Checker(checked_at).check(sound)}
     checked = []
-    for result, key in zip(chosen, keys, strict=True):
-        judged = _judge(message, result, lookups.get(result.record_name, Lookup()))
-        notes = [*_notes(result, judged)]
+    for signature, key in zip(chosen, keys, strict=True):
+        judged = _judge(message, signature, lookups.get(signature.record_name, ()))
         registration = known[key].registration if key in in_dns else None
-        if registration is not None:
-            notes += _notes_on_registered(message, result, judged, registration, in_dns[key])
+        notes = _notes(message, signature, judged, registration, in_dns.get(key))
         checked.append(
             CheckedSignature(
-                result.sign_domain, result.selector, result.algorithm, judged.verdict,
-                judged.reason,
-                judged.key.key_len if judged.key else None, notes,
-                alignment(result.sign_domain, senders), result.sign_domain in domains,
+                signature.sign_domain, signature.selector, signature.algorithm, judged.verdict,
+                judged.reason, judged.key.key_len if judged.key else None, list(notes),
+                alignment(signature.sign_domain, senders), signature.sign_domain in domains,
                 known.get(key), in_dns.get(key),
             )
         )  # fmt: skip
@@ -119,77 +114,72 @@ def verify_mail(
     )  # fmt: skip
 
 
-class Lookup(NamedTuple):
-    """The TXT values at a name; `failure`: why they are not known, or ""."""
-
-    values: tuple[str, ...] = ()
-    failure: str = ""
+# The TXT values at a name, or why they are not known.
+_Lookup: TypeAlias = tuple[str, ...] | NoAnswer
 
 
-async def _look_up_keys(names: Iterable[str], source: Source) -> dict[str, Lookup]:
+async def _look_up_keys(names: Iterable[str], source: Source) -> dict[str, _Lookup]:
     """What is at each of the names, with plain labels (names.is_name), as receivers find it."""
 
-    async def look_up(name: str) -> Lookup:
+    async def look_up(name: str) -> _Lookup:
         try:
             zone = await source.zone_with(name)
-            question = make_txt_question(name)
-            lookups = await gather(_look_up(source, server, question) for server in zone.servers)
         except NoAnswer as error:
-            return Lookup(failure=str(error))
-        known = {item for item in lookups if not item.failure}
+            return error
+        question = make_txt_question(name)
+        lookups = await gather(_look_up(source, server, question) for server in zone.servers)
+        known = {values for values in lookups if not isinstance(values, NoAnswer)}
         if len(known) > 1:
-            return Lookup(failure="the servers have different records")
-        return known.pop() if known else Lookup(failure=lookups[0].failure)
+            return NoAnswer("the servers have different records")
+        return known.pop() if known else lookups[0]
 
     distinct = list(dict.fromkeys(names))
     return dict(zip(distinct, await gather(map(look_up, distinct)), strict=True))
 
 
-async def _look_up(source: Source, server: NameServer, question: Question) -> Lookup:
+async def _look_up(source: Source, server: NameServer, question: Question) -> _Lookup:
     """What a server has at a name, or where its aliases lead."""
     for _ in range(MAX_ALIASES):
         response = await ask(source, server, question)
         answer = response.answer
         if answer is None:
-            return Lookup(failure=f"{server.label}: {response.failure}")
+            return NoAnswer(f"{server.label}: {response.failure}")
         if answer.bogus:
-            return Lookup(failure=answer.bogus)
+            return NoAnswer(answer.bogus)
         if answer.values or not answer.alias:
-            return Lookup(tuple(sorted(texts(answer))))
+            return tuple(sorted(texts(answer)))
         question = make_question(answer.alias, TXT)
-    return Lookup(failure=f"more than {MAX_ALIASES} aliases (CNAME) in a row")
+    return NoAnswer(f"more than {MAX_ALIASES} aliases (CNAME) in a row")
 
 
 class MailKey(NamedTuple):
-    """A public key. `value` is a key record with it alone, `key_len` in bits."""
+    """A public key."""
 
-    value: bytes
-    key_len: int
+    value: bytes  # a key record with it alone
+    key_len: int  # in bits
     flags: frozenset[str]
 
 
 class Judgement(NamedTuple):
-    """A verdict; `reason` explains a bad one, and `key` is the one in DNS, if it can be used."""
-
     verdict: MailVerdict
-    reason: str = ""
-    key: MailKey | None = None
+    reason: str = ""  # of a bad verdict
+    key: MailKey | None = None  # the one in DNS, if it can be used
 
 
-def _judge(message: Message, signature: Signature, lookup: Lookup) -> Judgement:
+def _judge(message: Message, signature: Signature, lookup: _Lookup) -> Judgement:
     """What a receiver finds. Of several TXT records, each has to verify: it may take any."""
     if signature.fault:
         return Judgement(MailVerdict.FAIL, signature.fault)
-    name, values = signature.record_name, lookup.values
-    if lookup.failure:
-        return Judgement(MailVerdict.UNKNOWN, f"DNS does not tell the key: {lookup.failure}")
-    if not values:
+    if isinstance(lookup, NoAnswer):
+        return Judgement(MailVerdict.UNKNOWN, f"DNS does not tell the key: {lookup}")
+    name = signature.record_name
+    if not lookup:
         return Judgement(MailVerdict.FAIL, f"there is no key record at {name}")
-    judged = [_judge_by(message, signature, value) for value in values[:_MAX_RECORDS]]
-    bad = [check for check in judged if check.verdict is not MailVerdict.PASS]
-    if not bad or len(values) == 1:
+    judged = [_judge_by(message, signature, value) for value in lookup[:_MAX_RECORDS]]
+    bad = [judgement for judgement in judged if judgement.verdict is not MailVerdict.PASS]
+    if not bad or len(lookup) == 1:
         return judged[0]
-    reason = f"receivers may take any of {len(values)} TXT records at {name}: {bad[0].reason}"
+    reason = f"receivers may take any of {len(lookup)} TXT records at {name}: {bad[0].reason}"
     return bad[0]._replace(reason=reason)
 
 
@@ -207,7 +197,7 @@ def _judge_by(message: Message, signature: Signature, value: str) -> Judgement:
     fields = [field for field in message.fields if field is signature.field or field.key in names]
     verifier.headers = [[field.name, field.value] for field in fields]
     is_relaxed = signature.tags.get("c", "").endswith("/relaxed")
-    verifier.body = message.squeezed_body if is_relaxed else message.body
+    verifier.body = squeezed(message.body) if is_relaxed else message.body
     signatures = [field for field in fields if field.key == signature.field.key]
     at = next(number for number, field in enumerate(signatures) if field is signature.field)
     try:
@@ -234,92 +224,75 @@ def read_key(value: str, signature: Signature) -> MailKey:
         tags = parse_tag_list(value, tolerant=True)
     except KeyRecordError as error:
         raise KeyRecordError(f"is malformed: {error}") from None
-    if fault := next(_key_faults(tags, signature), ""):
-        raise KeyRecordError(fault)
-    key = re.sub(r"\s", "", tags["p"])
-    kind = signature.algorithm.partition("-")[0]
-    if signature.algorithm == ED25519:
-        key_len = 8 * _ED25519_BYTES
-        try:
-            is_sound = len(base64.b64decode(key, validate=True)) == _ED25519_BYTES
-        except ValueError:
-            is_sound = False
-        if not is_sound:
-            raise KeyRecordError("is malformed: its p= is not an Ed25519 key")
-    else:
-        key_len = _rsa_bits(key)
-    return MailKey(f"v=DKIM1; k={kind}; p={key}".encode(), key_len, _items(tags.get("t", "")))
-
-
-def _key_faults(tags: Mapping[str, str], signature: Signature) -> Iterator[str]:
-    if tags.get("v", "DKIM1") != "DKIM1" or "p" not in tags:
-        yield "is not a DKIM key record"
-    if not tags["p"]:
-        yield "is revoked: its key is empty (p=)"
-    if not tags["p"].isascii():
-        yield "is malformed: its p= is not base64"
     kind, _, hash_name = signature.algorithm.partition("-")
-    if tags.get("k", "rsa") != kind:
-        yield f"has a key of another type, k={quoted(tags.get('k', 'rsa'))}"
-    if "h" in tags and hash_name not in _items(tags["h"]):
-        yield f"does not allow {hash_name} (h=)"
-    if "s" in tags and not _items(tags["s"]) & {"*", "email"}:
-        yield "is not for mail (s=)"
+    text, flags = re.sub(r"\s", "", tags.get("p", "")), _items(tags.get("t", ""))
     agent = signature.tags.get("i", "").rpartition("@")[2].lower()
-    if "s" in _items(tags.get("t", "")) and agent not in ("", signature.tags["d"].lower()):
-        yield "does not allow i= to be in a subdomain (t=s)"
-
-
-def _rsa_bits(text: str) -> int:
-    try:
-        key = parse_public_key(text)
-    except KeyRecordError as error:
-        raise KeyRecordError(f"is malformed or truncated: {error}") from None
-    if key.key_len < _MIN_BITS:
-        raise KeyRecordError(
-            f"has a weak key of {key.key_len} bits: receivers accept {_MIN_BITS} or more (RFC 8301)"
-        )
-    if key.key_len > _MAX_BITS or key.exponent.bit_length() > _MAX_EXPONENT_BITS:
-        raise KeyRecordError("has a key that is too long")
-    return key.key_len
+    is_in_subdomain = agent not in ("", signature.tags["d"].lower())
+    faults = (
+        ("p" not in tags or tags.get("v", "DKIM1") != "DKIM1", "is not a DKIM key record"),
+        (not text, "is revoked: its key is empty (p=)"),
+        (not text.isascii(), "is malformed: its p= is not base64"),
+        (
+            tags.get("k", "rsa") != kind,
+            f"has a key of another type, k={quoted(tags.get('k', 'rsa'))}",
+        ),
+        (hash_name not in _items(tags.get("h", hash_name)), f"does not allow {hash_name} (h=)"),
+        (not _items(tags.get("s", "*")) & {"*", "email"}, "is not for mail (s=)"),
+        ("s" in flags and is_in_subdomain, "does not allow i= to be in a subdomain (t=s)"),
+    )
+    for is_fault, what in faults:
+        if is_fault:
+            raise KeyRecordError(what)
+    if signature.algorithm == ED25519:
+        try:
+            size = len(base64.b64decode(text, validate=True))
+        except ValueError:
+            size = 0
+        if size != _ED25519_BYTES:
+            raise KeyRecordError("is malformed: its p= is not an Ed25519 key")
+        key_len = 8 * size
+    else:
+        try:
+            key = parse_public_key(text)
+        except KeyRecordError as error:
+            raise KeyRecordError(f"is malformed or truncated: {error}") from None
+        key_len = key.key_len
+        if key_len < _MIN_BITS:
+            accepted = f"receivers accept {_MIN_BITS} or more (RFC 8301)"
+            raise KeyRecordError(f"has a weak key of {key_len} bits: {accepted}")
+        if key_len > _MAX_BITS or key.exponent.bit_length() > _MAX_EXPONENT_BITS:
+            raise KeyRecordError("has a key that is too long")
+    return MailKey(f"v=DKIM1; k={kind}; p={text}".encode(), key_len, flags)
 
 
 def _items(text: str) -> frozenset[str]:
     return frozenset(re.sub(r"\s", "", text).split(":"))
 
 
-def _notes(signature: Signature, judged: Judgement) -> Iterator[str]:
-    """What weakens a signature that has no fault."""
-    if signature.fault:
-        return
-    if "l" in signature.tags:
-        yield (
-            f"only the first {signature.tags['l'].lstrip('0') or '0'} bytes of the body are "
-            "signed (l=): anyone can add to it"
-        )
-    if judged.key is None:
-        return
-    if "y" in judged.key.flags:
-        yield "the key is for testing (t=y): receivers treat such mail like unsigned mail"
-    if signature.algorithm.startswith("rsa") and judged.key.key_len < _RECOMMENDED_BITS:
-        yield f"the key is short: {_RECOMMENDED_BITS} bits are recommended"
-
-
-def _notes_on_registered(
+def _notes(
     message: Message,
     signature: Signature,
     judged: Judgement,
-    registration: Registration,
-    finding: Finding,
+    registration: Registration | None,
+    finding: Finding | None,
 ) -> Iterator[str]:
-    """What check-dns says of the key, and where the fault is if the signature is not valid."""
-    if finding.verdict not in (Verdict.PUBLISHED, Verdict.NO_ANSWER):
-        yield "check-dns: " + ": ".join(filter(None, (finding.verdict, finding.reason)))
-    if signature.fault or judged.verdict is MailVerdict.PASS or registration.record is None:
+    """What weakens a signature; what check-dns says of a registered key; and where the fault is."""
+    if "l" in signature.tags and not signature.fault:
+        size = signature.tags["l"].lstrip("0") or "0"
+        yield f"only the first {size} bytes of the body are signed (l=): anyone can add to it"
+    if judged.key and "y" in judged.key.flags:
+        yield "the key is for testing (t=y): receivers treat such mail like unsigned mail"
+    is_rsa = signature.algorithm.startswith("rsa")
+    if judged.key and is_rsa and judged.key.key_len < _RECOMMENDED_BITS:
+        yield f"the key is short: {_RECOMMENDED_BITS} bits are recommended"
+    if registration is None or registration.record is None or finding is None:
         return
+    is_published = finding.verdict is Verdict.PUBLISHED
+    if not is_published and finding.verdict is not Verdict.NO_ANSWER:
+        yield "check-dns: " + ": ".join(filter(None, (finding.verdict, finding.reason)))
     is_unknown = judged.verdict is MailVerdict.UNKNOWN
-    if finding.verdict is Verdict.PUBLISHED and not is_unknown:
-        return  # it was that very key
+    if signature.fault or judged.verdict is MailVerdict.PASS or (is_published and not is_unknown):
+        return  # it needs no other key, or it was that very key
     if _judge_by(message, signature, registration.record.value).verdict is MailVerdict.PASS:
         yield "it is valid with the registered key" + ("" if is_unknown else ": DNS is at fault")
     else:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.errors import UsageError
-from dkimctl.mail.message import Message, read_message
+from dkimctl.mail.message import Message, read_message, squeezed
 
 _LINE = st.text(st.characters(min_codepoint=32, max_codepoint=126)).map(str.encode)
 _NAME = st.from_regex(rb"[A-Za-z][A-Za-z0-9-]{0,20}", fullmatch=True)
@@ -45,4 +45,4 @@ def test_no_data_ends_in_a_traceback(data):
 def test_a_squeezed_body_has_the_same_relaxed_form(parts):
     message = Message([], b"".join(parts))
     relaxed = Relaxed.canonicalize_body(message.body)
-    assert Relaxed.canonicalize_body(message.squeezed_body) == relaxed
+    assert Relaxed.canonicalize_body(squeezed(message.body)) == relaxed
