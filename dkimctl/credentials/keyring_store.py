@@ -80,18 +80,17 @@ class KeyringStore(CredentialStore):
     def _read(self, account: Account, kind: Kind) -> Secret | None:
         return self.read_entry(entry_name(account, kind), account.client_id)
 
-    def _write(self, account: Account, kind: Kind, text: Secret) -> None:
-        entry = entry_name(account, kind)
-        self._call(lambda backend: backend.set_password(entry, account.client_id, text.reveal()))
-
-    def _remove(self, account: Account, kind: Kind) -> None:
+    def _write(self, account: Account, kind: Kind, text: Secret | None) -> None:
+        entry = entry_name(account, kind), account.client_id
+        if text is not None:
+            self._call(lambda backend: backend.set_password(*entry, text.reveal()))
+            return
         # Backends report the deletion of an absent entry differently, and some report no failure.
         with suppress(CredentialsError):  # an entry that cannot be read can still be deleted
             if self._read(account, kind) is None:
                 return
-        entry = entry_name(account, kind)
         try:
-            self._call(lambda backend: backend.delete_password(entry, account.client_id))
+            self._call(lambda backend: backend.delete_password(*entry))
         except CredentialsError as error:
             failure = error
         else:

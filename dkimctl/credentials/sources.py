@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from dkimctl.credentials.keyring_store import KeyringStore
-from dkimctl.credentials.store import Account, CredentialStore, Kind, entry_name, parse_entry
+from dkimctl.credentials.store import Account, CredentialStore, Kind, parse_entry
 from dkimctl.errors import CredentialsError
 from dkimctl.models import Secret, Token
 from dkimctl.settings.values import SecretReference
@@ -30,14 +30,10 @@ class EnvironmentStore(CredentialStore):
     """
 
     def __init__(
-        self,
-        account: Account,
-        secret: Secret | None,
-        token: Secret | None,
-        stored: CredentialStore,
+        self, account: Account, secret: Secret | None, token: Secret | None, stored: CredentialStore
     ) -> None:
         self._stored = stored
-        self._entries = {} if secret is None else {entry_name(account, Kind.SECRET): secret}
+        self._entries = {(account, Kind.SECRET): secret}
         # Its age is not known: it is used until a new one is obtained.
         self._given_tokens = {} if token is None else {account: Token(token, math.inf)}
 
@@ -63,13 +59,10 @@ class EnvironmentStore(CredentialStore):
         return super().get_token(account) or self._given_tokens.get(account)
 
     def _read(self, account: Account, kind: Kind) -> Secret | None:
-        return self._entries.get(entry_name(account, kind))
+        return self._entries.get((account, kind))
 
-    def _write(self, account: Account, kind: Kind, text: Secret) -> None:
-        self._entries[entry_name(account, kind)] = text
-
-    def _remove(self, account: Account, kind: Kind) -> None:
-        self._entries.pop(entry_name(account, kind), None)
+    def _write(self, account: Account, kind: Kind, text: Secret | None) -> None:
+        self._entries[account, kind] = text
 
 
 def find_credentials(

@@ -59,8 +59,8 @@ _ALLOWED = {
 class CredentialStore(ABC):
     """Stores the secret and the token of each account, and returns them for that account only.
 
-    Subclasses implement `_read`, `_write` and `_remove`, which raise CredentialsError if the store
-    cannot be used.
+    Subclasses implement `_read` and `_write`, which raise CredentialsError if the store cannot be
+    used.
     """
 
     @property
@@ -98,18 +98,15 @@ class CredentialStore(ABC):
         """Put `entries` back. False if the store cannot; then it may hold anything."""
         try:
             for kind, text in entries.items():
-                if text is None:
-                    self._remove(account, kind)
-                else:
-                    self._write(account, kind, text)
+                self._write(account, kind, text)
             return self.entries(account) == entries
         except CredentialsError:
             return False
 
     def delete(self, account: Account) -> None:
         """Delete the secret and the token, if there are any. Raises CredentialsError."""
-        self._remove(account, Kind.SECRET)
-        self._remove(account, Kind.TOKEN)
+        for kind in Kind:
+            self._write(account, kind, None)
 
     def get_token(self, account: Account) -> Token | None:
         """The token of `account` unless it has expired, or None. Raises CredentialsError."""
@@ -124,7 +121,7 @@ class CredentialStore(ABC):
             self._write_verified(account, Kind.TOKEN, Secret(json.dumps(fields)))
         except CredentialsError:
             with suppress(CredentialsError):
-                self._remove(account, Kind.TOKEN)
+                self._write(account, Kind.TOKEN, None)
             return False
         return True
 
@@ -133,7 +130,7 @@ class CredentialStore(ABC):
         with suppress(CredentialsError):
             stored = self._read(account, Kind.TOKEN)
             if stored is not None and _decode_token(stored) == token:
-                self._remove(account, Kind.TOKEN)
+                self._write(account, Kind.TOKEN, None)
 
     def _write_verified(self, account: Account, kind: Kind, text: Secret) -> None:
         """Raises CredentialsError unless the store returns what was written."""
@@ -145,10 +142,8 @@ class CredentialStore(ABC):
     def _read(self, account: Account, kind: Kind) -> Secret | None: ...
 
     @abstractmethod
-    def _write(self, account: Account, kind: Kind, text: Secret) -> None: ...
-
-    @abstractmethod
-    def _remove(self, account: Account, kind: Kind) -> None: ...
+    def _write(self, account: Account, kind: Kind, text: Secret | None) -> None:
+        """Store an entry, or remove it."""
 
 
 class FileStore(CredentialStore):
@@ -168,13 +163,8 @@ class FileStore(CredentialStore):
     def _read(self, account: Account, kind: Kind) -> Secret | None:
         return self._load().get(entry_name(account, kind))
 
-    def _write(self, account: Account, kind: Kind, text: Secret) -> None:
-        self._replace(entry_name(account, kind), text)
-
-    def _remove(self, account: Account, kind: Kind) -> None:
-        self._replace(entry_name(account, kind), None)
-
-    def _replace(self, name: str, text: Secret | None) -> None:
+    def _write(self, account: Account, kind: Kind, text: Secret | None) -> None:
+        name = entry_name(account, kind)
         try:
             prepare_directory(self._path.parent)
             refuse(fault_of(lock_file_of(self._path)), CredentialsError)
@@ -182,8 +172,7 @@ class FileStore(CredentialStore):
                 entries = self._load()
                 delete_leftovers(self._path)
                 if entries.get(name) != text:
-                    others = {key: value for key, value in entries.items() if key != name}
-                    write_private(self._path, _encode(others | ({name: text} if text else {})))
+                    write_private(self._path, _encode(entries | {name: text}))
         except OSError as error:
             raise self._unusable("cannot write", error) from None
 
@@ -211,8 +200,9 @@ class FileStore(CredentialStore):
 # In functions of their own, so that no frame of an error holds the text of the file.
 
 
-def _encode(entries: Mapping[str, Secret]) -> str:
-    return json.dumps({name: text.reveal() for name, text in entries.items()}, indent=1)
+def _encode(entries: Mapping[str, Secret | None]) -> str:
+    texts = {name: text.reveal() for name, text in entries.items() if text is not None}
+    return json.dumps(texts, indent=1)
 
 
 def _decode(data: bytes) -> dict[str, Secret] | None:
@@ -235,13 +225,11 @@ def _decode_token(stored: Secret) -> Token | None:
     """None for an invalid entry, which may be damaged or of another version."""
     try:
         fields = json.loads(stored.reveal())
-        access_token = parse_entry(Kind.TOKEN, Secret(fields["access_token"]), "the token")
-        expires_at, obtained_at = float(fields["expires_at"]), float(fields["obtained_at"])
-    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError):
+        text = parse_entry(Kind.TOKEN, Secret(fields["access_token"]), "the stored token")
+        times = float(fields["expires_at"]), float(fields["obtained_at"])
+    except (CredentialsError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
         return None
-    except CredentialsError:
-        return None
-    return None if access_token is None else Token(access_token, expires_at, obtained_at)
+    return None if text is None else Token(text, *times)
 
 
 def parse_entry(kind: Kind, text: Secret, source: str) -> Secret | None:

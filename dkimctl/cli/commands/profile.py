@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -14,11 +13,10 @@ from dkimctl.cli.completion import complete_profiles
 from dkimctl.cli.logins import delete_login
 from dkimctl.cli.options import App, TableOrJson, TableOrJsonOption, YesOption, examples
 from dkimctl.cli.output import table_layout
-from dkimctl.cli.report import Reporter, write
+from dkimctl.cli.report import write
 from dkimctl.cli.session import Session, open_session
-from dkimctl.errors import CredentialsError, ExitCode, LedgerError, UsageError, naming
+from dkimctl.errors import CredentialsError, ExitCode, UsageError, naming
 from dkimctl.formats.table import Row, Style, below, table
-from dkimctl.ledger.ledger import Ledger
 from dkimctl.settings.profile import (
     DEFAULT_PROFILE,
     LOGIN_KEYS,
@@ -31,7 +29,7 @@ from dkimctl.settings.profile import (
     write_used_profile,
 )
 from dkimctl.settings.values import SANDBOX, SANDBOX_FIXED, profile_name
-from dkimctl.text import counted, quoted
+from dkimctl.text import quoted
 
 app = App(
     help="List the profiles, choose one, or delete one.",
@@ -59,7 +57,7 @@ def list_(ctx: typer.Context, fmt: TableOrJsonOption = TableOrJson.TABLE) -> int
             f"the profile in use, {used}, does not exist ({source})",
             hint=f"choose one of the list, or run `dkimctl login --profile {used}`",
         )
-    profiles = []
+    profiles: list[dict[str, Any]] = []
     # As the sources define each: options and environment only choose the one in use.
     for name in names:
         settings = stored_settings(name, config, logins)
@@ -72,9 +70,7 @@ def list_(ctx: typer.Context, fmt: TableOrJsonOption = TableOrJson.TABLE) -> int
                 logged_in = session.has_credentials(account)
             except CredentialsError:  # the store cannot be used
                 logged_in = None
-        places = [
-            place for place, has in (("config", config.profiles), ("login", logins)) if name in has
-        ]
+        places = {"config": name in config.profiles, "login": name in logins}
         chosen_by = {"kind": source.kind, "name": source.name or None}
         profiles.append(
             {
@@ -82,20 +78,14 @@ def list_(ctx: typer.Context, fmt: TableOrJsonOption = TableOrJson.TABLE) -> int
                 "in_use": name == used,
                 "chosen_by": chosen_by if name == used else None,
                 **account,
-                "defined_in": places or ["built in"],
+                "defined_in": [place for place, has in places.items() if has] or ["built in"],
                 "logged_in": logged_in,
             }
         )
     if fmt is TableOrJson.JSON:
         write([json.dumps({"profiles": profiles}, indent=1) + "\n"])
-    else:
-        write(_rows(session.reporter, profiles, f"in use, by {source}"))
-    return ExitCode.OK
-
-
-def _rows(reporter: Reporter, profiles: Sequence[dict[str, Any]], chosen_by: str) -> Iterator[str]:
-    layout = table_layout(reporter, None)
-    rows = []
+        return ExitCode.OK
+    layout, rows = table_layout(session.reporter, None), []
     for profile in profiles:
         in_use, logged_in = profile["in_use"], profile["logged_in"]
         words = {True: "yes", False: "no", None: "unknown"}
@@ -109,8 +99,10 @@ def _rows(reporter: Reporter, profiles: Sequence[dict[str, Any]], chosen_by: str
         )
         mark = Style.BOLD if in_use else ""
         styles = [mark, mark, "", "", "", Style.GREEN if logged_in else ""]
-        rows.append(Row(cells, styles, below(chosen_by if in_use else "", layout)))
-    return table(["", "PROFILE", "CLIENT ID", "BASE URL", "FROM", "LOGGED IN"], rows, layout)
+        chosen = f"in use, by {source}" if in_use else ""
+        rows.append(Row(cells, styles, below(chosen, layout)))
+    write(table(["", "PROFILE", "CLIENT ID", "BASE URL", "FROM", "LOGGED IN"], rows, layout))
+    return ExitCode.OK
 
 
 @app.command(epilog=examples("dkimctl profile use agency", "dkimctl profile use default"), shows=())
@@ -159,30 +151,21 @@ def delete(ctx: typer.Context, name: NameArgument, yes: YesOption = False) -> in
     was_used = read_used_profile(session.state_dir) == name
     if not was_used:  # else a kill may have left no more than that
         _require_profile(session, name)
-    message = f"there is no terminal to ask whether to delete the profile {name}"
+    refusal = UsageError(
+        f"there is no terminal to ask whether to delete the profile {name}", hint="add --yes"
+    )
     question = f"Delete the profile {name}, with its login, secret and token?"
-    refusal = UsageError(message, hint="add --yes")
     note = session.reporter.note
     if not (yes or terminal.confirms(question, refusal=refusal)):
         note("dkimctl: nothing was deleted")
         return ExitCode.NO
-    # Of its account, those of the ledger, which stay.
-    domains, settings = 0, stored_settings(name, session.config, session.logins)
-    base_url, client_id = settings.get("base_url"), settings.get("client_id")
-    if base_url and client_id:
-        try:
-            with Ledger.open_existing(
-                session.ledger_file, base_url=base_url, client_id=client_id
-            ) as ledger:
-                domains = ledger.count_domains(base_url, client_id)
-        except LedgerError as error:
-            session.reporter.warn(error.message, hint=error.hint, code=error.code)
     existed, others = delete_login(session, name, and_profile=True)
     # What is gone, and what remains.
     config = session.config.profiles.get(name)
     stays = config is not None or name == DEFAULT_PROFILE
     if existed or not stays:
-        note(f"dkimctl: deleted {'the login of ' if stays else ''}the profile {name}")
+        what = f"{'the login of ' if stays else ''}the profile {name}"
+        note(f"dkimctl: deleted {what}; the ledger keeps its domains")
     else:
         note(f"dkimctl: the profile {name} has no login")
     if existed and others:
@@ -190,8 +173,6 @@ def delete(ctx: typer.Context, name: NameArgument, yes: YesOption = False) -> in
     if config is not None:
         keys = f" ({', '.join(config)})" if config else ""
         note(f"dkimctl: it is still in {session.config_file}{keys}")
-    if domains:
-        note(f"dkimctl: the ledger keeps its {counted(domains, 'domain')}")
     if was_used:
         note(f"dkimctl: the profile {DEFAULT_PROFILE} is used from now on")
     return ExitCode.OK
