@@ -14,7 +14,7 @@ from typing import Any
 
 import typer
 
-from dkimctl.cli.session import open_session
+from dkimctl.settings.profile import known_profiles, require_ledger_account
 
 MOST_DOMAINS = 200  # a list that nobody would read further
 # No shell expands anything in such a word, or needs quotes for it; and it is not an option.
@@ -23,8 +23,6 @@ _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@%+,-]*", re.ASCII)
 
 def complete_profiles(ctx: typer.Context) -> list[str]:
     """The profiles of the config file, and those with a login."""
-    from dkimctl.settings.profile import known_profiles
-
     session = _session(ctx)
     return _plain(known_profiles(session.config, session.logins))
 
@@ -35,7 +33,6 @@ def complete_selection(ctx: typer.Context, incomplete: str) -> list[str]:
     words = ["run"] if ctx.command.name == "rotate" and not ctx.params["selection"] else []
     with contextlib.suppress(Exception):
         from dkimctl.ledger.ledger import domains_with_prefix
-        from dkimctl.settings.profile import require_ledger_account
 
         session = _session(ctx)
         account = require_ledger_account(session.profile)
@@ -53,6 +50,8 @@ def complete_clients(ctx: typer.Context) -> list[str]:
 
 def _session(ctx: typer.Context) -> Any:
     """A session with the profile that the line names, before or after the command."""
+    from dkimctl.cli.session import open_session
+
     if config := ctx.meta.get("config"):
         # Shells have not expanded it. Standard input or a pipe would keep them waiting.
         ctx.meta["config"] = os.path.expanduser(config)  # noqa: PTH111 - keeps `//`

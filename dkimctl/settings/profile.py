@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from dkimctl.errors import UsageError, naming
 from dkimctl.files import (
@@ -24,7 +24,6 @@ from dkimctl.files import (
     refuse,
     write_private,
 )
-from dkimctl.settings.config import Config
 from dkimctl.settings.values import (
     CHECKS,
     SANDBOX,
@@ -36,9 +35,13 @@ from dkimctl.settings.values import (
 )
 from dkimctl.text import listed, printable
 
+if TYPE_CHECKING:
+    from dkimctl.settings.config import Config
+
 DEFAULT_PROFILE = "default"  # used if no source names another
 SANDBOX_CLIENT_ID = SANDBOX_FIXED["client_id"]
 LOGIN_KEYS = ("auth_url", "base_url", "client_id", "credential_store")
+_LOGINS = "logins.json"
 _UNUSED = "(unused)"  # not the name of a profile
 
 
@@ -261,7 +264,7 @@ def read_logins(state_dir: Path) -> tuple[dict[str, dict[str, str]], list[dict[s
     """
     import json
 
-    path = _path(state_dir)
+    path = state_dir / _LOGINS
     data = _read_file(path, 16 << 20)  # bytes; a login has about 200
     if data is None:
         return {}, []
@@ -275,10 +278,10 @@ def read_logins(state_dir: Path) -> tuple[dict[str, dict[str, str]], list[dict[s
         content = json.loads(data)
         unused = [checked(login) for login in content.pop(_UNUSED, ())]
         logins = {name: checked(login) for name, login in content.items()}
+        if not all(map(is_profile_name, logins)):  # they are shown, completed and typed
+            raise ValueError
     except (ValueError, RecursionError, AttributeError, TypeError, KeyError):
         raise _unusable(path, "the file is damaged") from None
-    if not all(map(is_profile_name, logins)):  # they are shown, completed and typed
-        raise _unusable(path, "the file is damaged")
     return logins, unused
 
 
@@ -289,7 +292,7 @@ def logins_lock(state_dir: Path) -> Iterator[None]:
     Creates a missing state directory. Raises UsageError if another process holds the lock, or the
     directory cannot be used.
     """
-    path = _path(state_dir)
+    path = state_dir / _LOGINS
     with _usable(path):
         prepare_directory(state_dir)
         refuse(fault_of(path, lock_file_of(path)), UsageError)
@@ -306,7 +309,7 @@ def write_logins(
     """Replace all logins with these, and those that no profile has any more. Raises UsageError."""
     import json
 
-    path = _path(state_dir)
+    path = state_dir / _LOGINS
     content = {**logins, _UNUSED: unused} if unused else logins
     with _usable(path):
         write_private(path, json.dumps(content, indent=1))
@@ -357,10 +360,6 @@ def write_used_profile(state_dir: Path, name: str | None) -> None:
             path.unlink(missing_ok=True)
         else:
             write_private(path, f"{name}\n")
-
-
-def _path(state_dir: Path) -> Path:
-    return state_dir / "logins.json"
 
 
 def _read_file(path: Path, largest: int) -> bytes | None:

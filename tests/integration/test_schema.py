@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-import pytest
-
-from dkimctl.cli.commands.schema import Schema, modeline
 from documents import ROOT
 
-
-@pytest.mark.parametrize(
-    ("schema", "package"), [(Schema.SPECS, "specs"), (Schema.CONFIG, "settings")]
-)
-def test_it_prints_each_schema(cli, schema, package):
-    done = cli("schema", schema)
-    stored = (ROOT / "dkimctl" / package / "schema.json").read_text(encoding="utf-8")
-    assert (done.status, done.out, done.err) == (0, stored, "")
+URLS = ("--auth-url", "https://auth.example.com", "--base-url", "https://api.example.com")
+PACKAGES = {"specs": "specs", "config": "settings"}
 
 
-@pytest.mark.parametrize("words", [["spec"], []])
-def test_what_has_no_schema_is_a_usage_error(cli, words):
-    done = cli("schema", *words)
-    assert (done.status, done.out) == (2, "")
-
-
-def test_what_described_outputs_is_said_to_be_removed(cli):
-    done = cli("schema", "output", "list")
-    assert (done.status, done.out) == (2, "")
-    assert "docs/ci.md describes the JSON that commands print" in done.err
-
-
-def test_the_files_of_init_name_their_schema(cli):
-    urls = ["--auth-url", "https://auth.example.com", "--base-url", "https://api.example.com"]
-    words = ["--client-id", "me", "--domain", "example.com", "--dns", "hand"]
-    done = cli("init", "--config", "config.yaml", "--output", "domains.yaml", *urls, *words)
-    assert done.status == 0, done.err
-    for name, schema in (("config.yaml", Schema.CONFIG), ("domains.yaml", Schema.SPECS)):
-        assert (cli.home / name).read_text().startswith(modeline(schema))
+def test_it_prints_each_schema_and_the_files_of_init_name_them(cli):
+    files = {"config": "config.yaml", "specs": "domains.yaml"}
+    words = ("--config", files["config"], "--output", files["specs"], "--dns", "hand", *URLS)
+    assert cli("init", *words, "--client-id", "me", "--domain", "example.com").status == 0
+    for schema, package in PACKAGES.items():
+        done = cli("schema", schema)
+        stored = (ROOT / "dkimctl" / package / "schema.json").read_text(encoding="utf-8")
+        assert (done.status, done.out, done.err) == (0, stored, "")
+        first, _, _ = (cli.home / files[schema]).read_text().partition("\n")
+        assert first.startswith("# yaml-language-server: $schema=https://")
+        assert first.endswith(f"/dkimctl/{package}/schema.json")
     assert cli("register", "--dry-run", "--config", "config.yaml", "domains.yaml").status == 0
+
+
+def test_what_has_no_schema_is_a_usage_error(cli):
+    for words in (["spec"], [], ["output", "list"]):
+        done = cli("schema", *words)
+        assert (done.status, done.out) == (2, "")
+    assert "docs/ci.md describes the JSON that commands print" in done.err

@@ -15,7 +15,6 @@ import typer
 
 from dkimctl.addresses import parse_server
 from dkimctl.cli import next_steps, terminal
-from dkimctl.cli.commands.schema import Schema, modeline
 from dkimctl.cli.logins import QUESTIONS, answer, no_terminal
 from dkimctl.cli.options import ACCOUNT, App, examples, read_output
 from dkimctl.cli.sandbox import INSTALL, is_installed
@@ -42,6 +41,9 @@ app = App()
 
 _dns_option = functools.partial(typer.Option, rich_help_panel="How DNS is changed")
 _NO_FILE = "none"
+# The first line, by which yaml-language-server finds the schema of a file.
+_SCHEMAS = "https://raw.githubusercontent.com/dkimctl/dkimctl/main/dkimctl"
+_MODELINE = f"# yaml-language-server: $schema={_SCHEMAS}/{{}}/schema.json\n"
 
 
 class DnsMethod(StrEnum):
@@ -135,7 +137,7 @@ def init(
         texts = {}
         if config is not None:
             answers = _read_answers(session, dns, given)
-            texts[config] = modeline(Schema.CONFIG) + first_config(answers)
+            texts[config] = _MODELINE.format("settings") + first_config(answers)
         label = "Domains (such as example.com mail.example.com)"
         domains = [
             name
@@ -145,7 +147,7 @@ def init(
         # Signing starts at midnight in a week, longer than the time in which a key without a record
         # counts as urgent. With the offset that the local zone has then.
         start = datetime.combine(date.today() + timedelta(days=7), time()).astimezone()
-        texts[output] = modeline(Schema.SPECS) + _filled(
+        texts[output] = _MODELINE.format("specs") + _filled(
             "domains.yaml",
             domains=list(dict.fromkeys(domains)),
             start_date=start.isoformat(timespec="minutes"),

@@ -16,8 +16,6 @@ from dkimctl.cli.report import write
 
 app = App()
 
-_BASE_URL = "https://raw.githubusercontent.com/dkimctl/dkimctl/main/dkimctl"
-
 
 class Schema(StrEnum):
     """What a schema describes."""
@@ -41,8 +39,3 @@ def schema(schema: Annotated[Schema, typer.Argument(help="What it describes.")])
     """
     path = files("dkimctl").joinpath(_PACKAGES[schema], "schema.json")
     write([path.read_text(encoding="utf-8")])
-
-
-def modeline(schema: Schema) -> str:
-    """The first line of a YAML file, by which yaml-language-server finds its schema."""
-    return f"# yaml-language-server: $schema={_BASE_URL}/{_PACKAGES[schema]}/schema.json\n"
