@@ -26,97 +26,65 @@ from dkimctl.errors import (
 )
 
 _CHECK = "check the network, the proxy and the profile's URLs: `dkimctl status` shows them"
-# Of X509_V_ERR_*: what is wrong with a certificate, and what to do. Of others, OpenSSL says it.
-_CA_BUNDLE = "for a private CA, name its PEM file in --ca-bundle"
-_PRIVATE = "if you trust it, name the PEM file of its CA in --ca-bundle FILE"
-_HOST = "check the host name in {option}: it must be one that the certificate names"
-_CERTIFICATE_FAULTS = {
-    9: ("is not valid yet", "check this machine's clock"),
-    10: ("has expired", "ask the server's operator to renew it, and check this machine's clock"),
-    18: ("is self-signed", _PRIVATE),
-    19: ("is of a CA that this machine does not trust", _PRIVATE),
-    20: ("is of a CA that this machine does not know", _PRIVATE),
-    62: ("is for another host name", _HOST),
-    64: ("is for another IP address", _HOST),
-}
 # What OpenSSL makes of an answer that is not TLS.
 _NOT_TLS = "WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|UNKNOWN_PROTOCOL|PACKET_LENGTH|HTTP_REQUEST"
 _SPEAKS_TLS = rb"(?i)plain HTTP|HTTP request to an HTTPS"  # nginx and Apache; Go
+_TLS_ALERT = r"b'\x15\x03"  # in place of an HTTP status line, as the HTTP library quotes it
 # A GET changes nothing (RFC 9110 section 9.2.1). Of this path only POST is specified (interface
 # 4.2), so any answer will do that does not say that there is nothing.
 TEST_PATH = "/domain/dkim"
 _HTML = rb"(?i)\s*<(?:!doctype|html|head|body)"
-_TLS_ALERT = r"b'\x15\x03"  # in place of an HTTP status line, as the HTTP library quotes it
 
 
 def unreachable(url: str, error: Exception) -> NotProcessed:
     """The error for a request that was certainly not sent."""
-    # The HTTP library wraps what the system or OpenSSL says.
-    cause: BaseException | None = error
-    for _ in range(10):
-        if cause is None:
-            break
-        if explained := _of_cause(url, cause):
-            return explained
-        cause = cause.__cause__ or cause.__context__
-    text = str(error)
-    if "handshake operation timed out" in text:
-        return _no_handshake(url)
     import httpx
 
-    # The text of others can contain a header or a response, such as that of a proxy.
-    if isinstance(error, httpx.ProxyError):
-        status = re.match("[1-5][0-9][0-9](?= |$)", text)
-        text = f"the proxy refused the connection{f' ({status[0]})' if status else ''}"
-    elif not isinstance(error, httpx.ConnectError | httpx.TimeoutException | UnicodeError):
-        text = "the request could not be sent"
-    message = f"cannot reach {origin_of(url)}: {text}"
-    if "CERTIFICATE_VERIFY_FAILED" in message:
-        return NoService(message, hint=_CA_BUNDLE)
-    return NotProcessed(message, hint=_CHECK)
-
-
-def _of_cause(url: str, cause: BaseException) -> NotProcessed | None:
-    """The error for what the system or OpenSSL says; None if that is not of a kind known here."""
     origin, option = origin_of(url), option_of(url)
-    match cause:
-        case ssl.SSLCertVerificationError():
-            unknown = (f"is not valid: {cause.verify_message}", _CA_BUNDLE)
-            what, hint = _CERTIFICATE_FAULTS.get(getattr(cause, "verify_code", 0), unknown)
-            message = f"cannot trust {origin}: its certificate {what}"
-            return NoService(message, hint=hint.format(option=option))
-        case ssl.SSLEOFError():
-            return _no_handshake(url)
-        case ssl.SSLError() if re.search(_NOT_TLS, cause.reason or ""):
-            hint = f"check the port in {option}, and the proxy if there is one"
-            return NoService(f"the server at {origin} does not use TLS", hint=_http(url) or hint)
-        case ConnectionRefusedError():
-            hint = f"nothing listens there: check host and port of {option}, and the proxy if any"
-            return NotProcessed(f"cannot reach {origin}: the connection was refused", hint=hint)
-        case OSError(errno=errno.EMFILE | errno.ENFILE):
-            hint = "raise the limit, such as with `ulimit -n 4096`"
-            return NotProcessed(f"cannot reach {origin}: too many open files", hint=hint)
-        case socket.gaierror() if cause.errno != socket.EAI_AGAIN:
-            hint = f"check the host name in {option}, and that of the proxy if any"
-            return NotProcessed(f"cannot reach {origin}: there is no such host", hint=hint)
-    return None
-
-
-def _no_handshake(url: str) -> NotProcessed:
-    """A server without TLS may wait for the rest of a request, or end the connection."""
-    hint = _http(url)
-    return NotProcessed(
-        f"cannot reach {origin_of(url)}: it does not answer the TLS handshake",
-        hint=f"{hint}, if it does not use TLS" if hint else _CHECK,
-    )
-
-
-def _http(url: str) -> str:
-    """What to write for a server of this machine that does not use TLS; "" for others."""
-    if not is_loopback(urlsplit(url).hostname or ""):
-        return ""
-    here = origin_of(url).replace("https:", "http:")
-    return f"for this machine, write {here} in {option_of(url)}"
+    without_tls = ""  # what to write for a server of this machine that does not use TLS
+    if is_loopback(urlsplit(url).hostname or ""):
+        without_tls = f"for this machine, write {origin.replace('https:', 'http:')} in {option}"
+    handshake = "it does not answer the TLS handshake"
+    # The HTTP library wraps what the system or OpenSSL says.
+    cause: BaseException | None = error
+    text = hint = ""
+    for _ in range(10):
+        match cause:
+            case ssl.SSLCertVerificationError():
+                message = f"cannot trust {origin}: {cause.verify_message}"
+                advice = "if you trust it, name the PEM file of its CA in --ca-bundle FILE; else "
+                advice += f"check the host name in {option}, and this machine's clock"
+                return NoService(message, hint=advice)
+            case ssl.SSLEOFError():  # of a server without TLS, which ends the connection
+                text = handshake
+            case ssl.SSLError() if re.search(_NOT_TLS, cause.reason or ""):
+                advice = f"check the port in {option}, and the proxy if there is one"
+                message = f"the server at {origin} does not use TLS"
+                return NoService(message, hint=without_tls or advice)
+            case ConnectionRefusedError():
+                text = "the connection was refused"
+                hint = f"nothing listens there: check host and port of {option}, and the proxy"
+            case OSError(errno=errno.EMFILE | errno.ENFILE):
+                text = "too many open files"
+                hint = "raise the limit, such as with `ulimit -n 4096`"
+            case socket.gaierror() if cause.errno != socket.EAI_AGAIN:
+                text = "there is no such host"
+                hint = f"check the host name in {option}, and that of the proxy if any"
+        if text or cause is None:
+            break
+        cause = cause.__cause__ or cause.__context__
+    # The text of other errors can contain a header or a response, such as that of a proxy.
+    if not text and isinstance(error, httpx.ProxyError):
+        status = re.match("[1-5][0-9][0-9](?= |$)", str(error))
+        text = f"the proxy refused the connection{f' ({status[0]})' if status else ''}"
+    elif not text and "handshake operation timed out" in str(error):
+        text = handshake  # a server without TLS may wait for the rest of a request
+    elif not text:
+        is_plain = isinstance(error, httpx.ConnectError | httpx.TimeoutException | UnicodeError)
+        text = str(error) if is_plain else "the request could not be sent"
+    if text == handshake and without_tls:
+        hint = f"{without_tls}, if it does not use TLS"
+    return NotProcessed(f"cannot reach {origin}: {text}", hint=hint or _CHECK)
 
 
 def requires_tls(url: str, status: int, body: bytes) -> NoService | None:
@@ -152,10 +120,7 @@ def cut_off(url: str, error: Exception) -> MaybeProcessed | NoService:
     # Only this text quotes neither the request, with its token, nor the response.
     reason = f": {error}" if isinstance(error, httpx.NetworkError) else ", or is not HTTP"
     message = f"the response from {origin_of(url)} was cut off{reason}"
-    if url.startswith("http:"):
-        hint = f"if so, write https:// in {option_of(url)}; else try again later"
-        return MaybeProcessed(f"{message}; does the server use TLS?", hint=hint)
-    hint = "try again later; check the profile's URLs if it persists"
+    hint = "try again later; check the profile's URLs, http:// or https://, if it persists"
     return MaybeProcessed(message, hint=hint)
 
 
@@ -178,17 +143,15 @@ def token_error(
     if status == 405:
         message = f"{url} does not issue tokens (405){said}"
         return AuthenticationError(message, hint="check --auth-url")
-    if hint := _no_service_hint(url, "--auth-url", "/oauth2/token", status):
-        return NoService(f"{url} answered {status}{said}", hint=hint)
-    message = f"{url} answered {status}{said}"
-    hint = "try again later; check --auth-url if it persists"
-    if status == 429:  # after failed logins; then even the right secret does not help
+    if status == 429:
         wait = "" if retry_after is None else f", for {retry_after:.0f} s"
         message = f"{host_of(url)} refuses logins for now (429){wait}{said}"
-        hint = (
-            "try again later; too many failed logins are a reason: check that no program "
-            "uses a wrong secret"
-        )
+        hint = "try again later; check that no program uses a wrong secret"
+        return NotProcessed(message, hint=hint, retry_after=retry_after)
+    message = f"{url} answered {status}{said}"
+    if hint := _no_service_hint(url, "--auth-url", "/oauth2/token", status):
+        return NoService(message, hint=hint)
+    hint = "try again later; check --auth-url if it persists"
     return NotProcessed(message, hint=hint, retry_after=retry_after)
 
 

@@ -12,7 +12,7 @@ import ssl
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -31,7 +31,7 @@ from dkimctl.client.failures import (
 )
 from dkimctl.errors import DkimctlError, MaybeProcessed, ThreadLimitError, UsageError
 from dkimctl.models import Secret
-from dkimctl.threads import StartThread, start_daemon
+from dkimctl.threads import start_daemon
 
 # httpx imports its command line as well if there is click, and that takes a third of the time.
 _HIDES_CLICK = "click" not in sys.modules
@@ -102,15 +102,21 @@ class HttpClient:
     """Sends requests, follows no redirects, and limits the size and duration of responses.
 
     Each thread gets a client of its own from `make_client`: a shared one checks every connection
-    before each request, a tenth of the time of a long run.
+    before each request, a tenth of the time of a long run. Raises ThreadLimitError.
     """
 
     def __init__(self, make_client: Callable[[], httpx.Client], timeout: float = math.inf) -> None:
         self._make_client = make_client
         self._timeout = timeout
-        self._deadlines = None if timeout == math.inf else DeadlineThread(timeout)
         self._local = threading.local()
         self._clients: list[httpx.Client] = []
+        self._deadlines: list[ResponseDeadline] = []
+        self._closed = threading.Event()
+        self._watcher = None
+        if timeout != math.inf:
+            self._watcher = start_daemon(self._watch, "deadlines")
+            if self._watcher is None:
+                raise ThreadLimitError
 
     @classmethod
     def over_network(
@@ -122,7 +128,37 @@ class HttpClient:
         in seconds, for each step of a request and for its response as a whole. Raises UsageError
         for a bad bundle or proxy, ThreadLimitError.
         """
-        return cls(network_client_factory(timeout, ca_bundle, proxy, urls), timeout)
+        verify = _tls_context(ca_bundle)
+        hosts = {host for url in urls if is_loopback(host := urlsplit(url).hostname or "")}
+        is_remote = not urls or any(urlsplit(url).hostname not in hosts for url in urls)
+
+        def make() -> httpx.Client:
+            # The settings allow plain http to loopback only. It must bypass proxies from the
+            # environment, which would see the bearer token, and has no TLS to verify.
+            mounts = {"http://": httpx.HTTPTransport(verify=False, trust_env=False)}
+            for host in hosts if proxy is None else ():
+                name = f"[{host}]" if ":" in host else host
+                mounts[f"https://{name}"] = httpx.HTTPTransport(verify=verify, trust_env=False)
+            context = verify if proxy and proxy.startswith("https:") else None
+            return httpx.Client(
+                verify=verify,
+                proxy=None if proxy is None else httpx.Proxy(proxy, ssl_context=context),
+                mounts=mounts,
+                trust_env=is_remote,
+                timeout=httpx.Timeout(timeout, connect=min(timeout, _CONNECT_TIMEOUT)),
+                **_client_defaults(),
+            )
+
+        try:
+            make().close()  # reports mistakes now, not on the first request
+        except (ValueError, httpx.InvalidURL, ImportError):
+            # The error's text could contain the proxy's password.
+            raise UsageError(
+                "invalid proxy address",
+                hint="write http://HOST:PORT in --proxy or HTTPS_PROXY, "
+                "and names and addresses without brackets in NO_PROXY",
+            ) from None
+        return cls(make, timeout)
 
     @classmethod
     def in_process(cls, app: Callable[..., Any]) -> Self:
@@ -136,41 +172,19 @@ class HttpClient:
         Raises NotProcessed if the request was not sent, MaybeProcessed if no complete response
         was received.
         """
-        started = time.monotonic()
-        outcome = "no response"
-        try:
-            response = self._receive(request)
-            outcome = str(response.status)
-        finally:
-            elapsed, sent = (time.monotonic() - started) * 1000, len(request.body or b"")
-            url = origin_of(request.url) if request.has_secret_url else request.url
-            target = f"{request.method} {url}"
-            _log.info("%s: %s, %.0f ms, %d bytes sent", target, outcome, elapsed, sent)
-        return response
-
-    def close(self) -> None:
-        if self._deadlines is not None:
-            self._deadlines.close()
-        for client in self._clients:
-            client.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _receive(self, request: HttpRequest) -> HttpResponse:
-        url = request.url
         if not hasattr(self._local, "client"):
             self._local.client = self._make_client()
             self._clients.append(self._local.client)
             self._local.deadline = ResponseDeadline()
-            if self._deadlines is not None:
-                self._deadlines.enforce(self._local.deadline)
-        client, deadline = self._local.client, self._local.deadline
+            self._deadlines.append(self._local.deadline)
+        deadline, url = self._local.deadline, request.url
+        started, outcome = time.monotonic(), "no response"
         try:
-            response = self._exchange(request, client, deadline)
+            response = self._exchange(request, self._local.client, deadline)
+            if deadline.stop():  # a body that ends with its connection would pass for complete
+                raise timed_out(url)
+            outcome = str(response.status)
+            return response
         except _NOT_SENT as error:
             raise unreachable(url, error) from None
         except httpx.TimeoutException:
@@ -180,10 +194,23 @@ class HttpClient:
         except DkimctlError as error:
             raise error.with_traceback(None) from None  # its frames hold the headers
         finally:
-            expired = deadline.stop()
-        if expired:  # a body that ends with its connection would pass for complete
-            raise timed_out(url)
-        return response
+            deadline.stop()
+            elapsed, sent = (time.monotonic() - started) * 1000, len(request.body or b"")
+            target = f"{request.method} {origin_of(url) if request.has_secret_url else url}"
+            _log.info("%s: %s, %.0f ms, %d bytes sent", target, outcome, elapsed, sent)
+
+    def close(self) -> None:
+        if self._watcher is not None:
+            self._closed.set()
+            self._watcher.join()
+        for client in self._clients:
+            client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _exchange(
         self, request: HttpRequest, client: httpx.Client, deadline: ResponseDeadline
@@ -200,7 +227,7 @@ class HttpClient:
             request.url,
             headers=headers,
             content=request.body,
-            extensions={"trace": functools.partial(self._trace, request, deadline)},
+            extensions={"trace": functools.partial(self._trace, request.url, deadline)},
         ) as response:
             host, most = host_of(request.url), request.max_body
             if response.headers.get("Content-Encoding", "identity") != "identity":
@@ -220,25 +247,36 @@ class HttpClient:
             return HttpResponse(response.status_code, bytes(body), wait, date)
 
     def _trace(
-        self, request: HttpRequest, deadline: ResponseDeadline, event: str, info: dict[str, Any]
+        self, url: str, deadline: ResponseDeadline, event: str, info: dict[str, Any]
     ) -> None:
         """Called by httpx at each step of a request.
 
         Some yield a new connection; others begin reads of which httpx limits each, but not their
         sum.
         """
-        if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
-            stream = info["return_value"]
-            connection = stream.get_extra_info("socket")
-            if request.url.startswith("http:") and (address := remote_address(connection)):
-                stream.close()  # `localhost` can resolve to anything
-                raise not_loopback(request.url, address)
-            # The end of a connection is an error unless it was announced (RFC 8446 section 6.1).
-            if isinstance(connection, ssl.SSLSocket):
-                connection.suppress_ragged_eofs = False  # type: ignore[attr-defined]
-            deadline.add_connection(connection)
-        elif event.endswith((".start_tls.started", ".receive_response_headers.started")):
+        if event.endswith((".start_tls.started", ".receive_response_headers.started")):
             deadline.start(time.monotonic() + self._timeout)
+        if not event.endswith((".connect_tcp.complete", ".start_tls.complete")):
+            return
+        stream = info["return_value"]
+        connection = stream.get_extra_info("socket")
+        address = "127.0.0.1"
+        with suppress(OSError):  # the connection may have ended
+            address = str(connection.getpeername()[0])
+        if url.startswith("http:") and not ipaddress.ip_address(address).is_loopback:
+            stream.close()  # `localhost` can resolve to anything
+            raise not_loopback(url, address)
+        # The end of a connection is an error unless it was announced (RFC 8446 section 6.1).
+        if isinstance(connection, ssl.SSLSocket):
+            connection.suppress_ragged_eofs = False  # type: ignore[attr-defined]
+        deadline.add_connection(connection)
+
+    def _watch(self) -> None:
+        """Enforce deadlines, at most a tenth of the timeout late."""
+        while not self._closed.wait(min(self._timeout / 10, 1.0)):
+            now = time.monotonic()
+            for deadline in tuple(self._deadlines):
+                deadline.enforce(now)
 
 
 def parse_retry_after(value: str, date: str, now: float) -> float | None:
@@ -273,58 +311,12 @@ def _timestamp(text: str) -> float | None:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def network_client_factory(
-    timeout: float, ca_bundle: str | None, proxy: str | None, urls: Collection[str] = ()
-) -> Callable[[], httpx.Client]:
-    """A function that makes HTTP clients, for HttpClient.over_network."""
-    verify = _tls_context(ca_bundle)
-    hosts = {host for url in urls if is_loopback(host := urlsplit(url).hostname or "")}
-    is_remote = not urls or any(urlsplit(url).hostname not in hosts for url in urls)
-
-    def make() -> httpx.Client:
-        # The settings allow plain http to loopback only. It must bypass proxies from the
-        # environment, which would see the bearer token, and has no TLS to verify.
-        mounts = {"http://": httpx.HTTPTransport(verify=False, trust_env=False)}
-        for host in hosts if proxy is None else ():
-            name = f"[{host}]" if ":" in host else host
-            mounts[f"https://{name}"] = httpx.HTTPTransport(verify=verify, trust_env=False)
-        context = verify if proxy and proxy.startswith("https:") else None
-        return httpx.Client(
-            verify=verify,
-            proxy=None if proxy is None else httpx.Proxy(proxy, ssl_context=context),
-            mounts=mounts,
-            trust_env=is_remote,
-            timeout=httpx.Timeout(timeout, connect=min(timeout, _CONNECT_TIMEOUT)),
-            **_client_defaults(),
-        )
-
-    try:
-        make().close()  # reports mistakes now, not on the first request
-    except (ValueError, httpx.InvalidURL, ImportError):
-        # The error's text could contain the proxy's password.
-        raise UsageError(
-            "invalid proxy address",
-            hint="write http://HOST:PORT in --proxy or HTTPS_PROXY, "
-            "and names and addresses without brackets in NO_PROXY",
-        ) from None
-    return make
-
-
 def _client_defaults() -> dict[str, Any]:
     """The options of every client: no cookies, no redirects."""
     policy = DefaultCookiePolicy(allowed_domains=[])
     # Redirects are not followed, so httpx must not fail on a malformed Location.
     hooks = {"response": [lambda response: response.headers.pop("Location", None)]}
     return {"headers": _HEADERS, "cookies": CookieJar(policy), "event_hooks": hooks}
-
-
-def remote_address(connection: socket.socket) -> str | None:
-    """The peer's address, unless it is loopback or the connection has ended."""
-    try:
-        address = str(connection.getpeername()[0])
-    except OSError:
-        return None
-    return None if ipaddress.ip_address(address).is_loopback else address
 
 
 class ResponseDeadline:
@@ -366,32 +358,6 @@ class ResponseDeadline:
                 # Not SSLSocket.shutdown, which drops TLS: a pending read would go on in plain text.
                 with suppress(OSError):
                     socket.socket.shutdown(sock, socket.SHUT_RDWR)
-
-
-class DeadlineThread:
-    """Enforces deadlines, at most a tenth of `timeout` seconds late. Raises ThreadLimitError."""
-
-    def __init__(self, timeout: float, start_thread: StartThread = start_daemon) -> None:
-        self._interval = min(timeout / 10, 1.0)
-        self._deadlines: list[ResponseDeadline] = []
-        self._closed = threading.Event()
-        thread = start_thread(self._run, "deadlines")
-        if thread is None:
-            raise ThreadLimitError
-        self._thread = thread
-
-    def enforce(self, deadline: ResponseDeadline) -> None:
-        self._deadlines.append(deadline)
-
-    def close(self) -> None:
-        self._closed.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._closed.wait(self._interval):
-            now = time.monotonic()
-            for deadline in tuple(self._deadlines):
-                deadline.enforce(now)
 
 
 def _tls_context(ca_bundle: str | None) -> ssl.SSLContext:

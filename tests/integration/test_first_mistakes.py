@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import hostile
@@ -127,8 +129,9 @@ def test_http_to_a_server_with_tls(told, serve):
 
 @pytest.mark.parametrize(
     ("host", "days", "is_known", "what"),
-    [("127.0.0.1", 30, False, "is self-signed"), ("127.0.0.1", -1, True, "has expired"),
-     ("other.example", 30, True, "is for another IP address")],
+    [("127.0.0.1", 30, False, "self.signed certificate"),
+     ("127.0.0.1", -1, True, "certificate has expired"),
+     ("other.example", 30, True, "IP address mismatch, certificate is not valid for '127.0.0.1'")],
 )  # fmt: skip
 def test_what_is_wrong_with_a_certificate(told, serve, tmp_path, host, days, is_known, what):
     """Nothing is sent to such a server."""
@@ -136,8 +139,8 @@ def test_what_is_wrong_with_a_certificate(told, serve, tmp_path, host, days, is_
     server = serve(lambda request: [TOKEN], tls)
     more = ["--ca-bundle", bundle] if is_known else []
     error, hint = told("token", *more, env=account_of(server.url), status=4)
-    assert error == f"cannot trust {server.url}: its certificate {what}"
-    assert ("--ca-bundle" in hint) >= (not is_known)
+    assert re.fullmatch(f"cannot trust {re.escape(server.url)}: {what}\\.?", error)
+    assert "--ca-bundle" in hint
     assert server.requests == []
 
 

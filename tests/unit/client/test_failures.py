@@ -71,9 +71,11 @@ def wrapped(cause: Exception, text: str = "it failed") -> httpx.ConnectError:
 
 
 def test_a_certificate_that_is_not_trusted_is_not_tried_again():
-    text = "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed"
-    error = unreachable(URL, httpx.ConnectError(text))
+    untrusted = ssl.SSLCertVerificationError(1, "certificate verify failed")
+    untrusted.verify_message = "certificate has expired"
+    error = unreachable(URL, wrapped(untrusted))
     assert type(error) is NoService
+    assert error.message == "cannot trust https://service.example: certificate has expired"
     assert "--ca-bundle" in error.hint
     refused = unreachable(URL, httpx.ConnectError("Connection refused"))
     assert type(refused) is NotProcessed

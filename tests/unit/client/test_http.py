@@ -177,70 +177,43 @@ def test_any_retry_after_gives_a_finite_number_or_none(value, date):
 LIMIT = 0.3  # seconds; the thread checks ten times as often
 
 
-@pytest.fixture
-def deadlines():
-    deadlines = http.DeadlineThread(LIMIT)
-    yield deadlines
-    deadlines.close()
+def test_a_trickling_response_is_cut_off_at_its_deadline():
+    def trickle(request):
+        yield b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"
+        while True:
+            time.sleep(0.01)
+            yield b"x"
+
+    with hostile.servers() as serve, http.HttpClient.over_network(timeout=LIMIT) as client:
+        server = serve(trickle)
+        started = time.monotonic()
+        with pytest.raises(MaybeProcessed, match="did not respond in time"):
+            client.send(http.HttpRequest("GET", server.url, None))
+        assert LIMIT <= time.monotonic() - started < LIMIT + 20
 
 
-@pytest.fixture
-def connect(deadlines):
-    """A deadline with one connection; returns (deadline, our end, the peer's end)."""
-    ends = []
-
-    def connect():
-        ours, peer = socket.socketpair()
-        ends.extend((ours, peer))
+def test_other_threads_connections_stay_open():
+    ends = [socket.socketpair() for _ in range(2)]
+    late, other = http.ResponseDeadline(), http.ResponseDeadline()
+    for deadline, (ours, _) in zip((late, other), ends, strict=True):
         ours.settimeout(5)
-        deadline = http.ResponseDeadline()
-        deadlines.enforce(deadline)
         deadline.add_connection(ours)
-        return deadline, ours, peer
-
-    yield connect
-    for end in ends:
+    late.start(5.0)
+    for deadline in (late, other):
+        deadline.enforce(5.0)
+    (silent, _), (ours, peer) = ends
+    assert silent.recv(1) == b""
+    peer.sendall(b"x")
+    assert ours.recv(1) == b"x"
+    assert [late.stop(), late.stop(), other.stop()] == [True, False, False]
+    for end in (*ends[0], *ends[1]):
         end.close()
 
 
-def start(deadline):
-    deadline.start(time.monotonic() + LIMIT)
-
-
-def is_open(ours, peer):
-    peer.sendall(b"x")
-    return ours.recv(1) == b"x"
-
-
-def test_a_trickling_response_is_cut_off_at_its_deadline(connect):
-    deadline, ours, peer = connect()
-    started = time.monotonic()
-    start(deadline)
-    while time.monotonic() < started + 30:
-        try:
-            peer.sendall(b"x")
-        except OSError:
-            break
-        if not ours.recv(1):
-            break
-        time.sleep(0.01)
-    assert LIMIT <= time.monotonic() - started < LIMIT + 20
-    assert deadline.stop() is True
-    assert deadline.stop() is False, "expiry is reported once"
-
-
-def test_other_threads_connections_stay_open(connect):
-    late, silent, _ = connect()
-    other, ours, peer = connect()
-    start(late)
-    assert silent.recv(1) == b""
-    assert is_open(ours, peer)
-    assert (late.stop(), other.stop()) == (True, False)
-
-
-def test_no_request_is_sent_without_a_thread_that_enforces_its_deadline():
+def test_no_request_is_sent_without_a_thread_that_enforces_its_deadline(monkeypatch):
+    monkeypatch.setattr(http, "start_daemon", FewThreads(0))
     with pytest.raises(ThreadLimitError):
-        http.DeadlineThread(LIMIT, FewThreads(0))
+        http.HttpClient.over_network(timeout=LIMIT)
 
 
 @pytest.mark.parametrize("variable", ["ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY"])
