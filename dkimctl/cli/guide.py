@@ -20,6 +20,7 @@ from dkimctl.dns.verdicts import Urgency
 from dkimctl.errors import CredentialsError, ExitCode
 from dkimctl.formats.table import INDENT, Style, lines_of, styled, wrapped
 from dkimctl.models import named
+from dkimctl.names import Selection
 from dkimctl.rotation.life import NOT_IN_USE, Key, KeyStage, NextAction, due_first, read_keys
 from dkimctl.settings.profile import login_of, require_ledger_account, settings_of
 from dkimctl.text import counted, few, printable
@@ -32,22 +33,25 @@ class NextStep(NamedTuple):
     purpose: str
 
 
-_GAP = "   "
-_LAST = (
-    NextStep("`dkimctl doctor`", "check the set-up"),
-    NextStep("`dkimctl --help`", "list all commands"),
-)
-_LOGIN = NextStep("`dkimctl login`", "verify and store the client secret")
-_OVERVIEW = NextStep("`dkimctl overview`", "what matters today, this week and this month")
-_CHECK = NextStep("`dkimctl check-dns`", "ask DNS whether all records are there")
-
-
 class Guide(NamedTuple):
     """Where the profile stands, and the commands that come next."""
 
     lines: Sequence[str]
     steps: Sequence[NextStep]
     is_urgent: bool = False  # what the first line says
+
+
+_GAP = "   "
+_MAX_DOMAINS = 5_000  # whose keys are looked through in half a second
+_LAST = (
+    NextStep("`dkimctl doctor`", "check the set-up"),
+    NextStep("`dkimctl --help`", "list all commands"),
+)
+_LOGIN = NextStep("`dkimctl login`", "verify and store the client secret")
+_WELL = (
+    NextStep("`dkimctl overview`", "what matters today, this week and this month"),
+    NextStep("`dkimctl check-dns`", "ask DNS whether all records are there"),
+)
 
 
 def show_guide(session: Session) -> ExitCode:
@@ -77,48 +81,51 @@ def find_guide(session: Session) -> Guide:
     """What the profile needs next. Sends nothing, and opens no keyring, which may ask to be
     unlocked."""
     profile = session.profile
-    if profile.is_sandbox:
-        if not is_installed():
-            return Guide(["The embedded service is not installed."], _try_it())
-        return guide_to_keys(session) or _to_register(session, ["The sandbox is empty."])
+    try_it = NextStep(
+        "`dkimctl init --sandbox --domain example.com`", "or try it without an account"
+    )
+    if not is_installed():
+        try_it = NextStep(f"`{INSTALL}`", "get the embedded service, to try it")
+    elif Path(SPEC_FILE).exists():
+        try_it = try_it._replace(command=f"`dkimctl register --sandbox {SPEC_FILE}`")
+    if profile.is_sandbox and not is_installed():
+        return Guide(["The embedded service is not installed."], [try_it])
     where = f"Profile {profile.name}"
-    if not (profile.auth_url and profile.base_url and profile.client_id):
+    if not (profile.is_sandbox or (profile.auth_url and profile.base_url and profile.client_id)):
         if session.config_file.exists() or session.logins:
             text = "log in: it asks for the URLs, the client ID and the secret"
-            return Guide([f"{where} has no account yet."], [NextStep("`dkimctl login`", text)])
+            return Guide([f"{where} has no account yet."], [_LOGIN._replace(purpose=text)])
         start = NextStep("`dkimctl init`", "set up an account")
-        return Guide([f"{where}: nothing is set up yet."], [start, *_try_it()])
-    where += f": client ID {printable(profile.client_id)} at {profile.base_url}"
-    registered = guide_to_keys(session)
-    if not _is_logged_in(session):
-        login = Guide([f"{where}, not logged in."], [_LOGIN])
-        if registered is None:
-            return login
-        first, rest = (registered, login) if registered.is_urgent else (login, registered)
-        steps = [*first.steps, *rest.steps]
-        return Guide([*first.lines, *rest.lines], steps, first.is_urgent)
-    return registered or _to_register(session, [f"{where}, logged in. Nothing is registered yet."])
+        return Guide([f"{where}: nothing is set up yet."], [start, try_it])
+    where += f": client ID {printable(profile.client_id or '')} at {profile.base_url}"
+    login = Guide([f"{where}, not logged in."], [_LOGIN])
+    is_logged_in = profile.is_sandbox or _is_logged_in(session)
 
-
-def _try_it() -> Sequence[NextStep]:
-    """How to begin with the embedded service."""
-    if not is_installed():
-        return [NextStep(f"`{INSTALL}`", "get the embedded service, to try it")]
-    if Path(SPEC_FILE).exists():
-        command = f"`dkimctl register --sandbox {SPEC_FILE}`"
+    ledger = session.open_ledger(for_writing=False)
+    domains = ledger.count_domains(*require_ledger_account(profile))
+    now = datetime.now(UTC)
+    if domains > _MAX_DOMAINS:
+        registered = Guide([f"{domains:,} domains are registered."], _WELL)
+    elif keys := [*read_keys(ledger, Selection(), session.config.rotation, now)]:
+        keys.sort(key=due_first)
+        registered = guide_of(keys, now, by_target=session.has_dns_targets)
+    elif not is_logged_in:
+        return login
     else:
-        command = "`dkimctl init --sandbox --domain example.com`"
-    return [NextStep(command, "or try it without an account")]
-
-
-def _to_register(session: Session, lines: Sequence[str]) -> Guide:
-    if Path(SPEC_FILE).exists():
-        plan = next_steps.command("register --dry-run", [SPEC_FILE])
-        register = next_steps.command("register", [SPEC_FILE])
-        steps = [NextStep(plan, "show what would be registered"), NextStep(register, "register it")]
-        return Guide(lines, steps)
-    option = "--domain example.com" if session.profile.is_sandbox else "--no-config"
-    return Guide(lines, [NextStep(f"`dkimctl init {option}`", f"write a first {SPEC_FILE}")])
+        line = f"{where}, logged in. Nothing is registered yet."
+        if profile.is_sandbox:
+            line = "The sandbox is empty."
+        if Path(SPEC_FILE).exists():
+            plan = next_steps.command("register --dry-run", [SPEC_FILE])
+            register = NextStep(next_steps.command("register", [SPEC_FILE]), "register it")
+            return Guide([line], [NextStep(plan, "show what would be registered"), register])
+        option = "--domain example.com" if profile.is_sandbox else "--no-config"
+        write_it = NextStep(f"`dkimctl init {option}`", f"write a first {SPEC_FILE}")
+        return Guide([line], [write_it])
+    if is_logged_in:
+        return registered
+    first, rest = (registered, login) if registered.is_urgent else (login, registered)
+    return Guide([*first.lines, *rest.lines], [*first.steps, *rest.steps], first.is_urgent)
 
 
 def _is_logged_in(session: Session) -> bool:
@@ -135,22 +142,6 @@ def _is_logged_in(session: Session) -> bool:
     return any(settings_of(stored) == login for stored in session.logins.values())
 
 
-def guide_to_keys(session: Session) -> Guide | None:
-    """What the profile's keys need, by the ledger; None if it has none."""
-    from dkimctl.cli.selected import read_selection
-
-    ledger = session.open_ledger(for_writing=False)
-    domains = ledger.count_domains(*require_ledger_account(session.profile))
-    if domains > 5_000:  # domains whose keys are looked through in half a second
-        return Guide([f"{domains:,} domains are registered."], [_OVERVIEW, _CHECK])
-    now = datetime.now(UTC)
-    every = read_keys(ledger, read_selection(session, None), session.config.rotation, now)
-    keys = sorted(every, key=due_first)
-    if not keys:
-        return None
-    return guide_of(keys, now, by_target=session.has_dns_targets)
-
-
 def guide_of(keys: Sequence[Key], now: datetime, *, by_target: bool) -> Guide:
     """What these keys need first; `by_target`: the config file says how to change DNS."""
     used = [key for key in keys if key.stage not in NOT_IN_USE]
@@ -159,33 +150,45 @@ def guide_of(keys: Sequence[Key], now: datetime, *, by_target: bool) -> Guide:
     domains = len({key.sign_domain for key in used})
     summary = f"{counted(len(used), 'key')} of {counted(domains, 'domain')}: {counts}."
 
+    def said_of(some: Sequence[Key], singular: str, plural: str, rest: str) -> str:
+        verb = singular if len(some) == 1 else plural
+        return f"{counted(len(some), 'key')} {verb} {rest}: {few([*map(named, some)])}."
+
+    def to_publish(some: Sequence[Key]) -> list[NextStep]:
+        selection = next_steps.select_domains(key.sign_domain for key in some)
+        show = NextStep(
+            next_steps.command("show-dns", selection), "show the records to put into DNS"
+        )
+        if by_target:
+            publish = next_steps.publish(selection, by_target=True)
+            show = NextStep(publish, "put the records into DNS")
+        wait = next_steps.wait_for(selection)
+        return [show, NextStep(wait, "wait until all servers have them")]
+
+    lines, steps = list[str](), list[NextStep]()
     if urgent := [key for key in keys if key.urgency]:
-        lines = []
         for urgency, text in WARNINGS.items():
             if some := [named(key) for key in urgent if key.urgency == urgency]:
                 word = "URGENT" if urgency is not Urgency.SOON else "Soon urgent"
                 lines.append(f"{word}: {text}: {len(some)} ({few(some)}).")
-        return Guide([*lines, summary], _to_publish(urgent, by_target=by_target), is_urgent=True)
-
+        return Guide([*lines, summary], to_publish(urgent), is_urgent=True)
     if undecided := [key for key in keys if key.needs_attention]:
-        line = f"{_keys(undecided, 'needs', 'need')} a decision of yours: {_few(undecided)}."
+        line = said_of(undecided, "needs", "need", "a decision of yours")
         step = NextStep("`dkimctl list --sort-by due`", "see the notes")
         return Guide([line, summary], [step])
-
     if missing := [key for key in keys if key.action is NextAction.PUBLISH]:
-        line = f"{_keys(missing, 'has', 'have')} not been seen in DNS: {_few(missing)}."
-        return Guide([line, summary], _to_publish(missing, by_target=by_target))
+        line = said_of(missing, "has", "have", "not been seen in DNS")
+        return Guide([line, summary], to_publish(missing))
 
     due = [key for key in keys if key.due is not None and key.due <= now]
-    lines, steps = [], []
     if old := [key for key in due if key.action is NextAction.REGISTER]:
-        lines.append(f"{_keys(old, 'is', 'are')} due for replacement: {_few(old)}.")
-        selection = next_steps.select_domains(key.sign_domain for key in old)
-        steps.append(
-            NextStep(next_steps.command("rotate", selection), "print the specs of their successors")
+        lines.append(said_of(old, "is", "are", "due for replacement"))
+        rotate = next_steps.command(
+            "rotate", next_steps.select_domains(key.sign_domain for key in old)
         )
+        steps.append(NextStep(rotate, "print the specs of their successors"))
     if gone := [key for key in due if key.action is NextAction.REMOVE]:
-        lines.append(f"{_keys(gone, 'is', 'are')} retired, and can leave DNS: {_few(gone)}.")
+        lines.append(said_of(gone, "is", "are", "retired, and can leave DNS"))
         steps.append(NextStep("`dkimctl rotate --retired`", "look at DNS, and list them"))
     if lines and by_target:
         steps = [NextStep("`dkimctl rotate run`", "do it; once a day from a timer, it always will")]
@@ -197,27 +200,6 @@ def guide_of(keys: Sequence[Key], now: datetime, *, by_target: bool) -> Guide:
     if planned:
         at, first = min(planned, key=lambda pair: pair[0])
         # A key that waits does so for its start.
-        what = "signing starts" if first.action is NextAction.WAIT else str(first.action)
+        what = "signing starts" if first.action is NextAction.WAIT else first.action
         well += f" Next: {at:%Y-%m-%d}, {what}, {named(first)}."
-    return Guide([well, summary], [_OVERVIEW, _CHECK])
-
-
-def _to_publish(keys: Sequence[Key], *, by_target: bool) -> list[NextStep]:
-    selection = next_steps.select_domains(key.sign_domain for key in keys)
-    if by_target:
-        command, purpose = next_steps.publish(selection, by_target=True), "put the records into DNS"
-    else:
-        command = next_steps.command("show-dns", selection)
-        purpose = "show the records to put into DNS"
-    return [
-        NextStep(command, purpose),
-        NextStep(next_steps.wait_for(selection), "wait until all servers have them"),
-    ]
-
-
-def _keys(keys: Sequence[Key], singular: str, several: str) -> str:
-    return f"{counted(len(keys), 'key')} {singular if len(keys) == 1 else several}"
-
-
-def _few(keys: Sequence[Key]) -> str:
-    return few([named(key) for key in keys])
+    return Guide([well, summary], _WELL)
