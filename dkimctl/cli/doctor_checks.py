@@ -1,4 +1,7 @@
-"""The checks of `doctor`, each a function that returns findings: the set-up, then DNS."""
+"""The checks of `doctor`, each a function that gives remarks: the set-up, then DNS.
+
+A DkimctlError that one raises is a remark, too.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +26,10 @@ from dkimctl import __version__
 from dkimctl.addresses import Address
 from dkimctl.cli.report import problem_lines
 from dkimctl.cli.sandbox import INSTALL, is_installed
-from dkimctl.cli.selected import read_selection
 from dkimctl.cli.session import Session
 from dkimctl.client.failures import TEST_PATH, strange_answer
 from dkimctl.credentials.sources import IN_ENVIRONMENT
-from dkimctl.dns.messages import SOA, USEFUL, Answer, make_question, rcode_text
+from dkimctl.dns.messages import SOA, USEFUL, make_question, rcode_text
 from dkimctl.dns.nameserver import (
     NoAnswer,
     RecursiveResolver,
@@ -37,11 +39,12 @@ from dkimctl.dns.nameserver import (
     validated,
 )
 from dkimctl.dns.zones import find_zone
-from dkimctl.errors import DkimctlError, InputError, LedgerError, TokenRejected, UsageError
+from dkimctl.errors import InputError, UsageError
 from dkimctl.files import path_fault
 from dkimctl.formats.renderer import publishable
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import Outcome, Registration, named
+from dkimctl.names import Selection
 from dkimctl.publishing.targets import check_access, open_targets
 from dkimctl.registration.outcomes import verified
 from dkimctl.rotation.life import read_keys
@@ -51,8 +54,8 @@ from dkimctl.settings.values import parse_reference
 from dkimctl.text import counted, few, format_duration, printable
 
 _OLDEST_PYTHON = (3, 11)
+_EXTRAS = ("service", "postgres", "octodns")  # not those of developers
 _REQUIREMENT = r"([A-Za-z0-9._-]+)(?:\[[^\]]*\])?\s*([^;]*)(?:;\s*(.*))?"
-_BOUND = r"(<=|>=|<|>|==)\s*([0-9.]+)"
 _COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt, "==": operator.eq,
 }  # fmt: skip
@@ -77,34 +80,21 @@ class Health(StrEnum):
 class Remark(NamedTuple):
     """What a check found, and what to do about it."""
 
-    check: str
     state: Health
     message: str
     hint: str = ""
-
-
-def wrong(check: str, error: DkimctlError) -> Remark:
-    return Remark(check, Health.WRONG, error.message, error.hint)
-
-
-class Requirement(NamedTuple):
-    """A library, the bounds of its version, and the extra that needs it; "" for none."""
-
-    name: str
-    bounds: str
-    extra: str
+    check: str = ""  # its name, if not that of the check that found it
 
 
 def check_python(_session: Session) -> Iterator[Remark]:
     running = f"Python {platform.python_version()}, dkimctl {__version__}"
     if sys.version_info < _OLDEST_PYTHON:
         oldest = ".".join(map(str, _OLDEST_PYTHON))
-        yield Remark("python", Health.WRONG, running, f"install Python {oldest} or later")
+        yield Remark(Health.WRONG, running, f"install Python {oldest} or later")
     else:
-        yield Remark("python", Health.OK, running)
+        yield Remark(Health.OK, running)
     if find_spec("click"):
         yield Remark(
-            "python",
             Health.NOTE,
             "click is installed as well, which makes commands that send requests 45 ms slower",
             "to avoid that, install dkimctl in an environment of its own, such as with pipx",
@@ -114,64 +104,42 @@ def check_python(_session: Session) -> Iterator[Remark]:
 def check_libraries(_session: Session) -> Iterator[Remark]:
     from importlib.metadata import PackageNotFoundError, requires, version
 
+    def version_of(name: str) -> str | None:
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            return None
+
     try:
         lines = requires("dkimctl") or []
     except PackageNotFoundError:
-        yield Remark("libraries", Health.UNKNOWN, "dkimctl is not installed as a package")
+        yield Remark(Health.UNKNOWN, "dkimctl is not installed as a package")
         return
-    requirements = [*filter(None, map(parse_requirement, lines))]
-    installed: dict[str, str | None] = {}
-    for name in [requirement.name for requirement in requirements]:
-        try:
-            installed[name] = version(name)
-        except PackageNotFoundError:
-            installed[name] = None
-    problems = [*library_problems(requirements, installed)]
-    yield from problems
-    if not problems:
-        count = len(installed) - [*installed.values()].count(None)
-        yield Remark("libraries", Health.OK, f"{count} installed, in versions that fit")
+    problems = [*filter(None, (library_problem(line, version_of) for line in lines))]
+    yield from problems or [Remark(Health.OK, "all are installed, in versions that fit")]
 
 
-def check_service_extra(_session: Session) -> Iterator[Remark]:
-    if is_installed():
-        yield Remark("embedded service", Health.OK, "installed")
-    else:
-        hint = f"run `{INSTALL}`"
-        yield Remark("embedded service", Health.WRONG, "it is not installed", hint)
+def library_problem(line: str, version_of: Callable[[str], str | None]) -> Remark | None:
+    """What is wrong with the library that a line of the metadata requires, if it does here.
 
-
-def parse_requirement(line: str) -> Requirement | None:
-    """A line of the metadata; None if it does not apply to users, or to this platform."""
+    It is missing, or too old or new; of an extra, only the latter.
+    """
     match = re.fullmatch(_REQUIREMENT, line.strip())
     if not match:
         return None
-    name, bounds, marker = match[1], match[2], match[3] or ""
+    name, bounds, marker = match[1], match[2].strip(), match[3] or ""
     extra = re.search(r"extra\s*==\s*['\"]([^'\"]+)", marker)
-    if extra and extra[1] not in ("service", "postgres", "octodns"):  # extras
+    is_elsewhere = "sys_platform" in marker and ("== " in marker) is not (sys.platform == "win32")
+    if is_elsewhere or (extra and extra[1] not in _EXTRAS):
         return None
-    if "sys_platform" in marker and ("== " in marker) is not (sys.platform == "win32"):
-        return None
-    return Requirement(name, bounds, extra[1] if extra else "")
-
-
-def library_problems(
-    requirements: list[Requirement], installed: Mapping[str, str | None]
-) -> Iterator[Remark]:
-    """Those that are missing, or too old or new; of an extra, only the latter."""
-    for name, bounds, extra in requirements:
-        version = installed[name]
-        hint = f"run `pip install '{name}{bounds}'`"
-        if version is None and not extra:
-            yield Remark("libraries", Health.WRONG, f"{name} is not installed", hint)
-        elif version is not None and not (
-            all(
-                _COMPARISONS[sign](_release(version), _release(bound))
-                for sign, bound in re.findall(_BOUND, bounds)
-            )
-        ):
+    hint, installed = f"run `pip install '{name}{bounds}'`", version_of(name)
+    if installed is None:
+        return None if extra else Remark(Health.WRONG, f"{name} is not installed", hint)
+    for sign, bound in re.findall(r"(<=|>=|<|>|==)\s*([0-9.]+)", bounds):
+        if not _COMPARISONS[sign](_release(installed), _release(bound)):
             state = Health.WARNING if extra else Health.WRONG
-            yield Remark("libraries", state, f"{name} {version} does not fit {bounds}", hint)
+            return Remark(state, f"{name} {installed} does not fit {bounds}", hint)
+    return None
 
 
 def _release(text: str) -> list[int]:
@@ -183,87 +151,86 @@ def _release(text: str) -> list[int]:
     return numbers
 
 
+def check_service_extra(_session: Session) -> Iterator[Remark]:
+    if is_installed():
+        yield Remark(Health.OK, "installed")
+    else:
+        yield Remark(Health.WRONG, "it is not installed", f"run `{INSTALL}`")
+
+
 def check_config(session: Session) -> Iterator[Remark]:
-    check, path = "config file", session.config_file
+    path = session.config_file
     try:
         config = session.config
     except InputError as error:
         for text, hint in problem_lines(error.problems, lists_all=session.reporter.lists_all):
-            yield Remark(check, Health.WRONG, text, hint)
+            yield Remark(Health.WRONG, text, hint)
         return
     if not path.exists():
-        yield Remark(check, Health.OK, f"none, and none is needed ({path})")
+        yield Remark(Health.OK, f"none, and none is needed ({path})")
     elif fault := path_fault(path):
         hint = fault.hint or "keep it in a directory that only you can write to"
-        yield Remark(check, Health.WARNING, fault.message, hint)
+        yield Remark(Health.WARNING, fault.message, hint)
     else:
         profiles = ", ".join(config.profiles) or "none"
-        yield Remark(check, Health.OK, f"{path} is valid (profiles: {profiles})")
+        yield Remark(Health.OK, f"{path} is valid (profiles: {profiles})")
 
 
 def check_profile(session: Session) -> Iterator[Remark]:
     profile = session.profile
     if profile.is_sandbox:
-        yield Remark("profile", Health.OK, "the sandbox, which needs no account")
+        yield Remark(Health.OK, "the sandbox, which needs no account")
         return
     _, base_url, client_id = require_account(profile)
-    text = f"{profile.name}: client ID {client_id} at {base_url}"
-    yield Remark("profile", Health.OK, text)
+    yield Remark(Health.OK, f"{profile.name}: client ID {client_id} at {base_url}")
 
 
 def check_notices(session: Session) -> Iterator[Remark]:
     """Whether notices can be delivered; nothing is sent."""
-    check, notify = "notices", session.config.notify
+    notify = session.config.notify
     if not notify.command and not notify.webhook:
-        text = "nobody is told of problems"
         hint = f"write `notify` into {session.config_file} to be told"
-        yield Remark(check, Health.NOTE, text, hint)
+        yield Remark(Health.NOTE, "nobody is told of problems", hint)
     if notify.command:
         program = notify.command[0]
         if shutil.which(program):
-            yield Remark(check, Health.OK, f"the program {program} is there")
+            yield Remark(Health.OK, f"the program {program} is there")
         else:
             hint = "correct `command` of `notify` in the config file"
-            yield Remark(check, Health.WRONG, f"there is no program {program}", hint)
+            yield Remark(Health.WRONG, f"there is no program {program}", hint)
     if notify.webhook:
-        reference = parse_reference(notify.webhook)
-        try:
-            if reference is not None:
-                webhook_url(session.secrets.read(reference).reveal())
-        except DkimctlError as error:
-            yield wrong(check, error)
-        else:
-            hint = "`dkimctl check-dns --test-notice` sends a notice as a test"
-            yield Remark(check, Health.OK, "a webhook is configured", hint)
+        if (reference := parse_reference(notify.webhook)) is not None:
+            webhook_url(session.secrets.read(reference).reveal())
+        hint = "`dkimctl check-dns --test-notice` sends a notice as a test"
+        yield Remark(Health.OK, "a webhook is configured", hint)
 
 
 def check_auth_url(session: Session) -> Iterator[Remark]:
-    finding, _ = _try_url(session, "auth URL", f"{session.profile.auth_url}/oauth2/token")
+    finding, _ = _try_url(session, f"{session.profile.auth_url}/oauth2/token")
     yield finding
 
 
 def check_base_url(session: Session) -> Iterator[Remark]:
     """Also the clock, by the time that the answer names."""
     begun = time.time()
-    url = f"{session.profile.base_url}{TEST_PATH}"
-    finding, sent_at = _try_url(session, "base URL", url)
+    finding, sent_at = _try_url(session, f"{session.profile.base_url}{TEST_PATH}")
     yield finding
-    yield clock_finding(sent_at, begun, time.time())
+    yield clock_finding(sent_at, begun, time.time())._replace(check="clock")
 
 
 def check_credentials(session: Session) -> Iterator[Remark]:
-    check, credentials = "credentials", session.credentials
+    credentials = session.credentials
     source = credentials.secret_source(session.stored_account)
     if source is None and credentials.get_token(session.stored_account) is None:
-        yield Remark(check, Health.WRONG, "no secret is stored", "run `dkimctl login`")
+        yield Remark(Health.WRONG, "no secret is stored", "run `dkimctl login`")
     elif source is None:
         hint = "run `dkimctl login`, or set DKIMCTL_CLIENT_SECRET"
-        yield Remark(check, Health.WARNING, "there is a token, but no secret to renew it", hint)
+        yield Remark(Health.WARNING, "there is a token, but no secret to renew it", hint)
     elif source != IN_ENVIRONMENT and session.credential_store.is_plaintext_keyring:
         hint = "`dkimctl login --credential-store file` stores it where only you can read it"
-        yield Remark(check, Health.WARNING, f"the {source} does not encrypt the secret", hint)
+        yield Remark(Health.WARNING, f"the {source} does not encrypt the secret", hint)
     else:
-        yield Remark(check, Health.OK, f"the secret is in the {source}")
+        yield Remark(Health.OK, f"the secret is in the {source}")
 
 
 def check_token(session: Session) -> Iterator[Remark]:
@@ -275,47 +242,42 @@ def check_token(session: Session) -> Iterator[Remark]:
     else:
         token = session.token_provider.token()
         what = "the service accepts the token"
-    try:
-        session.client.request(token, "GET", TEST_PATH)
-    except TokenRejected as error:
-        yield Remark("token", Health.WRONG, error.message, error.hint)
-    else:
-        yield Remark("token", Health.OK, what)
+    session.client.request(token, "GET", TEST_PATH)
+    yield Remark(Health.OK, what)
 
 
 def clock_finding(sent_at: float | None, begun: float, ended: float) -> Remark:
     """The clock against the time of an answer, in whole seconds, between these two local times."""
     if sent_at is None:
-        return Remark("clock", Health.UNKNOWN, "the service does not say what time it is")
+        return Remark(Health.UNKNOWN, "the service does not say what time it is")
     ahead, behind = begun - (sent_at + 1), sent_at - ended
     seconds, word = max((ahead, "ahead of"), (behind, "behind"))
     if seconds <= 1:
-        return Remark("clock", Health.OK, "as that of the service")
+        return Remark(Health.OK, "as that of the service")
     text = f"{format_duration(seconds)} {word} the service's"
     hint = "set the clock of this machine, such as by NTP"
     if seconds > _NOTE_SECONDS:
         state = Health.WRONG if seconds > _WRONG_SECONDS else Health.NOTE
-        return Remark("clock", state, text, hint)
-    return Remark("clock", Health.OK, text)
+        return Remark(state, text, hint)
+    return Remark(Health.OK, text)
 
 
-def _try_url(session: Session, check: str, url: str) -> tuple[Remark, float | None]:
+def _try_url(session: Session, url: str) -> tuple[Remark, float | None]:
     """Whether something answers there, and the time that it says it is."""
     from dkimctl.client.http import HttpRequest
 
     with session.open_http(url, longest=10.0) as http:
         response = http.send(HttpRequest("GET", url, None))
     base = url.removesuffix(TEST_PATH).removesuffix("/oauth2/token")
-    if strange := strange_answer(response.status, response.body):
-        text = f"{base} answered {strange} to a test request, as if it were not the service"
-        finding = Remark(check, Health.WARNING, text, "check the URL: `dkimctl status` shows it")
-    elif response.status >= 500:
-        text = f"{base} answered {response.status} to a test request"
-        finding = Remark(check, Health.WARNING, text, "try again later")
-    else:
-        secure = " over TLS" if url.startswith("https:") else ""
-        finding = Remark(check, Health.OK, f"{base} answers{secure}")
-    return finding, response.sent_at
+    strange = strange_answer(response.status, response.body)
+    if strange or response.status >= 500:
+        text = f"{base} answered {strange or response.status} to a test request"
+        if strange:
+            text += ", as if it were not the service"
+        hint = "check the URL: `dkimctl status` shows it" if strange else "try again later"
+        return Remark(Health.WARNING, text, hint), response.sent_at
+    secure = " over TLS" if url.startswith("https:") else ""
+    return Remark(Health.OK, f"{base} answers{secure}"), response.sent_at
 
 
 def open_ledger(session: Session) -> Ledger:
@@ -325,99 +287,48 @@ def open_ledger(session: Session) -> Ledger:
 
 
 def check_ledger(session: Session) -> Iterator[Remark]:
-    check, path = "ledger", session.ledger_file
+    path = session.ledger_file
     place = path  # or, if it is not there, the directory in which it is created
     while not place.exists() and place != place.parent:
         place = place.parent
     directory = path.parent if path.exists() else place
     if not (os.access(place, os.W_OK) and os.access(directory, os.W_OK)):
         hint = f"make {path.parent} writable for you, or name another in DKIMCTL_STATE_DIR"
-        yield Remark(check, Health.WRONG, f"you cannot write to {path}", hint)
+        yield Remark(Health.WRONG, f"you cannot write to {path}", hint)
     if not path.exists():
-        yield Remark(check, Health.OK, f"none yet; the first `register` creates {path}")
+        yield Remark(Health.OK, f"none yet; the first `register` creates {path}")
         return
     with open_ledger(session) as ledger:
         ledger.verify()
         domains = ledger.count_domains(*require_ledger_account(session.profile))
-        yield Remark(check, Health.OK, f"{path} is sound ({counted(domains, 'domain')})")
+        yield Remark(Health.OK, f"{path} is sound ({counted(domains, 'domain')})")
         if intents := ledger.intents():
             text = f"{counted(len(intents), 'request')} got no answer"
             hint = "register the same file again; `dkimctl list --stage unanswered` shows them"
-            yield Remark(check, Health.WARNING, text, hint)
+            yield Remark(Health.WARNING, text, hint)
         if ledger.quarantined is not None:
             text = f"a damaged ledger was quarantined: {ledger.quarantined}"
             hint = "this one may know less: when it does not, move that file away"
-            yield Remark(check, Health.WARNING, text, hint)
-        try:
-            ledger.require_disk_space(1000)  # for which there should be space on the disk
-        except LedgerError as error:
-            yield wrong(check, error)
+            yield Remark(Health.WARNING, text, hint)
+        ledger.require_disk_space(1000)  # registrations
 
 
 def check_keys(session: Session) -> Iterator[Remark]:
     """Whether a key signs, or soon will, without DNS; and whether `rotate run` is overdue."""
     rotation, now = session.config.rotation, datetime.now(UTC)
     with open_ledger(session) as ledger:
-        statuses = [*read_keys(ledger, read_selection(session, None), rotation, now)]
-    urgent = [named(status) for status in statuses if status.urgency]
-    if urgent:
+        keys = [*read_keys(ledger, Selection(), rotation, now)]
+    if urgent := [named(key) for key in keys if key.urgency]:
         text = f"urgent: {counted(len(urgent), 'key')} ({few(urgent)})"
-        hint = "`dkimctl overview` says why, and what to do"
-        yield Remark("keys", Health.WRONG, text, hint)
+        yield Remark(Health.WRONG, text, "`dkimctl overview` says why, and what to do")
     else:
-        yield Remark("keys", Health.OK, "nothing is urgent")
-    overdue = [status for status in statuses if status.is_overdue(now - rotation.lead)]
-    if not overdue:
-        yield Remark("timer", Health.OK, "nothing is overdue")
-        return
-    since = min(status.due for status in overdue if status.due is not None)
-    text = f"overdue since {since:%Y-%m-%d}: {counted(len(overdue), 'key')}"
-    hint = "run `dkimctl rotate run` once a day, from a timer"
-    yield Remark("timer", Health.WRONG, text, hint)
-
-
-async def try_resolver(address: Address) -> tuple[str, list[Remark]]:
-    """Ask it for the root's SOA record, over UDP and over TCP; why nothing useful came, or ""."""
-    question = validated(make_question(".", SOA))  # what every resolver can look up
-    server = Server(address.host, address.port, recursion=True, timeouts=_TIMEOUTS)
-    try:
-        answer = await server.ask(question)
-    except NoAnswer as error:
-        return str(error), []
-    if failure := _failure(answer):
-        return failure, []
-    remarks = [Remark("resolver", Health.OK, f"{address} answers")]
-    try:
-        tcp_failure = _failure(await server.ask_over_tcp(question))
-    except NoAnswer:
-        tcp_failure = "it does not answer"
-    if tcp_failure:
-        text = f"{address}: over TCP, {tcp_failure}, so large answers are lost"
-        remarks.append(Remark("resolver", Health.WARNING, text, "open TCP port 53 to it"))
-    if not answer.is_validated:
-        text = f"{address} does not validate DNSSEC"
-        hint = "`dkimctl check-dns` then does not see signatures that have expired"
-        remarks.append(Remark("resolver", Health.NOTE, text, hint))
-    return "", remarks
-
-
-async def find_zone_of(domain: str, nameservers: Sequence[Address]) -> Remark:
-    """Whether the resolvers find the zone of a registered domain."""
-    name = printable(domain)
-    try:
-        zone = await find_zone(domain, RecursiveResolver(nameservers, 1))
-    except NoAnswer as error:
-        return Remark(
-            "resolver", Health.WRONG, f"no zone of {name} is found: {error}", _RESOLVER_HINT
-        )
-    if zone is None:
-        hint = "check that the domain is registered and delegated"
-        return Remark("resolver", Health.WARNING, f"DNS has no zone of {name}", hint)
-    return Remark("resolver", Health.OK, f"{name} is in the zone {printable(zone)}")
-
-
-def _failure(answer: Answer) -> str:
-    return "" if answer.rcode in USEFUL else f"it answers {rcode_text(answer.rcode)}"
+        yield Remark(Health.OK, "nothing is urgent")
+    if overdue := [key.due for key in keys if key.due and key.is_overdue(now - rotation.lead)]:
+        text = f"overdue since {min(overdue):%Y-%m-%d}: {counted(len(overdue), 'key')}"
+        hint = "run `dkimctl rotate run` once a day, from a timer"
+        yield Remark(Health.WRONG, text, hint, check="timer")
+    else:
+        yield Remark(Health.OK, "nothing is overdue", check="timer")
 
 
 def check_resolver(session: Session) -> Iterator[Remark]:
@@ -427,20 +338,51 @@ def check_resolver(session: Session) -> Iterator[Remark]:
             domain = next(
                 (registration.key.sign_domain for registration in _registered(session, 1)), None
             )
-    yield from resolver_findings(system_nameservers(), domain)
+    yield from asyncio.run(resolver_remarks(system_nameservers(), domain))
 
 
-def resolver_findings(nameservers: Sequence[Address], domain: str | None) -> Iterator[Remark]:
-    """What each resolver answers, and whether they find the zone of a domain."""
-    reports = [(address, *asyncio.run(try_resolver(address))) for address in nameservers]
-    works = any(not failure for _, failure, _ in reports)
-    for address, failure, remarks in reports:
+async def resolver_remarks(nameservers: Sequence[Address], domain: str | None) -> list[Remark]:
+    """What each resolver answers over UDP and TCP, and whether they find the zone of a domain."""
+    question = validated(make_question(".", SOA))  # what every resolver can look up
+    failures, remarks = list[str](), list[Remark]()
+    for address in nameservers:
+        server = Server(address.host, address.port, recursion=True, timeouts=_TIMEOUTS)
+        try:
+            answer = await server.ask(question)
+        except NoAnswer as error:
+            failures.append(f"{address}: {error}")
+            continue
+        if answer.rcode not in USEFUL:
+            failures.append(f"{address}: it answers {rcode_text(answer.rcode)}")
+            continue
+        remarks.append(Remark(Health.OK, f"{address} answers"))
+        try:
+            rcode = (await server.ask_over_tcp(question)).rcode
+            failure = "" if rcode in USEFUL else f"it answers {rcode_text(rcode)}"
+        except NoAnswer:
+            failure = "it does not answer"
         if failure:
-            state = Health.WARNING if works else Health.WRONG
-            yield Remark("resolver", state, f"{address}: {failure}", _RESOLVER_HINT)
-        yield from remarks
-    if works and domain is not None:
-        yield asyncio.run(find_zone_of(domain, nameservers))
+            text = f"{address}: over TCP, {failure}, so large answers are lost"
+            remarks.append(Remark(Health.WARNING, text, "open TCP port 53 to it"))
+        if not answer.is_validated:
+            text = f"{address} does not validate DNSSEC"
+            hint = "`dkimctl check-dns` then does not see signatures that have expired"
+            remarks.append(Remark(Health.NOTE, text, hint))
+    if remarks and domain is not None:
+        name = printable(domain)
+        try:
+            zone = await find_zone(domain, RecursiveResolver(nameservers, 1))
+        except NoAnswer as error:
+            text = f"no zone of {name} is found: {error}"
+            remarks.append(Remark(Health.WRONG, text, _RESOLVER_HINT))
+        else:
+            hint = "check that the domain is registered and delegated"
+            found = Remark(Health.WARNING, f"DNS has no zone of {name}", hint)
+            if zone is not None:
+                found = Remark(Health.OK, f"{name} is in the zone {printable(zone)}")
+            remarks.append(found)
+    state = Health.WARNING if remarks else Health.WRONG
+    return [*(Remark(state, text, _RESOLVER_HINT) for text in failures), *remarks]
 
 
 def check_ipv6(_session: Session) -> Iterator[Remark]:
@@ -450,43 +392,42 @@ def check_ipv6(_session: Session) -> Iterator[Remark]:
             sock.connect(("2001:500:2f::f", 53))
     except OSError:
         text = "there is no route: name servers that have only IPv6 addresses cannot be asked"
-        yield Remark("IPv6", Health.NOTE, text)
+        yield Remark(Health.NOTE, text)
     else:
-        yield Remark("IPv6", Health.OK, "there is a route")
+        yield Remark(Health.OK, "there is a route")
 
 
 def check_targets(session: Session) -> Iterator[Remark]:
     """What `publish --check-access` tries, of some registrations."""
     if not session.has_dns_targets:
-        yield Remark("DNS targets", Health.OK, "none: DNS is changed by hand")
+        yield Remark(Health.OK, "none: DNS is changed by hand")
         return
     targets = open_targets(session.config, session.profile.name, session.secrets)
     registrations = _registered(session, 20)  # registrations whose zones are tried
     report = check_access(registrations, targets, tries_named=True)
     for zone in report.zones:
-        access, where = zone.access, zone.target
+        access, where = zone.access, printable(zone.target)
         if zone.zone:
-            where = f"{printable(zone.target)}, zone {printable(zone.zone)}"
+            where += f", zone {printable(zone.zone)}"
         known = (access.readable, access.writable)
         if all(known):
-            yield Remark("DNS targets", Health.OK, f"{where}: can be read and written")
+            yield Remark(Health.OK, f"{where}: can be read and written")
         else:
             reason = f": {access.reason}" if access.reason else ""
             state = Health.WRONG if False in known else Health.UNKNOWN
-            yield Remark("DNS targets", state, f"{where}{reason}", access.hint)
+            yield Remark(state, f"{where}{reason}", access.hint)
     if report.uncovered:
         names = few([registration.sign_domain for registration in report.uncovered])
         hint = "add their zones to `dns` in the config file"
-        yield Remark("DNS targets", Health.WARNING, f"no target has the zone of {names}", hint)
+        yield Remark(Health.WARNING, f"no target has the zone of {names}", hint)
 
 
 def _registered(session: Session, most: int) -> list[Registration]:
     """Some registrations whose records may be published."""
     with open_ledger(session) as ledger:
-        signing = (registration for registration in ledger.ours() if registration.signs)
         sound = (
             registration
-            for registration in signing
-            if publishable(verified(registration, Outcome.EXISTS))
+            for registration in ledger.ours()
+            if registration.signs and publishable(verified(registration, Outcome.EXISTS))
         )
         return list(itertools.islice(sound, most))

@@ -15,7 +15,7 @@ import typer
 
 from dkimctl.cli import doctor_checks as checks
 from dkimctl.cli import terminal
-from dkimctl.cli.doctor_checks import Health, Remark, wrong
+from dkimctl.cli.doctor_checks import Health, Remark
 from dkimctl.cli.options import ACCOUNT, CONNECTION, App, TableOrJson, TableOrJsonOption, examples
 from dkimctl.cli.output import table_layout
 from dkimctl.cli.report import write
@@ -108,36 +108,36 @@ def doctor(
     reporter = session.reporter
     counts: Counter[str] = Counter()
 
-    def findings() -> Iterator[Remark]:
-        for finding in examine(session, offline=offline):
-            counts[finding.state] += 1
-            yield finding._replace(hint=reporter.complete(finding.hint))
+    def remarks() -> Iterator[Remark]:
+        for remark in examine(session, offline=offline):
+            counts[remark.state] += 1
+            yield remark._replace(hint=reporter.complete(remark.hint))
 
     with terminal.interruptible("nothing was changed"):
         if fmt is TableOrJson.JSON:
-            items = [finding._asdict() for finding in findings()]
+            items = [{"check": remark.check, **remark._asdict()} for remark in remarks()]
             write([json.dumps({"items": items, "count": len(items)}, indent=2) + "\n"])
         else:  # each as soon as it is there
             layout = table_layout(reporter, None)
-            shown = (
-                finding
-                for finding in findings()
-                if not (reporter.quiet and finding.state in _NO_NEWS)
+            write(
+                line
+                for remark in remarks()
+                if not (reporter.quiet and remark.state in _NO_NEWS)
+                for line in _lines(remark, layout)
             )
-            write(line for finding in shown for line in _lines(finding, layout))
     text = ", ".join(f"{state} {counts[state]}" for state in Health if counts[state])
     reporter.summarize(text, counts)
     return ExitCode.NO if counts[Health.WRONG] else ExitCode.OK
 
 
-def _lines(finding: Remark, layout: TableLayout) -> Iterator[str]:
+def _lines(remark: Remark, layout: TableLayout) -> Iterator[str]:
     room = max(layout.width - _CHECK_WIDTH - _STATE_WIDTH - 2 * len(_GAP), _LEAST_ROOM)
     widths = (_CHECK_WIDTH, _STATE_WIDTH, room)
-    cells = [*lines_of((finding.check, finding.state, printable(finding.message)), widths)]
-    if finding.hint:
-        cells += lines_of(("", "", f"hint: {printable(finding.hint)}"), widths)
+    cells = [*lines_of((remark.check, remark.state, printable(remark.message)), widths)]
+    if remark.hint:
+        cells += lines_of(("", "", f"hint: {printable(remark.hint)}"), widths)
     for check, state, text in cells:
-        style = _STYLES.get(finding.state, "") if state else ""
+        style = _STYLES.get(remark.state, "") if state else ""
         padded = styled(f"{state:<{_STATE_WIDTH}}", style, layout)
         yield f"{check:<{_CHECK_WIDTH}}{_GAP}{padded}{_GAP}{text}".rstrip() + "\n"
 
@@ -153,48 +153,42 @@ def examine(
     for check in probes:
         if not (check.in_sandbox if is_sandbox else check.outside_sandbox):
             continue
-        missing = next((name for name in check.needs if name in failed), None)
+        remarks, unchecked = list[Remark](), (check.name, *check.also)
         if offline and check.is_online:
-            remarks = _not_checked(check, "it needs the network (--offline)")
-        elif missing is not None:
-            remarks = _not_checked(check, f"it depends on: {missing}")
+            why = "it needs the network (--offline)"
+        elif missing := [name for name in check.needs if name in failed]:
+            why = f"it depends on: {missing[0]}"
         else:
-            remarks = _bounded(session, check)
-        failed |= {finding.check for finding in remarks if finding.state in _FAILED}
+            remarks, unchecked = _in_time(session, check), check.also
+            why = f"it depends on: {check.name}"
+        reported = {remark.check for remark in remarks}
+        for name in unchecked:
+            if name not in reported:
+                remarks.append(Remark(Health.NOT_CHECKED, why, check=name))
+        failed |= {remark.check for remark in remarks if remark.state in _FAILED}
         yield from remarks
 
 
-def _not_checked(check: Probe, why: str) -> list[Remark]:
-    return [Remark(name, Health.NOT_CHECKED, why) for name in (check.name, *check.also)]
-
-
-def _bounded(session: Session, check: Probe) -> list[Remark]:
+def _in_time(session: Session, check: Probe) -> list[Remark]:
     """What the check finds within its time, in a thread of its own, which may hang."""
     remarks: list[Remark] = []
-    failures: list[Exception] = []
 
     def work() -> None:
         try:
             remarks.extend(check.find(session))
+        except DkimctlError as error:
+            remarks.append(Remark(Health.WRONG, error.message, error.hint))
         except Exception as error:  # noqa: BLE001 - a check that breaks is not the end of others
-            failures.append(error)
+            # Without its own text, which may contain anything.
+            text = f"the check itself failed: {type(error).__name__}"
+            remarks.append(Remark(Health.UNKNOWN, text, "report it as a defect of dkimctl"))
 
     thread = start_daemon(work, f"doctor: {check.name}")
     if thread is None:
-        return [Remark(check.name, Health.UNKNOWN, "the system does not allow another thread")]
-    thread.join(check.seconds)
-    if thread.is_alive():
-        limit = format_duration(check.seconds)
-        return [Remark(check.name, Health.UNKNOWN, f"no answer within {limit}")]
-    if not failures:
-        return remarks
-    [error] = failures
-    if isinstance(error, DkimctlError):
-        failure = wrong(check.name, error)
-    else:  # without its own text, which may contain anything
-        text = f"the check itself failed: {type(error).__name__}"
-        failure = Remark(check.name, Health.UNKNOWN, text, "report it as a defect of dkimctl")
-    reported = {finding.check for finding in remarks}
-    why = f"it depends on: {check.name}"
-    rest = [Remark(name, Health.NOT_CHECKED, why) for name in check.also if name not in reported]
-    return [*remarks, failure, *rest]
+        remarks = [Remark(Health.UNKNOWN, "the system does not allow another thread")]
+    else:
+        thread.join(check.seconds)
+        if thread.is_alive():
+            limit = format_duration(check.seconds)
+            return [Remark(Health.UNKNOWN, f"no answer within {limit}", check=check.name)]
+    return [remark._replace(check=remark.check or check.name) for remark in remarks]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
 import threading
@@ -13,11 +14,9 @@ from dkimctl.cli.commands.doctor import Probe, examine
 from dkimctl.cli.doctor_checks import (
     Health,
     Remark,
-    Requirement,
     clock_finding,
-    library_problems,
-    parse_requirement,
-    resolver_findings,
+    library_problem,
+    resolver_remarks,
 )
 from dkimctl.cli.report import Reporter
 from dkimctl.cli.session import Session
@@ -33,27 +32,17 @@ def session():
 
 
 @pytest.mark.parametrize(
-    ("line", "requirement"),
-    [("typer<0.29,>=0.28", Requirement("typer", "<0.29,>=0.28", "")),
-     ("httpx>=0.28", Requirement("httpx", ">=0.28", "")),
-     ("falcon>=4.0; extra == 'service'", Requirement("falcon", ">=4.0", "service")),
-     ('psycopg[binary]>=3.2; extra == "postgres"', Requirement("psycopg", ">=3.2", "postgres")),
-     ("pytest>=8; extra == 'test'", None), ("???", None)],
+    ("line", "installed", "state"),
+    [("x<0.29,>=0.28", "0.28.1", None), ("x<0.29,>=0.28", "0.29", Health.WRONG),
+     ("x>=0.28,<0.29", "0.29.0rc1", Health.WRONG), ("x>=0.28", "0.27", Health.WRONG),
+     ("x>=4.0", "4", None), ("x>=4.0", None, Health.WRONG),
+     ("x>=4.0; extra == 'service'", "3.9", Health.WARNING),
+     ('x[binary]>=4.0; extra == "postgres"', None, None),
+     ("x>=4.0; extra == 'test'", "3.9", None), ("???", None, None)],
 )  # fmt: skip
-def test_a_requirement_is_read(line, requirement):
-    assert parse_requirement(line) == requirement
-
-
-@pytest.mark.parametrize(
-    ("installed", "bounds", "extra", "state"),
-    [("0.28.1", ">=0.28,<0.29", "", None), ("0.29", ">=0.28,<0.29", "", Health.WRONG),
-     ("0.29.0rc1", ">=0.28,<0.29", "", Health.WRONG), ("0.27", ">=0.28", "", Health.WRONG),
-     ("4", ">=4.0", "", None), ("3.9", ">=4.0", "service", Health.WARNING),
-     (None, ">=4.0", "service", None), (None, ">=4.0", "", Health.WRONG)],
-)  # fmt: skip
-def test_a_library_is_too_old_too_new_or_missing(installed, bounds, extra, state):
-    found = [*library_problems([Requirement("x", bounds, extra)], {"x": installed})]
-    assert [one.state for one in found] == ([] if state is None else [state])
+def test_a_library_is_too_old_too_new_or_missing(line, installed, state):
+    problem = library_problem(line, {"x": installed}.get)
+    assert (problem and problem.state) == state
 
 
 @pytest.mark.parametrize(
@@ -65,22 +54,26 @@ def test_the_clock_is_compared(sent_at, state):
     assert clock_finding(sent_at, 999.5, 1001.5).state is state
 
 
+def resolver_remarks_of(*arguments) -> list[Remark]:
+    return asyncio.run(resolver_remarks(*arguments))
+
+
 def named(name: str, *findings: Remark, **more) -> Probe:
     return Probe(name, lambda session: iter(findings), **more)
 
 
 def test_a_check_that_fails_stops_only_those_that_depend_on_it(session):
     def fail(session):
-        yield Remark("b", Health.OK, "so far")
+        yield Remark(Health.OK, "so far")
         raise UsageError("no", hint="do")
 
     def break_(session):
         raise RuntimeError("hunter2")
 
     checks = [
-        Probe("b", fail, also=("b2",)), named("c", Remark("c", Health.OK, ""), needs=("b",)),
-        named("d", Remark("d", Health.OK, ""), needs=("c",)), Probe("e", break_),
-        named("f", Remark("f", Health.OK, "")),
+        Probe("b", fail, also=("b2",)), named("c", Remark(Health.OK, ""), needs=("b",)),
+        named("d", Remark(Health.OK, ""), needs=("c",)), Probe("e", break_),
+        named("f", Remark(Health.OK, "")),
     ]  # fmt: skip
     found = [*examine(session, offline=False, probes=checks)]
     assert [(one.check, str(one.state)) for one in found] == [
@@ -95,9 +88,9 @@ def test_a_check_that_hangs_is_left(session):
 
     def hang(session):
         waiting.wait(60)
-        yield Remark("slow", Health.OK, "")
+        yield Remark(Health.OK, "")
 
-    checks = [Probe("slow", hang, seconds=0.1), named("next", Remark("next", Health.OK, ""))]
+    checks = [Probe("slow", hang, seconds=0.1), named("next", Remark(Health.OK, ""))]
     found = [*examine(session, offline=False, probes=checks)]
     waiting.set()
     assert [(one.check, one.state) for one in found] == [
@@ -107,7 +100,7 @@ def test_a_check_that_hangs_is_left(session):
 
 def test_no_thread_for_a_check_is_unknown(session, monkeypatch):
     monkeypatch.setattr("dkimctl.cli.commands.doctor.start_daemon", lambda work, name: None)
-    checks = [named("x", Remark("x", Health.OK, ""))]
+    checks = [named("x", Remark(Health.OK, ""))]
     [found] = examine(session, offline=False, probes=checks)
     assert found.state is Health.UNKNOWN
 
@@ -133,10 +126,10 @@ def zone(tmp_path):
 @pytest.mark.slow
 def test_a_resolver_that_refuses_and_one_that_is_silent(zone, tmp_path, needs_tool):
     with serving("named", zone, tmp_path, needs_tool) as server:
-        [refused] = resolver_findings([Address("127.0.0.1", server.port)], "example.com")
+        [refused] = resolver_remarks_of([Address("127.0.0.1", server.port)], "example.com")
     assert (refused.state, "REFUSED" in refused.message) == (Health.WRONG, True)
     with silent_server() as address:
-        [silent] = resolver_findings([address], "example.com")
+        [silent] = resolver_remarks_of([address], "example.com")
     assert silent.state is Health.WRONG
     assert silent.hint
 
@@ -150,6 +143,6 @@ def test_a_resolver_that_answers_beside_one_that_does_not(zone, tmp_path, needs_
         silent_server() as no,
     ):
         yes = Address("127.0.0.1", server.port)
-        found = [*resolver_findings([no, yes], "mail.example.com")]
+        found = resolver_remarks_of([no, yes], "mail.example.com")
     assert [one.state for one in found] == [Health.WARNING, Health.OK, Health.NOTE, Health.OK]
     assert found[-1].message == "mail.example.com is in the zone example.com"
