@@ -13,14 +13,22 @@ from dkimctl.registration.engine import RegistrationEngine
 from dkimctl.registration.limits import Limits, WorkerChannel, WorkerEvent
 from dkimctl.registration.preflight import Planner
 from dkimctl.threads import start_daemon
-from fakes import RegistrationService
+from fakes import RegistrationService, outcomes_of
 
 
 @pytest.fixture
-def ledger(tmp_path):
-    with Ledger.open(
-        tmp_path / "ledger.db", base_url="https://x.example", client_id="me"
-    ) as ledger:
+def path(tmp_path):
+    return tmp_path / "ledger.db"
+
+
+@pytest.fixture
+def open_ledger(path):
+    return lambda: Ledger.open(path, base_url="https://x.example", client_id="me")
+
+
+@pytest.fixture
+def ledger(open_ledger):
+    with open_ledger() as ledger:
         yield ledger
 
 
@@ -54,10 +62,9 @@ class Observer:
     """Keeps what it is told."""
 
     def __init__(self) -> None:
-        self.results, self.waits, self.endings = [], [], []
+        self.waits, self.endings = [], []
 
-    def settled(self, results) -> None:
-        self.results += results
+    def settled(self, results) -> None: ...
 
     def waiting(self, entries, seconds, reason) -> None:
         self.waits.append((entries, seconds, reason))
@@ -73,42 +80,50 @@ def make_run(ledger):
     """Make a run; `warned`, `observer` and `channel` keep its warnings, reports and waits."""
 
     def make(
-        send,
-        *,
-        batch_size=9,
-        concurrency=1,
-        max_wait=300.0,
-        grace=5.0,
-        channel=None,
-        speed=1,
-        start_thread=start_daemon,
-        **plan,
-    ):
+        send, *, batch_size=9, concurrency=1, max_wait=300.0, grace=5.0, channel=None, speed=1,
+        start_thread=start_daemon, **plan,
+    ):  # fmt: skip
         warned, observer, channel = [], Observer(), channel or PatientChannel(speed)
         engine = RegistrationEngine(
-            ledger,
-            Planner(ledger, **plan),
-            lambda: send,
-            observer=observer,
-            warn=warned.append,
-            limits=Limits(batch_size, concurrency, max_wait, grace),
-            channel=channel,
-            clock=getattr(channel, "clock", time.monotonic),
-            start_thread=start_thread,
-        )
-
-        def run(specs, on_result=lambda result: None):
-            results = []
-            try:
-                engine.execute(specs, lambda result: (results.append(result), on_result(result)))
-            except DkimctlError as error:
-                if error is not engine.stopped:
-                    raise
-            unsent = engine.counts_if_nothing_sent.elements()
-            return results or [SimpleNamespace(outcome=outcome) for outcome in unsent]
-
-        return SimpleNamespace(
-            engine=engine, run=run, warned=warned, observer=observer, channel=channel
-        )
+            ledger, Planner(ledger, **plan), lambda: send, observer=observer, warn=warned.append,
+            limits=Limits(batch_size, concurrency, max_wait, grace), channel=channel,
+            clock=getattr(channel, "clock", time.monotonic), start_thread=start_thread,
+        )  # fmt: skip
+        return SimpleNamespace(engine=engine, warned=warned, observer=observer, channel=channel)
 
     return make
+
+
+@pytest.fixture
+def register(service, make_run):
+    """Register `specs` at a service with this script; returns the run, its results and outcomes.
+
+    `before` is called with the entries and the run before each request, in its thread.
+    """
+
+    def register(
+        specs, *script, before=lambda specs, run: None, on_result=lambda result: None,
+        is_stopped=False, **options,
+    ):  # fmt: skip
+        server = service(*script)
+
+        def send(specs):
+            before(specs, run)
+            return server.send(specs)
+
+        run = make_run(send, **options)
+        run.server, run.results = server, []
+        if is_stopped:
+            run.engine.stop()
+        try:
+            run.engine.execute(
+                specs, lambda result: (run.results.append(result), on_result(result))
+            )
+        except DkimctlError as error:
+            if error is not run.engine.stopped:
+                raise
+        unsent = run.engine.counts_if_nothing_sent.elements()
+        run.outcomes = outcomes_of(run.results) or [str(outcome) for outcome in unsent]
+        return run
+
+    return register

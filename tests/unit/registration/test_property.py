@@ -125,23 +125,3 @@ def test_nothing_is_lost_or_doubled(make_registration, kinds, selectors, runs, g
         Outcome.CREATED, Outcome.EXISTS, Outcome.PENDING, Outcome.UNKNOWN, Outcome.FAILED,
         Outcome.INVALID,
     }  # fmt: skip
-
-
-@pytest.mark.slow
-@settings(
-    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(kinds=st.lists(st.sampled_from(KINDS), max_size=30))
-def test_with_selectors_repeating_the_command_finishes(make_registration, kinds):
-    service = FaultyService(make_registration, kinds)
-    specs = [DomainSpec(f"d{n}.example", "s1") for n in range(10)]
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory, "ledger.db")
-        for _ in range(12):
-            results, _ = run_once(path, service, specs, 2)
-            if {result.outcome for result in results} <= {Outcome.CREATED, Outcome.EXISTS}:
-                break
-        with Ledger.open(path, base_url="https://x.example", client_id="me") as ledger:
-            assert ledger.intents() == []
-    assert len(results) == len(service.registered) == 10
-    assert {result.outcome for result in results} <= {Outcome.CREATED, Outcome.EXISTS}
