@@ -23,15 +23,11 @@ KINDS = (
     "answered", "lost before", "lost after", "bounced", "throttled", "missing", "failed",
     "reordered", "too large", "wrong entry", "stop",
 )  # fmt: skip
-
-
 BEFORE = {
     "lost before": MaybeProcessed("lost"),
     "bounced": NotProcessed("bounced"),
     "throttled": Throttled("throttled", retry_after=0.0),
 }
-
-
 AFTER = {
     "missing": lambda items: items[1:],
     "failed": lambda items: [items[0]._replace(code="500", record=None), *items[1:]],
@@ -40,15 +36,11 @@ AFTER = {
 
 
 class Eager(WorkerChannel):
-    def sleep(self, seconds: float) -> None:
-        pass
+    def sleep(self, seconds: float) -> None: ...
 
 
 class Quiet:
-    def settled(self, results) -> None: ...
-    def waiting(self, entries, seconds, reason) -> None: ...
-    def ending(self, requests, seconds) -> None: ...
-    def tick(self) -> None: ...
+    settled = waiting = ending = tick = staticmethod(lambda *_: None)
 
 
 class FaultyService(RegistrationService):
