@@ -124,11 +124,11 @@ def test_a_wrong_key_is_refused_and_explained(serve, program, part, options, rea
     before = transfer(server), serial(server)
     target = open_target(server.port, **options)
     if program == "pdns_server":
-        reason = "does not accept the TSIG key"  # it says no more
+        reason = "is not signed"  # it says no more
     with pytest.raises(DnsRefused, match=reason) as raised:
         target.read("example.com", NAMES)
     failed = errors(target.apply("example.com", list(map(new, NAMES))))
-    assert {str(error) for error in failed.values()} == {raised.value.message}
+    assert all(re.search(reason, str(error)) for error in failed.values())
     with pytest.raises(DnsRefused, match=re.escape(raised.value.message)):
         target.check_access("example.com", NAMES)
     assert raised.value.hint
