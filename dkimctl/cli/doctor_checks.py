@@ -404,8 +404,8 @@ def check_targets(session: Session) -> Iterator[Remark]:
         return
     targets = open_targets(session.config, session.profile.name, session.secrets)
     registrations = _registered(session, 20)  # registrations whose zones are tried
-    report = check_access(registrations, targets, tries_named=True)
-    for zone in report.zones:
+    zones, uncovered = check_access(registrations, targets, tries_named=True)
+    for zone in zones:
         access, where = zone.access, printable(zone.target)
         if zone.zone:
             where += f", zone {printable(zone.zone)}"
@@ -416,8 +416,8 @@ def check_targets(session: Session) -> Iterator[Remark]:
             reason = f": {access.reason}" if access.reason else ""
             state = Health.WRONG if False in known else Health.UNKNOWN
             yield Remark(state, f"{where}{reason}", access.hint)
-    if report.uncovered:
-        names = few([registration.sign_domain for registration in report.uncovered])
+    if uncovered:
+        names = few([registration.sign_domain for registration in uncovered])
         hint = "add their zones to `dns` in the config file"
         yield Remark(Health.WARNING, f"no target has the zone of {names}", hint)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dkimctl.formats.data import JsonRenderer
 from dkimctl.formats.renderer import PublicationFormat, TableLayout, render_all
 from dkimctl.formats.table import Row, Style, below, code, fenced, table, wrapped
-from dkimctl.publishing.plan import CHANGING, Action, PlanItem
+from dkimctl.publishing.plan import CHANGING, Action, Change
 from dkimctl.text import Grouping, and_more, printable, without_names
 
 _STYLES = {
@@ -20,7 +20,7 @@ _STYLES = {
 
 
 def render_changes(
-    items: Sequence[PlanItem], fmt: PublicationFormat, layout: TableLayout, *, shows_kept: bool
+    items: Sequence[Change], fmt: PublicationFormat, layout: TableLayout, *, shows_kept: bool
 ) -> Iterator[str]:
     """A plan to publish in `fmt`; of `layout`, Markdown takes `most_alike`.
 
@@ -33,62 +33,61 @@ def render_changes(
     return _table(items, layout, shows_kept=shows_kept)
 
 
-def _item_fields(item: PlanItem) -> dict[str, object]:
-    change = item.change
+def _item_fields(item: Change) -> dict[str, object]:
     return {
         "sign_domain": item.registration.sign_domain,
         "selector": item.registration.selector or "",
         "fqdn": item.fqdn,
         "zone": item.zone,
-        "target": item.target,
-        "action": item.step,
+        "target": item.place[1],
+        "action": item.action,
         "reason": item.reason,
-        "value": change.value if change else None,
-        "ttl": change.ttl if change else None,
-        "before": change.before.values if change else (),
-        "before_ttl": change.before.ttl if change else None,
+        "value": item.value,
+        "ttl": item.ttl,
+        "before": item.before.values,
+        "before_ttl": item.before.ttl,
         "applied": item.is_applied,
         "in_dns": item.check.finding.verdict if item.check else None,
     }
 
 
-def _totals(items: Iterable[PlanItem]) -> str:
+def _totals(items: Iterable[Change]) -> str:
     """The number of items of each step; "" without items."""
-    counts = Counter(item.step for item in items)
+    counts = Counter(item.action for item in items)
     return ", ".join(f"{step} {counts[step]}" for step in Action if counts[step])
 
 
-def _table(items: Sequence[PlanItem], layout: TableLayout, *, shows_kept: bool) -> Iterator[str]:
+def _table(items: Sequence[Change], layout: TableLayout, *, shows_kept: bool) -> Iterator[str]:
     """For each zone its totals, then a row for each change, with the values of a replaced record.
 
     The last lines count what is like the rows that are shown.
     """
-    zones: dict[tuple[str, str], list[PlanItem]] = {}
+    zones: dict[tuple[str, str], list[Change]] = {}
     for item in items:
-        zones.setdefault((item.zone, item.target), []).append(item)
+        zones.setdefault(item.place, []).append(item)
     grouping = Grouping[str](layout.most_alike)
 
-    def rows_of(items: Sequence[PlanItem]) -> Iterator[Row]:
-        listed = (item for item in items if shows_kept or item.step is not Action.KEEP)
+    def rows_of(items: Sequence[Change]) -> Iterator[Row]:
+        listed = (item for item in items if shows_kept or item.action is not Action.KEEP)
         shown = []
         for item in listed:
-            kind: str = item.step
-            if item.step not in CHANGING and item.reason:
+            kind: str = item.action
+            if item.action not in CHANGING and item.reason:
                 kind = f"{kind}: {without_names(printable(item.reason), *item.key)}"
             if grouping.shows(kind):
                 shown.append(item)
         if not shown and layout.only_attention:
             return
-        zone, target = items[0].zone, items[0].target
+        zone, target = items[0].place
         place = f"{zone or 'unknown zone'} at {target}" if target else "no DNS target"
         yield Row(below=wrapped(f"{place}: {_totals(items)}", layout, Style.BOLD))
         unread = ""
         for item in shown:
             # Of names that could not be read for the same reason, the first row has it.
-            is_said = item.step is Action.UNREAD and item.reason == unread
+            is_said = item.action is Action.UNREAD and item.reason == unread
             unread = item.reason
             lines = [] if is_said else [*_details(item, layout)]
-            yield Row((item.step, item.fqdn), [_STYLES.get(item.step, Style.RED), ""], lines)
+            yield Row((item.action, item.fqdn), [_STYLES.get(item.action, Style.RED), ""], lines)
 
     rows = itertools.chain.from_iterable(map(rows_of, zones.values()))
     yield from table(["ACTION", "RECORD"], rows, layout)
@@ -96,20 +95,19 @@ def _table(items: Sequence[PlanItem], layout: TableLayout, *, shows_kept: bool) 
         yield from wrapped(f"{and_more(count, kind)} ({layout.shown_by} shows all)", layout)
 
 
-def _details(item: PlanItem, layout: TableLayout) -> Iterator[str]:
+def _details(item: Change, layout: TableLayout) -> Iterator[str]:
     """The lines below a row."""
     yield from below(item.reason, layout, Style.RED)
-    change = item.change
-    if change is None or item.step not in (Action.REPLACE, Action.BLOCKED):
+    if item.action not in (Action.REPLACE, Action.BLOCKED):
         return
-    word = "old" if item.step is Action.REPLACE else "now"
-    for value in change.before.values:
-        yield from below(f"{word}, TTL {change.before.ttl}: {value}", layout, Style.RED)
-    if item.step is Action.REPLACE and change.value is not None:
-        yield from below(f"new, TTL {change.ttl}: {change.value}", layout, Style.GREEN)
+    word = "old" if item.action is Action.REPLACE else "now"
+    for value in item.before.values:
+        yield from below(f"{word}, TTL {item.before.ttl}: {value}", layout, Style.RED)
+    if item.action is Action.REPLACE:
+        yield from below(f"new, TTL {item.ttl}: {item.value}", layout, Style.GREEN)
 
 
-def _markdown(items: Sequence[PlanItem], most_alike: int | None) -> Iterator[str]:
+def _markdown(items: Sequence[Change], most_alike: int | None) -> Iterator[str]:
     """A heading with totals; for each zone, a list of its changes with the old and new values.
 
     All text of others stands in code, on one line: nothing in it acts as Markdown or HTML. Of each
@@ -118,10 +116,10 @@ def _markdown(items: Sequence[PlanItem], most_alike: int | None) -> Iterator[str
     """
     grouping = Grouping[Action](most_alike)
     yield f"### DKIM records: {_totals(items) or 'nothing to do'}\n"
-    for (zone, target), group in itertools.groupby(items, lambda item: (item.zone, item.target)):
+    for (zone, target), group in itertools.groupby(items, lambda item: item.place):
         of_zone = list(group)
-        listed = (item for item in of_zone if item.step is not Action.KEEP)
-        shown = [item for item in listed if grouping.shows(item.step)]
+        listed = (item for item in of_zone if item.action is not Action.KEEP)
+        shown = [item for item in listed if grouping.shows(item.action)]
         if shown:
             named = code(zone) if zone else "Unknown zone"
             place = f"{named} at {code(target)}" if target else "No DNS target"
@@ -132,17 +130,15 @@ def _markdown(items: Sequence[PlanItem], most_alike: int | None) -> Iterator[str
         yield f"\n{and_more(count, step)} (`--verbose` lists all)\n"
 
 
-def _entry(item: PlanItem) -> Iterator[str]:
+def _entry(item: Change) -> Iterator[str]:
     state = ", done" if item.is_applied else ""
     in_dns = f", in DNS: {item.check.finding.verdict}" if item.check else ""
-    yield f"- **{item.step}** {code(item.fqdn)}{state}{in_dns}\n"
+    yield f"- **{item.action}** {code(item.fqdn)}{state}{in_dns}\n"
     if item.reason:
         yield f"  {code(item.reason)}\n"
-    if item.change is None:
-        return
-    is_blocked = item.step is Action.BLOCKED
-    lines = [f"{' ' if is_blocked else '-'} {printable(old)}" for old in item.change.before.values]
-    if not is_blocked and item.change.value is not None:
-        lines.append(f"+ {printable(item.change.value)}")
+    is_blocked = item.action is Action.BLOCKED
+    lines = [f"{' ' if is_blocked else '-'} {printable(old)}" for old in item.before.values]
+    if not is_blocked and item.value is not None:
+        lines.append(f"+ {printable(item.value)}")
     if lines:
         yield fenced(lines, "diff", indent="  ")

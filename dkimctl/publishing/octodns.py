@@ -6,12 +6,13 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from importlib import import_module
 from typing import Any, TypeAlias
 
 from dkimctl.errors import DkimctlError, DnsRefused, NegativeAnswer, ServiceError, UsageError
 from dkimctl.models import Secret
-from dkimctl.names import parents, zone_finder
+from dkimctl.names import is_glob, parents, zone_finder
 from dkimctl.publishing.plan import (
     Access,
     Applied,
@@ -33,27 +34,33 @@ _making = threading.Lock()  # boto3 makes no clients in two threads
 class OctodnsTarget:
     """The zones of one provider; `class_name` is its module and class.
 
-    `settings` are what the class takes, with a Secret for each secret. `zones` are the names that
-    the config file has, for providers that do not list theirs.
+    `read_settings` is called when it is first used: what the class takes, with a Secret for each
+    secret.
     """
 
     def __init__(
         self,
         class_name: str,
-        settings: Mapping[str, object],
+        read_settings: Callable[[], Mapping[str, object]],
         ttl: int,
         *,
         zones: Sequence[str] = (),
     ) -> None:
         self.label = class_name
         self.ttl = ttl
-        self._zones = zones
-        self._failures = Failures(class_name, settings)
-        self._class = load_class(class_name)
-        self._settings = settings
+        self.zones = zones
+        self._read_settings = read_settings
         self._lock = threading.Lock()
         self._made: Any = None
         self._read: set[str] = set()  # zones, by the provider
+
+    @cached_property
+    def _settings(self) -> Mapping[str, object]:
+        return self._read_settings()
+
+    @cached_property
+    def _failures(self) -> Failures:
+        return Failures(self.label, self._settings)
 
     def find_zones(self, names: Sequence[str]) -> Mapping[str, str | None]:
         """See Target. Without a list from the provider, zones are those that the config names."""
@@ -74,46 +81,40 @@ class OctodnsTarget:
                 fitting.append(change)
                 continue
             # DKIM does not use what octoDNS cannot hold.
-            error = NegativeAnswer(
-                f"octoDNS has no form for the value at {printable(change.record.fqdn)}",
+            unfit = NegativeAnswer(
+                f"octoDNS has no form for the value at {printable(change.fqdn)}",
                 hint="publish it by hand: `dkimctl show-dns` has it",
             )
-            yield Applied(change, error)
-        if fitting:
-            yield from self._apply(zone, fitting)
-
-    def check_access(self, zone: str, names: Sequence[str]) -> Access:
-        """See Target. Only a change would tell whether it may write."""
-        self.read(zone, names)
-        return Access(True, None, "the provider tells only at a change whether it is allowed")
-
-    def _apply(self, zone: str, changes: Sequence[Change]) -> Iterator[Applied]:
-        names = [change.record.fqdn for change in changes]
+            yield Applied(change, unfit)
+        if not fitting:
+            return
+        states: Mapping[str, NameState] = {}
+        wanted: list[Change] = []
+        failure = None
         try:
             with self._provider(zone) as provider:
+                names = [change.fqdn for change in fitting]
                 existing = self._read_zone(provider, zone, names)
                 states = _states(existing, zone, names)
-                wanted = [
-                    change
-                    for change in changes
-                    if is_same(states[change.record.fqdn], change.before)
-                ]
-                failure = None
-                try:
-                    if wanted:
-                        self._change(provider, existing, zone, wanted, make_plan)
-                except DkimctlError as error:
-                    failure = error
+                wanted = [item for item in fitting if is_same(states[item.fqdn], item.before)]
+                if wanted:
+                    self._change(provider, existing, zone, wanted, make_plan)
         except DkimctlError as error:
-            yield from (Applied(change, error) for change in changes)
-            return
-        for change in changes:
-            if not is_same(states[change.record.fqdn], change.before):
+            failure = error
+        for change in fitting:
+            if failure is not None and not states:
+                yield Applied(change, failure)
+            elif not is_same(states[change.fqdn], change.before):
                 yield Applied(change, changed_error(change))
         if failure is not None or any(map(_may_stay, wanted)):
             yield from self._look_again(zone, wanted, failure)
         else:
             yield from map(Applied, wanted)
+
+    def check_access(self, zone: str, names: Sequence[str]) -> Access:
+        """See Target. Only a change would tell whether it may write."""
+        self.read(zone, names)
+        return Access(True, None, "the provider tells only at a change whether it is allowed")
 
     def _change(
         self, provider: Any, existing: Any, zone: str, changes: Sequence[Change], make: _MakePlan
@@ -121,20 +122,20 @@ class OctodnsTarget:
         self._failures.trying(
             f"change the zone {printable(zone)}",
             lambda: provider.apply(make(provider, existing, changes)),
-            [zone, *(change.record.fqdn for change in changes)],
+            [zone, *(change.fqdn for change in changes)],
         )
 
     def _look_again(
         self, zone: str, changes: Sequence[Change], error: DkimctlError | None
     ) -> Iterator[Applied]:
         """Find out which changes were made, after the provider has failed or removed nothing."""
-        names = [change.record.fqdn for change in changes]
+        names = [change.fqdn for change in changes]
         try:
             states = self.read(zone, names)
             left = [
                 change
                 for change in changes
-                if _may_stay(change) and is_same(states[change.record.fqdn], change.before)
+                if _may_stay(change) and is_same(states[change.fqdn], change.before)
             ]
             # Another attempt to remove what the provider has not.
             for make in (make_rewriting_plan, make_plan) if left else ():
@@ -148,54 +149,52 @@ class OctodnsTarget:
             return
         for change in changes:
             ignored = ServiceError(
-                f"{self.label} accepted the removal of {printable(change.record.fqdn)}, but the "
-                "record is still there",
+                f"{self.label} accepted the removal of {printable(change.fqdn)}, but the record is "
+                "still there",
                 hint="remove it by hand",
             )
-            yield outcome_of(change, states[change.record.fqdn], error or ignored)
+            yield outcome_of(change, states[change.fqdn], error or ignored)
 
     def _list_zones(self, names: Sequence[str]) -> Sequence[str]:
+        named = [zone for zone in self.zones if not is_glob(zone)]
         with self._provider() as provider:
             if not hasattr(provider, "list_zones"):
-                if self._zones:
-                    return self._zones
+                if named:
+                    return named
                 raise UsageError(
                     f"{self.label} does not tell which zones it has",
-                    hint="name each zone in `zones` of its entry in `dns` in the config file, no "
-                    "globs",
+                    hint="name each in `zones` of its entry in `dns` in the config file, no globs",
                 )
             try:
                 zones: list[str] = self._failures.trying(
                     "list its zones",
                     lambda: list(map(_in_dns, provider.list_zones())),
-                    [*self._zones, *names],
+                    [*named, *names],
                 )
             except DnsRefused:
-                if self._zones:  # credentials may be for these zones only
-                    return self._zones
+                if named:  # credentials may be for these zones only
+                    return named
                 raise
         return zones
 
     def _read_zone(self, provider: Any, zone: str, names: Sequence[str]) -> Any:
         """All records of the zone, as an octoDNS Zone."""
+        from octodns.zone import Zone
 
-        def populate() -> Any:
-            from octodns.zone import Zone
-
-            contents = Zone(f"{zone.lower()}.", [])
-            exists = provider.populate(contents, target=True, lenient=True)
-            # Some providers return nothing.
-            return contents if exists or (exists is None and contents.records) else None
-
-        doing = f"read the zone {printable(zone)}"
-        existing = self._failures.trying(doing, populate, [zone, *names])
-        if existing is None:
+        contents = Zone(f"{zone.lower()}.", [])
+        exists = self._failures.trying(
+            f"read the zone {printable(zone)}",
+            lambda: provider.populate(contents, target=True, lenient=True),
+            [zone, *names],
+        )
+        # Some providers return nothing.
+        if not (contents.records if exists is None else exists):
             raise NegativeAnswer(
                 f"{self.label} has no zone {printable(zone)}, or does not tell what is in it",
                 hint="correct `zones` or `settings` of `dns` in the config file; a provider that "
                 "writes files and does not read them cannot be used",
             )
-        return existing
+        return contents
 
     @contextmanager
     def _provider(self, zone: str = "") -> Iterator[Any]:
@@ -209,13 +208,12 @@ class OctodnsTarget:
         def make() -> Any:
             """Secrets are revealed here, and in no local variable."""
             with _making:
-                return self._class(
-                    _ID, **{key: _revealed(setting) for key, setting in self._settings.items()}
-                )
+                return provider_class(_ID, **convert(self._settings, _revealed))
 
         with self._lock:
             if self._made is None or zone in self._read:
-                self._made = self._failures.trying("start", make, is_opening=True)
+                failures, provider_class = self._failures, load_class(self.label)
+                self._made = failures.trying("start", make, is_opening=True)
                 self._read.clear()
             if zone:
                 self._read.add(zone)
@@ -241,38 +239,34 @@ def load_class(class_name: str) -> Any:
         root.addHandler(logging.NullHandler())
     name, hint = printable(class_name), "check `class` of `dns` in the config file"
     module_name, _, attribute = class_name.rpartition(".")
-    package = class_name.partition(".")[0]
     try:
         import_module("octodns")
         provider = getattr(import_module(module_name), attribute, None)
     except ModuleNotFoundError as error:
-        message = f"cannot import {name}: there is no module {printable(str(error.name))}"
-        hint += ", and that its package is complete"
         if error.name == "octodns":
-            message = "`provider: octodns` needs octoDNS, which is not installed"
-            hint = "run `pip install 'dkimctl[octodns]'`"
-        elif error.name == package:
-            message = f"the package of {name} is not installed"
+            hint = "install octoDNS: `pip install 'dkimctl[octodns]'`"
+        elif error.name == (package := class_name.partition(".")[0]):
             hint = f"install it beside dkimctl: pip install {package.replace('_', '-')}"
-        raise UsageError(message, hint=hint) from None
+        reason = f"there is no module {printable(str(error.name))}"
+        raise UsageError(f"cannot import {name}: {reason}", hint=hint) from None
     except Exception as error:  # noqa: BLE001 - a module can raise anything while it is imported
         reason = short_line(str(error)) or type(error).__name__
         hint = "update octodns and the package of the provider"
         raise UsageError(f"cannot import {name}: {reason}", hint=hint) from None
-    if provider is None:
-        raise UsageError(f"there is no such class: {name}", hint=hint)
     if not all(hasattr(provider, method) for method in ("populate", "plan", "apply")):
-        message = f"{name} is not an octoDNS provider that can change DNS"
-        raise UsageError(message, hint=hint)
+        raise UsageError(f"{name} is not an octoDNS provider that can change DNS", hint=hint)
     return provider
 
 
-def _revealed(value: Any) -> Any:
-    if isinstance(value, Secret):
-        return value.reveal()
+def convert(value: Any, leaf: Callable[[Any], Any]) -> Any:
+    """The same mappings and lists, with `leaf` of each other value in them."""
     if isinstance(value, Mapping):
-        return {key: _revealed(inner) for key, inner in value.items()}
-    return [_revealed(item) for item in value] if isinstance(value, list) else value
+        return {key: convert(inner, leaf) for key, inner in value.items()}
+    return [convert(item, leaf) for item in value] if isinstance(value, list) else leaf(value)
+
+
+def _revealed(value: Any) -> Any:
+    return value.reveal() if isinstance(value, Secret) else value
 
 
 def _in_dns(zone: object) -> str:
@@ -319,7 +313,7 @@ def make_plan(provider: Any, existing: Any, changes: Sequence[Change]) -> Any:
             "`apply_disabled` is set for the provider",
             hint="remove it from `settings` of `dns` in the config file",
         )
-    wanted = {change.record.fqdn.lower(): change for change in changes}
+    wanted = {change.fqdn.lower(): change for change in changes}
     desired = existing.copy()  # the zone after the changes
     for record in existing.records:
         if record._type == "TXT" and _name(record) in wanted:
@@ -345,7 +339,7 @@ def make_rewriting_plan(_provider: Any, existing: Any, changes: Sequence[Change]
     from octodns.provider.plan import Plan
     from octodns.record import Update
 
-    names = {change.record.fqdn.lower() for change in changes}
+    names = {change.fqdn.lower() for change in changes}
     records = [
         record for record in existing.records if record._type == "TXT" and _name(record) in names
     ]

@@ -7,7 +7,8 @@ import secrets
 import socket
 import struct
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import dns.tsig
@@ -70,27 +71,28 @@ class Rfc2136Target:
         label: str,
         server: Address,
         ttl: int,
-        key: TsigKey | None = None,
+        read_key: Callable[[], TsigKey] | None = None,  # called when it is first used
         *,
+        zones: Sequence[str] = (),
         timeouts: UpdateTimeouts | None = None,
     ) -> None:
         self.label = label
         self.ttl = ttl
+        self.zones = zones
         self.timeouts = timeouts or UpdateTimeouts()
         self._address = server
         self._peer = server  # an address of its name, when it has answered
-        self._key = printable(key.name) if key else ""
-        self._signer: transport.Signer | None = None
-        if key is not None:
-            self._signer = transport.Signer(
-                dns.tsig.Key(key.name, key.secret.reveal(), key.algorithm)
-            )
-        self._allow = (
-            f"allow the TSIG key {self._key}"
-            if key
-            else "the message was not signed: set `key_file`, or allow the address of this machine"
-        )
+        self._read_key = read_key
+        self._key = ""  # its name
         self._found: dict[Question, Response] = {}  # by `find_zones`, for the first `read` after it
+
+    @cached_property
+    def _signer(self) -> transport.Signer | None:
+        if self._read_key is None:
+            return None
+        key = self._read_key()
+        self._key = printable(key.name)
+        return transport.Signer(dns.tsig.Key(key.name, key.secret.reveal(), key.algorithm))
 
     def find_zones(self, names: Sequence[str]) -> Mapping[str, str | None]:
         """See Target. A delegated name is in the zone that delegates it.
@@ -153,7 +155,7 @@ class Rfc2136Target:
 
     def read_again(self, zone: str, changes: Sequence[Change]) -> list[tuple[Change, NameState]]:
         """What the names of the changes have now. Raises DkimctlError."""
-        by_name = {change.record.fqdn: change for change in changes}
+        by_name = {change.fqdn: change for change in changes}
         states = self._read_visible(zone, by_name)
         # What a wildcard has may hide that the name has nothing.
         others = [name for name, change in by_name.items() if not is_done(states[name], change)]
@@ -228,7 +230,7 @@ class Rfc2136Target:
         """
         prerequisites, updates = [], []
         for change in changes:
-            name = plain_name(change.record.fqdn)
+            name = plain_name(change.fqdn)
             if change.action is Action.CREATE:
                 prerequisites += [_record(name, TXT, _NONE), _record(name, messages.CNAME, _NONE)]
             else:
@@ -236,7 +238,7 @@ class Rfc2136Target:
                 prerequisites += [_record(name, TXT, _IN, data) for data in stored]
                 updates.append(_record(name, TXT, _ANY))
             if change.value is not None:
-                updates.append(_record(name, TXT, _IN, _txt_wire(change.value), change.ttl))
+                updates.append(_record(name, TXT, _IN, _txt_wire(change.value), change.ttl or 0))
         message = _make_update(zone, prerequisites, updates)
         signature = self._signer.size if self._signer else 0
         return message if len(message) + signature <= _MAX_MESSAGE else None
@@ -312,7 +314,7 @@ class Rfc2136Target:
         }
         if what := refusals.get(rcode):
             hint = (
-                f"{self._allow} to change TXT records of the zone: allow-update or update-policy "
+                f"{self._allow()} to change TXT records of the zone: allow-update or update-policy "
                 "in BIND, an ACL with the action update in Knot DNS, dnsupdate=yes and "
                 f"TSIG-ALLOW-DNSUPDATE in PowerDNS; if it is a secondary server, {_PRIMARY}"
             )
@@ -335,7 +337,7 @@ class Rfc2136Target:
         """For a question that is answered with an RCODE other than NOERROR or NXDOMAIN."""
         what = f"answers {rcode_text(rcode)} to {question}"
         if rcode in _REFUSED:
-            hint = f"{self._allow} to read the zone: allow-query in BIND"
+            hint = f"{self._allow()} to read the zone: allow-query in BIND"
             return self._error(what, hint, DnsRefused)
         return self._error(what, f"{_SEE_LOG}; the zone may not be loaded, or may have expired")
 
@@ -362,6 +364,11 @@ class Rfc2136Target:
             "the key; check `server`, and both clocks, too"
         )
         return self._error(what, hint, DnsRefused)
+
+    def _allow(self) -> str:
+        if self._key:
+            return f"allow the TSIG key {self._key}"
+        return "the message was not signed: set `key_file`, or allow the address of this machine"
 
     def _error(
         self, what: str, hint: str, kind: type[DnsRefused | ServiceError] = ServiceError
@@ -408,7 +415,7 @@ class _Updater:
                     self._end = self._end or self._refusal
             return
         if update is None:
-            name = printable(changes[0].record.fqdn)
+            name = printable(changes[0].fqdn)
             error = NegativeAnswer(
                 f"the TXT records of {name} are too large for one DNS update",
                 hint=f"remove the records that are there by other means, then {_RUN_AGAIN}",

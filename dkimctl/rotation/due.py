@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dkimctl.dns.check import Progress
     from dkimctl.dns.queries import Source
     from dkimctl.ledger.ledger import Ledger
-    from dkimctl.publishing.plan import ConfiguredTarget
+    from dkimctl.publishing.plan import Target
     from dkimctl.registration.limits import Limits, RunObserver
     from dkimctl.registration.retrying import Send
 
@@ -102,7 +102,7 @@ class Tools(NamedTuple):
     lock_account: Callable[[], AbstractContextManager[None]]  # of the account's registrations
     connect: Callable[[], Send]  # returns what sends a batch
     limits: Limits
-    open_targets: Callable[[], Sequence[ConfiguredTarget]]
+    open_targets: Callable[[], Sequence[Target]]
     open_source: Callable[[], Source]
     warn: Callable[[str], None]
     stopping: Callable[[Callable[[], None]], AbstractContextManager[None]]  # calls it at a signal

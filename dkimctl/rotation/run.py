@@ -31,7 +31,7 @@ from dkimctl.models import (
     Result,
     named,
 )
-from dkimctl.publishing.plan import Action, Applied, ConfiguredTarget, apply_plan, make_plan
+from dkimctl.publishing.plan import CHANGING, Action, Applied, Target, apply_plan, make_plan
 from dkimctl.registration import outcomes
 from dkimctl.registration.engine import RegistrationEngine
 from dkimctl.registration.preflight import Planner
@@ -80,7 +80,7 @@ class RotationRun:
         self._errors: list[DkimctlError] = []
         self._postponed = 0
         self._unknown: set[Step] = set()
-        self._targets: Sequence[ConfiguredTarget] = ()
+        self._targets: Sequence[Target] = ()
         self._targets_error: DkimctlError | None = None  # why none of them can be used
         self._begun_early: list[str] = []  # names of new keys that sign already
 
@@ -337,17 +337,16 @@ class RotationRun:
                 note(registration, State.WAITING)
         sound = [task.registration for task in tasks.values()]
         plan = make_plan(sound, self._targets, remove=step is Step.REMOVE)
-        error = self._targets_error
-        for registration in plan.uncovered:
-            note(registration, State.FAILED if error else State.BY_HAND, error=error)
-        for zone in plan.zones:
-            for registration in zone.unread:
-                note(registration, State.FAILED, error=zone.error)
-            for change in zone.to_apply:
-                note(change.registration, State.DUE if self._policy.is_dry else State.DONE)
-        for change in plan.changes:
-            if change.action is Action.BLOCKED:
-                note(change.registration, State.BLOCKED, change.reason)
+        states = {
+            Action.UNCOVERED: State.FAILED if self._targets_error else State.BY_HAND,
+            Action.UNREAD: State.FAILED,
+            Action.BLOCKED: State.BLOCKED,
+            **dict.fromkeys(CHANGING, State.DUE if self._policy.is_dry else State.DONE),
+        }
+        for change in plan:
+            if change.action in states:
+                error = change.error or self._targets_error
+                note(change.registration, states[change.action], change.reason, error)
 
         def note_failure(applied: Applied) -> None:
             if applied.error is not None:

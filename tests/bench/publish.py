@@ -36,19 +36,18 @@ import pickle, sys
 from dkimctl.models import Secret
 from dkimctl.publishing.plan import apply_plan
 from dkimctl.publishing.plan import Action, Change, NameState
-from dkimctl.publishing.plan import PublicationPlan, ZonePlan
 from dkimctl.publishing.rfc2136 import Rfc2136Target
 from dkimctl.publishing.tsig_key import TsigKey
 from dkimctl.addresses import Address
 file, port, secret = sys.argv[1:]
 key = TsigKey("dkim", "hmac-sha256", Secret(secret))
-target = Rfc2136Target("named", Address("127.0.0.1", int(port)), 3600, key)
+target = Rfc2136Target("named", Address("127.0.0.1", int(port)), 3600, lambda: key)
 changes = [
-    Change(one, one.record, Action.CREATE, NameState(), one.record.value, 3600)
+    Change(one, Action.CREATE, NameState(), one.record.value, 3600, target, "example.com")
     for one in pickle.load(open(file, "rb"))
 ]
 applied = []
-apply_plan(PublicationPlan([ZonePlan(target, "example.com", changes)], []), applied.append)
+apply_plan(changes, applied.append)
 assert len(applied) == len(changes), len(applied)
 assert not any(one.error for one in applied)
 """

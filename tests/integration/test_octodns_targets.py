@@ -44,7 +44,7 @@ def powerdns(running, needs_tool, tmp_path) -> tuple[Server, httpx.Client]:
 
 def by_api(port: int, secret: str = SECRET) -> OctodnsTarget:
     settings = {"host": "127.0.0.1", "port": port, "api_key": Secret(secret)}
-    return OctodnsTarget("octodns_powerdns.PowerDnsProvider", settings, 3600)
+    return OctodnsTarget("octodns_powerdns.PowerDnsProvider", lambda: settings, 3600)
 
 
 def publish(target, wanted: dict[str, str | None]) -> dict[str, object]:
@@ -56,7 +56,7 @@ def publish(target, wanted: dict[str, str | None]) -> dict[str, object]:
         for name, value in wanted.items()
         if states[name].values != (() if value is None else (value,))
     ]
-    return {one.change.record.fqdn: one.error for one in target.apply("example.com", changes)}
+    return {one.change.fqdn: one.error for one in target.apply("example.com", changes)}
 
 
 def foreign(server: Server) -> set[object]:
@@ -211,7 +211,7 @@ def by_route53() -> OctodnsTarget:
         "secret_access_key": Secret(SECRET),
         "client_max_attempts": 1,
     }
-    return OctodnsTarget("octodns_route53.Route53Provider", settings, 3600)
+    return OctodnsTarget("octodns_route53.Route53Provider", lambda: settings, 3600)
 
 
 def make_route53_zone() -> Callable[[], dict[tuple[str, str], object]]:

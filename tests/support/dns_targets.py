@@ -14,6 +14,7 @@ from dkimctl.publishing.plan import Access, Action, Applied, Change, NameState
 class FakeTarget:
     """Has `zones`, and what is in `names`, each by its FQDN in lower case.
 
+    `given` are the zones that the config file has for it.
     `errors` are raised by these methods, or, of `apply`, told of all changes of these zones.
     `calls` are the methods that were called, each with the zone. `before_change` is called in the
     thread of the zone.
@@ -23,6 +24,7 @@ class FakeTarget:
         self,
         *zones: str,
         names: Mapping[str, NameState] | None = None,
+        given: Sequence[str] = (),
         label: str = "dns.test",
         ttl: int = 3600,
         errors: Mapping[str, DkimctlError] | None = None,
@@ -30,6 +32,7 @@ class FakeTarget:
         before_change=lambda change: None,
     ) -> None:
         self.label = label
+        self.zones = given
         self.ttl = ttl
         self.names = dict(names or {})
         self.calls: list[tuple[str, str]] = []
@@ -68,7 +71,7 @@ class FakeTarget:
     def _change(self, zone: str, change: Change) -> DkimctlError | None:
         if error := self._errors.get(f"apply {zone}"):
             return error
-        name = change.record.fqdn.lower()
+        name = change.fqdn.lower()
         if self.names.get(name, NameState()) != change.before:
             return NegativeAnswer("DNS has changed since it was read", hint="run it again")
         self.applied.append(name)

@@ -25,7 +25,7 @@ from dkimctl.ledger.account_lock import account_lock
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import DnsRecord, DomainSpec, Registration
 from dkimctl.names import Selection
-from dkimctl.publishing.plan import Access, Applied, Change, ConfiguredTarget, NameState
+from dkimctl.publishing.plan import Access, Applied, Change, NameState
 from dkimctl.registration.limits import Limits
 from dkimctl.rotation.due import Report, RunPolicy, Tools
 from dkimctl.rotation.run import RotationRun
@@ -166,10 +166,10 @@ class World:
         if self.effects == self.kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def _open_targets(self) -> list[ConfiguredTarget]:
+    def _open_targets(self) -> list[Provider]:
         if self.targets_error is not None:
             raise self.targets_error
-        return [ConfiguredTarget((), Provider(self))]
+        return [Provider(self)]
 
     def _answer(self, spec: DomainSpec, registered: dict[str, Any]) -> Registration:
         if spec.selector in self.answers:
@@ -206,7 +206,7 @@ class _Ledger(Ledger):
 class Provider:
     """A DNS provider with a zone for each domain, which is the name without its first labels."""
 
-    label, ttl = "the provider", 60
+    label, ttl, zones = "the provider", 60, ()
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -227,9 +227,9 @@ class Provider:
         for change in changes:
             with self._world.lock, self._world.effect():
                 records = self._world.records
-                records.pop(change.record.fqdn, None)
+                records.pop(change.fqdn, None)
                 if change.value is not None:
-                    records[change.record.fqdn] = change.value
+                    records[change.fqdn] = change.value
                 self._world.write("dns", records)
             yield Applied(change)
 

@@ -111,8 +111,9 @@ def open_target(
     **options: object,
 ) -> Rfc2136Target:
     """The target for a server on loopback; without `key`, unsigned."""
-    tsig_key = TsigKey(key, algorithm, Secret(secret)) if key else None
-    return Rfc2136Target("test", Address("127.0.0.1", port), 3600, tsig_key, **options)
+    tsig_key = TsigKey(key, algorithm, Secret(secret))
+    read_key = (lambda: tsig_key) if key else None
+    return Rfc2136Target("test", Address("127.0.0.1", port), 3600, read_key, **options)
 
 
 def change(name: str, value: str | None, before: NameState = EMPTY) -> Change:
@@ -123,7 +124,7 @@ def change(name: str, value: str | None, before: NameState = EMPTY) -> Change:
     selector, _, domain = name.partition("._domainkey.")
     record = DnsRecord(name, "TXT", value or "")
     registration = Registration(domain, selector, record=record)
-    return Change(registration, record, action, before, value, 3600)
+    return Change(registration, action, before, value, 3600)
 
 
 def transfer(server: Server) -> set[ZoneRecord]:

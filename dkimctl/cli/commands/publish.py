@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from dkimctl.cli import terminal
 from dkimctl.cli.options import LEDGER, App, OutputOption, YesOption, examples
 from dkimctl.cli.output import require_writable, table_layout, write_chunks
 from dkimctl.cli.progress import PublicationProgress
 from dkimctl.cli.publication import (
-    PublicationView,
     PublishOptions,
     open_dns_targets,
     publish_records,
@@ -27,13 +25,10 @@ from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, NegativeAnswer, UsageError, worst
 from dkimctl.formats.renderer import PublicationFormat
 from dkimctl.formats.table import Row, Style, below, table
-from dkimctl.models import named
+from dkimctl.models import Registration, named
 from dkimctl.names import is_glob
-from dkimctl.publishing.targets import check_access
+from dkimctl.publishing.targets import ZoneAccess, check_access
 from dkimctl.text import few, printable
-
-if TYPE_CHECKING:
-    from dkimctl.publishing.targets import AccessReport, ZoneAccess
 
 _WORDS = {True: "yes", False: "no", None: "unknown"}
 _STYLES = {True: Style.GREEN, False: Style.RED, None: Style.YELLOW}
@@ -100,14 +95,13 @@ def publish(
         if fmt is PublicationFormat.MARKDOWN:
             raise UsageError("--check-access has no Markdown", hint="write --format table or json")
         return _show_access(session, words, fmt, output)
-    options = PublishOptions(fmt, output, dry_run, yes, replace, wait)
-    options.require_sound(is_interactive=terminal.is_interactive())
+    options = PublishOptions(words, fmt, output, dry_run, yes, replace, wait)
+    options.require_sound()
     targets = open_dns_targets(session)
     require_writable(output)  # before anything is changed
     with unchanged_if_interrupted():
         registrations, status = select_to_publish(session, words)
-    view = PublicationView(session.reporter, options, words)
-    return worst([status, publish_records(session, registrations, targets, options, view)])
+    return worst([status, publish_records(session, registrations, targets, options)])
 
 
 def _show_access(
@@ -127,28 +121,37 @@ def _show_access(
             hint = "register something, or name a zone in `zones` of `dns` in the config file"
             raise NegativeAnswer(error.message, hint=hint) from None
         registrations, status = [], ExitCode.OK
-    progress = PublicationProgress(session.reporter, len(registrations), "tried")
+    reporter = session.reporter
+    progress = PublicationProgress(reporter, len(registrations), "tried")
     with unchanged_if_interrupted(), progress:
-        report = check_access(registrations, targets, tries_named=not words, progress=progress.show)
-    is_silent = session.reporter.quiet and output is None
-    if not (is_silent and access_status(report) is ExitCode.OK):
-        write_access(session.reporter, report, fmt, output)
-    report_access(session.reporter, report)
-    return worst([access_status(report), status])
+        zones, uncovered = check_access(
+            registrations, targets, tries_named=not words, progress=progress.show
+        )
+    access = access_status(zones)
+    if access or uncovered or output is not None or not reporter.quiet:
+        write_access(reporter, zones, fmt, output)
+    report_access(reporter, zones, uncovered)
+    return worst([access, status, ExitCode.NO if uncovered else ExitCode.OK])
+
+
+def access_status(zones: Sequence[ZoneAccess]) -> ExitCode:
+    """The exit code: whether all can be read and written, as far as is known."""
+    codes = [zone.error.exit_code for zone in zones if zone.error is not None]
+    is_no = any(False in zone.access[:2] for zone in zones if zone.error is None)
+    return worst([*codes, ExitCode.NO if is_no else ExitCode.OK])
 
 
 def write_access(
-    reporter: Reporter, report: AccessReport, fmt: PublicationFormat, output: Path | None
+    reporter: Reporter, zones: Sequence[ZoneAccess], fmt: PublicationFormat, output: Path | None
 ) -> None:
     """Write the access to each zone, as JSON or a table. Raises OutputError."""
     layout = table_layout(reporter, output)
     items, rows = [], []
-    for target, zone, names, access, _ in report.zones:
-        named = {"target": target, "zone": zone, "names": names}
-        answers = {"readable": access.readable, "writable": access.writable}
-        items.append({**named, **answers, "reason": access.reason, "hint": access.hint})
-        cells = (*map(str, named.values()), *(_WORDS[answer] for answer in answers.values()))
-        styles = ("", "", "", *(_STYLES[answer] for answer in answers.values()))
+    for target, zone, names, access, _ in zones:
+        items.append({"target": target, "zone": zone, "names": names, **access._asdict()})
+        answers = access.readable, access.writable
+        cells = (target, zone, str(names), *(_WORDS[answer] for answer in answers))
+        styles = ("", "", "", *(_STYLES[answer] for answer in answers))
         rows.append(Row(cells, styles, below(access.reason, layout)))
     if fmt is PublicationFormat.JSON:
         document = {"items": items, "count": len(items)}
@@ -157,35 +160,25 @@ def write_access(
         write_chunks(table(["TARGET", "ZONE", "NAMES", "READ", "WRITE"], rows, layout), output)
 
 
-def report_access(reporter: Reporter, report: AccessReport) -> None:
+def report_access(
+    reporter: Reporter, zones: Sequence[ZoneAccess], uncovered: Sequence[Registration]
+) -> None:
     """Say what a yes means, and warn about what needs attention."""
-    if any(zone.access.writable for zone in report.zones):
+    if any(zone.access.writable for zone in zones):
         reporter.note(
             "dkimctl: WRITE was tried with an update that changes nothing; a policy that drops "
             "others shows only when publishing"
         )
     by_hint: dict[str, list[ZoneAccess]] = {}  # those for which there is something to do
-    for zone in report.zones:
+    for zone in zones:
         if zone.access.hint:
             by_hint.setdefault(zone.access.hint, []).append(zone)
-    for hint, zones in by_hint.items():
-        places = few([printable(zone.zone or zone.target) for zone in zones])
-        reporter.warn(f"no access to {places}: {zones[0].access.reason}", hint=hint, code="access")
-    if report.uncovered:
-        names = few([named(registration) for registration in report.uncovered])
+    for hint, alike in by_hint.items():
+        places = few([printable(zone.zone or zone.target) for zone in alike])
+        reporter.warn(f"no access to {places}: {alike[0].access.reason}", hint=hint, code="access")
+    if uncovered:
         reporter.warn(
-            f"in no zone of a DNS target: {len(report.uncovered)} ({names})",
+            f"in no zone of a DNS target: {len(uncovered)} ({few(list(map(named, uncovered)))})",
             hint="add the zone to `dns` in the config file",
             code="uncovered",
         )
-
-
-def access_status(report: AccessReport) -> ExitCode:
-    """The exit code: whether all can be read and written, as far as is known."""
-    codes = [ExitCode.NO] if report.uncovered else []
-    for zone in report.zones:
-        if zone.error is not None:
-            codes.append(zone.error.exit_code)
-        elif False in (zone.access.readable, zone.access.writable):
-            codes.append(ExitCode.NO)
-    return worst(codes)

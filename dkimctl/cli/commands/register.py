@@ -158,14 +158,13 @@ def register(
         return status
     from dkimctl.cli import publication  # DNS, which the other runs do not need
 
-    publish_options = publication.PublishOptions(yes=True, wait=wait or "2m")
     # The plan and the checks are shown only if the results were a table on stdout.
     is_shown = output_options.fmt is Format.TABLE and output_options.output is None
-    view = publication.PublicationView(
-        session.reporter, publish_options, selection, is_shown=is_shown
+    publish_options = publication.PublishOptions(
+        selection, yes=True, wait=wait or "2m", is_shown=is_shown
     )
     to_publish = publication.without_left_out(session, registered)
-    published = publication.publish_records(session, to_publish, targets, publish_options, view)
+    published = publication.publish_records(session, to_publish, targets, publish_options)
     return worst([ExitCode(status), published])
 
 

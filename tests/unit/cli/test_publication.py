@@ -11,12 +11,12 @@ from types import SimpleNamespace
 import pytest
 
 from dkimctl.cli.commands.publish import access_status, report_access, write_access
-from dkimctl.cli.publication import PublicationView, PublishOptions, publish_records
+from dkimctl.cli.publication import PublishOptions, publish_records
 from dkimctl.cli.report import Reporter
 from dkimctl.errors import DnsRefused, Interrupted, NegativeAnswer, ServiceError, UsageError
 from dkimctl.formats.renderer import PublicationFormat
-from dkimctl.publishing.plan import Access, ConfiguredTarget, NameState
-from dkimctl.publishing.targets import AccessReport, ZoneAccess
+from dkimctl.publishing.plan import Access, NameState
+from dkimctl.publishing.targets import ZoneAccess
 from dns_targets import FakeTarget
 
 JSON, MARKDOWN = PublicationFormat.JSON, PublicationFormat.MARKDOWN
@@ -33,13 +33,11 @@ def registrations(make_registration):
 def publish(capsys):
     """Publish; gives the exit code, stdout and stderr."""
 
-    def run(target, registrations, *, as_json=False, zones=(), is_shown=True, **options):
+    def run(target, registrations, *, as_json=False, **options):
         reporter = Reporter(as_json=as_json)
         session = SimpleNamespace(reporter=reporter)
-        chosen = PublishOptions(**options)
-        view = PublicationView(reporter, chosen, ["example.com"], is_shown=is_shown)
-        targets = [ConfiguredTarget(zones, target)]
-        code = publish_records(session, registrations, targets, chosen, view)
+        chosen = PublishOptions(["example.com"], **options)
+        code = publish_records(session, registrations, [target], chosen)
         reporter.close()
         return code, *capsys.readouterr()
 
@@ -53,7 +51,7 @@ def publish(capsys):
 )  # fmt: skip
 def test_options_that_do_not_go_together(options):
     with pytest.raises(UsageError):
-        PublishOptions(**options).require_sound(is_interactive=True)
+        PublishOptions(**options).require_sound()
 
 
 @pytest.mark.parametrize(
@@ -189,8 +187,8 @@ IDLE = ZoneAccess("other.test", "", 0, Access(None, None, "no name"))
 
 
 def test_a_table_says_yes_no_or_unknown(capsys):
-    report = AccessReport([GOOD, UNKNOWN, NOT_WRITABLE, IDLE], [])
-    write_access(Reporter(), report, PublicationFormat.TABLE, None)
+    zones = [GOOD, UNKNOWN, NOT_WRITABLE, IDLE]
+    write_access(Reporter(), zones, PublicationFormat.TABLE, None)
     assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
         ["TARGET", "ZONE", "NAMES", "READ", "WRITE"],
         ["ns.test", "example.com", "3", "yes", "yes"],
@@ -210,11 +208,9 @@ def test_a_table_says_yes_no_or_unknown(capsys):
      ([ZoneAccess("ns.test", "", 1, Access(False, None), ServiceError("no"))], 4)],
 )  # fmt: skip
 def test_the_exit_code(zones, expected):
-    assert access_status(AccessReport(zones, [])) == expected
+    assert access_status(zones) == expected
 
 
-def test_what_is_in_no_zone_is_a_no(make_registration, capsys):
-    report = AccessReport([GOOD], [make_registration()])
-    assert access_status(report) == 1
-    report_access(Reporter(), report)
+def test_what_is_in_no_zone_is_named(make_registration, capsys):
+    report_access(Reporter(), [GOOD], [make_registration()])
     assert "in no zone of a DNS target: 1 (example.com (selector s1))" in capsys.readouterr().err

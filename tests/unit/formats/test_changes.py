@@ -14,7 +14,8 @@ from dkimctl.errors import ServiceError
 from dkimctl.formats.changes import render_changes
 from dkimctl.formats.renderer import PublicationFormat, TableLayout
 from dkimctl.models import DnsRecord, Registration
-from dkimctl.publishing.plan import Action, Change, NameState, PlanItem
+from dkimctl.publishing.plan import Action, Change, NameState
+from dns_targets import FakeTarget
 
 VALUE = "v=DKIM1; k=rsa; p=NEW"
 OLD = "v=DKIM1; k=rsa; p=OLD"
@@ -23,12 +24,13 @@ OLD = "v=DKIM1; k=rsa; p=OLD"
 def _item(step, domain="example.com", *, before=NameState(), zone="example.com", **fields):  # noqa: B008 - a constant
     record = DnsRecord(f"s1._domainkey.{domain}", "TXT", VALUE)
     registration = Registration(domain, "s1", record=record)
-    change = None
+    if label := fields.pop("target", "ns.test"):
+        fields["target"] = FakeTarget(label=label)
+    if error := fields.get("error"):
+        fields["reason"] = error.message
     if step not in (Action.UNCOVERED, Action.UNREAD):
-        reason = fields.pop("reason", "")
-        value = None if step is Action.REMOVE else VALUE
-        change = Change(registration, record, Action(step), before, value, 3600, reason)
-    return PlanItem(registration, step, zone, fields.pop("target", "ns.test"), change, **fields)
+        fields |= {"value": None if step is Action.REMOVE else VALUE, "ttl": 3600}
+    return Change(registration, step, before, zone=zone, **fields)
 
 
 def _render(fmt, *items, shows_kept=False, **layout):

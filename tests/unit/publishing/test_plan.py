@@ -7,7 +7,6 @@ import pytest
 from dkimctl.errors import ServiceError
 from dkimctl.publishing.plan import (
     Action,
-    ConfiguredTarget,
     NameState,
     apply_plan,
     decide,
@@ -92,10 +91,6 @@ def test_key_records(value):
     assert not is_key_record("v=DKIM10; p=x")
 
 
-def _configured(target, *zones):
-    return [ConfiguredTarget(zones, target)]
-
-
 def _applied(plan, **options):
     applied = []
     apply_plan(plan, applied.append, **options)
@@ -112,24 +107,23 @@ def test_a_plan_tells_the_action_and_what_is_there(make_registration, key_record
     before = NameState((key_records[1024],), 60)
     names = {"s1._domainkey.b.test": before, **published(kept, ttl=1)}
     target = FakeTarget("a.test", "b.test", "c.test", names=names, ttl=300)
-    plan = make_plan([kept, new, old], _configured(target))
-    assert [zone.zone for zone in plan.zones] == ["a.test", "b.test", "c.test"]
-    assert plan.uncovered == []
-    create, replace, keep = plan.changes
+    plan = make_plan([kept, new, old], [target])
+    assert [change.zone for change in plan] == ["a.test", "b.test", "c.test"]
+    create, replace, keep = plan
     assert (create.action, create.registration, create.ttl) == (Action.CREATE, new, 300)
     assert (replace.action, replace.before) == (Action.REPLACE, before)
     assert replace.value == old.record.value
     assert keep.action is Action.KEEP  # another TTL is no change
-    assert [zone.to_apply for zone in plan.zones] == [[create], [replace], []]
+    assert [one.change for one in _applied(plan)] == [create, replace]
 
 
 def test_applied_is_published_and_the_second_plan_is_empty(registrations):
     target = FakeTarget("example.com")
-    plan = make_plan(registrations, _configured(target))
+    plan = make_plan(registrations, [target])
     assert [one.error for one in _applied(plan)] == [None] * 20
     assert target.names == published(*registrations)
-    again = make_plan(registrations, _configured(target))
-    assert {change.action for change in again.changes} == {Action.KEEP}
+    again = make_plan(registrations, [target])
+    assert {change.action for change in again} == {Action.KEEP}
     assert _applied(again) == []
     assert target.calls.count(("apply", "example.com")) == 1
 
@@ -137,19 +131,19 @@ def test_applied_is_published_and_the_second_plan_is_empty(registrations):
 def test_two_registrations_of_the_same_name_are_blocked(make_registration):
     one = make_registration("b._domainkey.example.com", "a")
     other = make_registration("example.com", "A._domainkey.b")
-    plan = make_plan([one, other, make_registration()], _configured(FakeTarget("example.com")))
-    assert [change.action for change in plan.changes] == ["blocked", "blocked", "create"]
-    assert "same name" in plan.changes[0].reason
+    plan = make_plan([one, other, make_registration()], [FakeTarget("example.com")])
+    assert [change.action for change in plan] == ["blocked", "blocked", "create"]
+    assert "same name" in plan[0].reason
 
 
 def test_a_zone_that_cannot_be_read_fails_alone(make_registration):
     good, bad = make_registration("good.test"), make_registration("bad.test")
     failure = ServiceError("no answer")
     target = FakeTarget("good.test", "bad.test", errors={"bad.test": failure})
-    plan = make_plan([bad, good], _configured(target))
-    failed, planned = plan.zones
-    assert (failed.zone, failed.error, failed.unread) == ("bad.test", failure, [bad])
-    assert failed.changes == []
+    plan = make_plan([bad, good], [target])
+    failed, planned = plan
+    assert (failed.zone, failed.error, failed.registration) == ("bad.test", failure, bad)
+    assert (failed.action, failed.reason) == (Action.UNREAD, "no answer")
     assert (planned.zone, planned.error) == ("good.test", None)
     assert [one.error for one in _applied(plan)] == [None]
 
@@ -161,18 +155,18 @@ def test_zones_are_changed_at_the_same_time_and_one_change_in_flight_in_each(mak
     registrations = [
         make_registration(zone, selector) for selector in ("s1", "s2") for zone in zones
     ]
-    assert len(_applied(make_plan(registrations, _configured(target)))) == 16
+    assert len(_applied(make_plan(registrations, [target]))) == 16
 
 
 def test_stopped_it_tells_all_that_was_made_and_begins_nothing_more(make_registration):
     registrations = [make_registration("example.com", f"s{number}") for number in range(1200)]
     stopped = threading.Event()
     target = FakeTarget("example.com", before_change=lambda change: stopped.set())
-    plan = make_plan(registrations, _configured(target))
+    plan = make_plan(registrations, [target])
     applied = _applied(plan, is_stopped=stopped.is_set)
     assert 0 < len(applied) < len(registrations)
-    assert [one.change.record.fqdn for one in applied] == target.applied
-    again = make_plan(registrations, _configured(target))
+    assert [one.change.fqdn for one in applied] == target.applied
+    again = make_plan(registrations, [target])
     assert len(_applied(again)) == len(registrations) - len(applied)
 
 
@@ -181,7 +175,7 @@ def test_a_defect_of_a_target_ends_the_run(make_registration):
         raise ZeroDivisionError
 
     target = FakeTarget("example.com", before_change=fail)
-    plan = make_plan([make_registration()], _configured(target))
+    plan = make_plan([make_registration()], [target])
     with pytest.raises(ZeroDivisionError):
         _applied(plan)
 
@@ -195,7 +189,7 @@ def _place(name, *targets):
 
 
 def _target(label, zones, *listed):
-    return ConfiguredTarget(tuple(listed), FakeTarget(*zones, label=label))
+    return FakeTarget(*zones, label=label, given=listed)
 
 
 def test_the_longest_zone_name_wins_whatever_the_order():
@@ -248,17 +242,14 @@ def test_a_named_zone_that_the_target_does_not_have_is_an_error():
 @pytest.mark.parametrize("listed", [(), ("example.*",), ("example.com",)])
 def test_without_an_answer_no_other_target_is_tried(listed):
     failure = ServiceError("no answer")
-    silent = ConfiguredTarget(listed, FakeTarget(errors={"find_zones": failure}))
+    silent = FakeTarget(errors={"find_zones": failure}, given=listed)
     everything = _target("all", ["example.com"])
     assert find_target_zones([NAME], [silent, everything])[NAME].error is failure
 
 
 def test_a_target_is_asked_once_for_a_name_and_only_for_those_that_it_may_have():
-    target = FakeTarget("example.com")
-    rules = [
-        ConfiguredTarget(("example.com", "*.net"), target),
-        ConfiguredTarget(("example.org",), FakeTarget("example.org")),
-    ]
+    target = FakeTarget("example.com", given=["example.com", "*.net"])
+    rules = [target, FakeTarget("example.org", given=["example.org"])]
     names = [NAME, "s1._domainkey.example.org", "s1._domainkey.a.example.net"]
     find_target_zones(names, rules)
     assert target.asked == [[NAME, "s1._domainkey.a.example.net"]]

@@ -96,7 +96,7 @@ def test_an_update_without_a_good_answer_is_not_called_done(kind):
     say, _ = HOSTILE[kind]
     with scripted_dns(say) as server:
         applied = list(target_of(server).apply("example.com", [change(NAMES[0], "value")]))
-    assert [one.change.record.fqdn for one in applied] == [NAMES[0]]
+    assert [one.change.fqdn for one in applied] == [NAMES[0]]
     assert isinstance(applied[0].error, DnsRefused | ServiceError)
 
 
@@ -182,7 +182,7 @@ def applied_by(say: Names, names: list[str]) -> dict[str, type]:
     with scripted_dns(say) as server:
         target = open_target(server.port, timeouts=UpdateTimeouts(change=0.5))
         applied = target.apply("example.com", [change(name, "value") for name in names])
-        return {one.change.record.fqdn: type(one.error) for one in applied}
+        return {one.change.fqdn: type(one.error) for one in applied}
 
 
 def test_what_is_accepted_and_dropped_is_refused():
@@ -274,5 +274,7 @@ def test_a_server_name_without_address_is_named():
 def test_a_server_is_found_by_name_at_any_of_its_addresses():
     with scripted_dns(lambda wire: framed(reply(wire, "value"))) as server:  # not at ::1
         key = TsigKey("dkim", "hmac-sha256", Secret(SECRET))
-        target = Rfc2136Target("test", Address("localhost", server.port), 60, key, timeouts=QUICK)
+        target = Rfc2136Target(
+            "test", Address("localhost", server.port), 60, lambda: key, timeouts=QUICK
+        )
         assert target.read("example.com", NAMES[:1])[NAMES[0]].values == ("value",)

@@ -6,9 +6,9 @@ import pytest
 
 from dkimctl.credentials.keyring_store import KeyringStore
 from dkimctl.credentials.sources import ReferencedSecrets
-from dkimctl.errors import CredentialsError, NegativeAnswer, ServiceError
-from dkimctl.publishing.plan import Access, ConfiguredTarget
-from dkimctl.publishing.targets import DeferredTarget, check_access, open_targets
+from dkimctl.errors import CredentialsError, NegativeAnswer, ServiceError, UsageError
+from dkimctl.publishing.plan import Access
+from dkimctl.publishing.targets import check_access, open_targets
 from dkimctl.settings.config import Config, DnsTarget
 from dns_targets import FakeTarget
 
@@ -32,31 +32,16 @@ SECRETS = ReferencedSecrets({}, KeyringStore())
 )  # fmt: skip
 def test_a_profile_has_its_targets_in_their_order(profile, labels):
     targets = open_targets(CONFIG, profile, SECRETS)
-    assert [configured.target.label for configured in targets] == labels
+    assert [target.label for target in targets] == labels
 
 
 def test_a_missing_secret_is_an_error_when_the_target_is_used():
-    (configured,) = open_targets(CONFIG, "sandbox", SECRETS)
+    (provider,) = open_targets(CONFIG, "sandbox", SECRETS)
     with pytest.raises(CredentialsError, match="NONE is not set"):
-        configured.target.read("example.net", ["s1._domainkey.example.net"])
-
-
-def test_a_target_is_opened_when_it_is_used_and_once_unless_that_fails():
-    opened = []
-
-    def open_target():
-        opened.append(FakeTarget("example.com"))
-        if len(opened) == 1:
-            raise ServiceError("no such server")
-        return opened[-1]
-
-    target = DeferredTarget("label", 300, open_target)
-    assert opened == []
-    with pytest.raises(ServiceError, match="no such server"):
-        target.check_access("example.com", ["a.example.com"])
-    for _ in range(2):
-        assert target.find_zones(["a.example.com"]) == {"a.example.com": "example.com"}
-    assert len(opened) == 2
+        provider.read("example.net", ["s1._domainkey.example.net"])
+    server, _ = open_targets(CONFIG, "default", SECRETS)
+    with pytest.raises(UsageError, match="no such TSIG key file: /none"):
+        server.find_zones(["s1._domainkey.example.com"])
 
 
 def test_a_provider_that_lists_no_zones_has_those_that_are_named():
@@ -66,26 +51,21 @@ def test_a_provider_that_lists_no_zones_has_those_that_are_named():
         class_name="octodns_bind.Rfc2136Provider",
         settings={"host": "127.0.0.1"},
     )
-    ((zones, target),) = open_targets(Config(dns=(entry,)), "default", SECRETS)
-    assert zones == entry.zones
+    (target,) = open_targets(Config(dns=(entry,)), "default", SECRETS)
+    assert target.zones == entry.zones
     names = ["s1._domainkey.example.com", "s1._domainkey.x.example.net"]
     assert target.find_zones(names) == dict(zip(names, ["example.com", None], strict=True))
-
-
-def _check(registrations, *targets, progress=lambda _: None):
-    configured = [ConfiguredTarget((), target) for target in targets]
-    return check_access(registrations, configured, progress=progress)
 
 
 def test_each_zone_is_tried_with_its_names(make_registration):
     registrations = list(map(make_registration, ("a.test", "mail.a.test", "b.test", "c.org")))
     target = FakeTarget("a.test", "b.test", access=Access(True, None, "only a change tells"))
     told = []
-    report = _check(registrations, target, progress=told.append)
-    assert [(one.zone, one.names, one.access.writable) for one in report.zones] == [
+    zones, uncovered = check_access(registrations, [target], progress=told.append)
+    assert [(one.zone, one.names, one.access.writable) for one in zones] == [
         ("a.test", 2, None), ("b.test", 1, None),
     ]  # fmt: skip
-    assert report.uncovered == registrations[3:]
+    assert uncovered == registrations[3:]
     assert told[-1] == 3
     assert target.names == {}
 
@@ -93,22 +73,19 @@ def test_each_zone_is_tried_with_its_names(make_registration):
 def test_a_zone_that_cannot_be_tried_has_the_reason(make_registration):
     failure = ServiceError("no answer")
     for method in ("find_zones", "check_access"):
-        (zone,) = _check([make_registration("a.test")], FakeTarget("a.test", errors={
-            method: failure,
-        })).zones  # fmt: skip
+        target = FakeTarget("a.test", errors={method: failure})
+        (zone,), _ = check_access([make_registration("a.test")], [target])
         assert (zone.error, zone.access) == (failure, Access(False, None, "no answer"))
 
 
 def test_zones_that_are_named_are_tried_without_registrations(make_registration):
-    target, idle = FakeTarget("a.test", "b.test", "c.test"), FakeTarget("d.test", label="idle")
-    configured = [
-        ConfiguredTarget(("a.test", "b.test", "*.test", "missing.test"), target),
-        ConfiguredTarget(("d.*",), idle),
-    ]
-    report = check_access([make_registration("a.test")], configured, tries_named=True)
-    assert [(one.zone, one.names, one.access.readable) for one in report.zones] == [
+    given = ["a.test", "b.test", "*.test", "missing.test"]
+    target = FakeTarget("a.test", "b.test", "c.test", given=given)
+    idle = FakeTarget("d.test", label="idle", given=["d.*"])
+    zones, _ = check_access([make_registration("a.test")], [target, idle], tries_named=True)
+    assert [(one.zone, one.names, one.access.readable) for one in zones] == [
         ("a.test", 1, True), ("b.test", 0, True), ("missing.test", 0, False), ("", 0, None),
     ]  # fmt: skip
-    assert isinstance(report.zones[2].error, NegativeAnswer)
+    assert isinstance(zones[2].error, NegativeAnswer)
     tried = sorted(zone for method, zone in target.calls if method == "check_access")
     assert tried == ["a.test", "b.test"]  # at the same time, in either order
