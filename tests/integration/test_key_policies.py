@@ -68,7 +68,7 @@ class Restricted(NamedTuple):
             f"dns: [{{provider: rfc2136, server: '{self.server}', key_file: tsig.key}}]"
         )
         secrets = ReferencedSecrets({}, KeyringStore())
-        return open_targets(read_config(config), "default", secrets)[0].target
+        return open_targets(read_config(config), "default", secrets)[0]
 
     def update(self, line: str, need: Need) -> None:
         """Try a change, which a line of an nsupdate script says; PowerDNS tells no refusal."""
