@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from dkimctl.dns.verdicts import ACCEPTED, Check, Urgency, Verdict, is_good
 from dkimctl.formats.data import JsonRenderer, open_data
@@ -79,56 +79,54 @@ class CheckTable(Renderer[Check]):
         self._wanted = wanted
         self._quiet = quiet
         self._checks: list[Check] = []
-        self._hidden = 0
-        self._alike = 0
 
-    def add(self, check: Check) -> str:
-        if self._layout.only_attention and is_good(check.finding.verdict, self._wanted):
-            self._hidden += 1
-        else:
-            self._checks.append(check)
+    def add(self, item: Check) -> str:
+        self._checks.append(item)
         return ""
 
     def end(self) -> Iterator[str]:
-        checks = sorted(self._checks, key=self._rank)
-        groups = ([*same] for _, same in itertools.groupby(checks, self._rank))
-        rows = [*itertools.chain.from_iterable(map(self._rows, groups))]  # which counts the others
-        yield from table(["DOMAIN", "SELECTOR", "IN DNS", "START", "URGENCY"], rows, self._layout)
-        hidden = 0 if self._quiet else self._hidden
-        yield from hidden_rows(hidden, self._layout, alike=self._alike)
+        layout, checks = self._layout, sorted(self._checks, key=self._rank)
+        is_long = layout.most_rows is not None and len(checks) > layout.most_rows
+        only_attention = layout.only_attention or is_long
+        rows: list[Row] = []
+        hidden = alike = 0
+        for (_, are_good), same in itertools.groupby(checks, self._rank):
+            if are_good and only_attention:
+                hidden += len([*same])
+                continue
+            grouping = Grouping[str](layout.most_alike)
+            style = ""
+            for check in same:
+                if layout.most_alike is None or are_good or grouping.shows(_kind(check)):
+                    style = _style(check, is_good=are_good)
+                    rows.append(_row(check, style, layout))
+            for kind, count in grouping.rest():
+                alike += count
+                rows.append(Row(below=below(and_more(count, kind), layout, style)))
+        yield from table(["DOMAIN", "SELECTOR", "IN DNS", "START", "URGENCY"], rows, layout)
+        yield from hidden_rows(0 if self._quiet else hidden, layout, alike=alike)
 
     def _rank(self, check: Check) -> tuple[int, bool]:
         return _ORDER.index(check.urgency), is_good(check.finding.verdict, self._wanted)
 
-    def _rows(self, checks: Sequence[Check]) -> Iterator[Row]:
-        """The rows of checks of the same rank; the bad ones may be counted by their kind."""
-        layout, style = self._layout, ""
-        are_good = is_good(checks[0].finding.verdict, self._wanted)
-        grouping = Grouping[str](None if are_good else layout.most_alike)
-        for check in checks:
-            if layout.most_alike is None or are_good or grouping.shows(_kind(check)):
-                style = self._style(check)
-                yield self._row(check, style)
-        for kind, count in grouping.rest():
-            self._alike += count
-            yield Row(below=below(and_more(count, kind), layout, style))
 
-    def _row(self, check: Check, style: str) -> Row:
-        verdict, reason, _ = check.finding
-        urgency = _URGENCIES[check.urgency]
-        lines = [*below(reason, self._layout, style)]
-        if check.alias:
-            alias = f"{printable(check.fqdn)} is an alias of {printable(check.alias)}"
-            lines += below(alias, self._layout, Style.DIM)
-        cells = (check.sign_domain, check.selector, verdict, check.start_date, urgency)
-        return Row(cells, ["", "", style, "", style], lines)
+def _row(check: Check, style: str, layout: TableLayout) -> Row:
+    verdict, reason, _ = check.finding
+    urgency = _URGENCIES[check.urgency]
+    lines = [*below(reason, layout, style)]
+    if check.alias:
+        alias = f"{printable(check.fqdn)} is an alias of {printable(check.alias)}"
+        lines += below(alias, layout, Style.DIM)
+    cells = (check.sign_domain, check.selector, verdict, check.start_date, urgency)
+    return Row(cells, ["", "", style, "", style], lines)
 
-    def _style(self, check: Check) -> str:
-        if check.urgency is Urgency.SIGNING:
-            return Style.BOLD_RED
-        if is_good(check.finding.verdict, self._wanted):
-            return Style.GREEN
-        return Style.YELLOW if check.finding.verdict in _NOT_BAD else Style.RED
+
+def _style(check: Check, *, is_good: bool) -> str:
+    if check.urgency is Urgency.SIGNING:
+        return Style.BOLD_RED
+    if is_good:
+        return Style.GREEN
+    return Style.YELLOW if check.finding.verdict in _NOT_BAD else Style.RED
 
 
 def _kind(check: Check) -> str:
@@ -162,47 +160,38 @@ def render_mails(
 def _mail_fields(report: MailReport) -> dict[str, object]:
     names = ("file", "from_domains", "verdict", "missing", "unverified")
     fields = {name: getattr(report, name) for name in names}
-    return fields | {
-        "signatures": [_signature_fields(signature) for signature in report.signatures]
-    }
+    return fields | {"signatures": [*map(_signature_fields, report.signatures)]}
 
 
-def _signature_fields(checked_signature: CheckedSignature) -> dict[str, object]:
-    registration = checked_signature.known.registration if checked_signature.known else None
+def _signature_fields(signature: CheckedSignature) -> dict[str, object]:
+    known, in_dns = signature.known, signature.in_dns
+    registration = known.registration if known else None
     names = (
         "sign_domain", "selector", "algorithm", "verdict", "reason", "notes", "alignment", "key_len"
     )  # fmt: skip
-    return {name: getattr(checked_signature, name) for name in names} | {
+    return {name: getattr(signature, name) for name in names} | {
         "registered": registration is not None,
         "registered_key_len": registration.key_len if registration else None,
-        "stage": checked_signature.known.stage if checked_signature.known else None,
-        "in_dns": checked_signature.in_dns.verdict if checked_signature.in_dns else None,
-        "in_dns_reason": checked_signature.in_dns.reason if checked_signature.in_dns else "",
+        "stage": known.stage if known else None,
+        "in_dns": in_dns.verdict if in_dns else None,
+        "in_dns_reason": in_dns.reason if in_dns else "",
     }
 
 
-def _mail_row(checked_signature: CheckedSignature, layout: TableLayout) -> Row:
-    style, of_dns = _MAIL_STYLES[checked_signature.verdict], ""
-    if checked_signature.in_dns:
-        of_dns = Style.GREEN if checked_signature.in_dns.verdict in ACCEPTED else Style.RED
-    lines = [*below(checked_signature.reason, layout, style)]
-    for note in checked_signature.notes:
+def _mail_row(signature: CheckedSignature, layout: TableLayout) -> Row:
+    style, in_dns, of_dns = _MAIL_STYLES[signature.verdict], signature.in_dns, ""
+    if in_dns:
+        of_dns = Style.GREEN if in_dns.verdict in ACCEPTED else Style.RED
+    lines = [*below(signature.reason, layout, style)]
+    for note in signature.notes:
         lines += below(note, layout, Style.DIM)
     cells = (
-        readable(checked_signature.sign_domain, layout.encoding)[:_MAX_NAME],
-        checked_signature.selector[:_MAX_NAME],
-        checked_signature.verdict,
-        " ".join(
-            filter(
-                None,
-                (
-                    checked_signature.algorithm.partition("-")[0][:10],
-                    str(checked_signature.key_len or ""),
-                ),
-            )
-        ),
-        checked_signature.known.stage if checked_signature.known else "not registered",
-        checked_signature.in_dns.verdict if checked_signature.in_dns else "",
+        readable(signature.sign_domain, layout.encoding)[:_MAX_NAME],
+        signature.selector[:_MAX_NAME],
+        signature.verdict,
+        f"{signature.algorithm.partition('-')[0][:10]} {signature.key_len or ''}".strip(),
+        signature.known.stage if signature.known else "not registered",
+        in_dns.verdict if in_dns else "",
     )
     return Row(cells, ["", "", style, "", "", of_dns], lines)
 

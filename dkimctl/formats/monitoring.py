@@ -28,14 +28,11 @@ _URGENT_WORDS = {
 
 
 class Run(NamedTuple):
-    """A run of `check-dns`: its profile, and when it began, in seconds since 1970.
-
-    `is_incomplete`, asked at its end: something that was selected could not be checked.
-    """
+    """A run of `check-dns`."""
 
     profile: str
-    began: float
-    is_incomplete: Callable[[], bool] = bool
+    began: float  # seconds since 1970
+    is_incomplete: Callable[[], bool] = bool  # asked at its end: something was not checked
 
 
 NO_RUN = Run("", 0.0)
@@ -51,8 +48,8 @@ class CheckCounter(Renderer[Check]):
         self._urgencies: Counter[Urgency] = Counter()
         self._wrong: dict[Urgency, list[Check]] = {urgency: [] for urgency in Urgency}
         self._good = 0
+        # When the oldest key that may sign was made; None: not known.
         self._oldest: datetime | None = None
-        """When the oldest key that may sign was made; None: not known."""
 
     def add(self, item: Check) -> str:
         verdict = item.finding.verdict
@@ -83,49 +80,49 @@ class PrometheusRenderer(CheckCounter):
         registry.register(self)
         yield generate_latest(registry).decode()
 
-    def collect(self) -> Iterator[Metric]:
+    def collect(self) -> list[Metric]:
         """The metrics, for a registry of prometheus_client."""
         from prometheus_client.core import GaugeMetricFamily
 
-        def family(
-            name: str, text: str, labels: list[str], samples: Iterable[tuple[list[str], float]]
-        ) -> Metric:
+        families: list[Metric] = []
+
+        def gauge(
+            name: str, text: str, *labels: str, samples: Iterable[tuple[list[str], float]]
+        ) -> None:
             """A metric, whose samples have the profile as a label, too."""
-            family = GaugeMetricFamily(name, text, labels=["profile", *labels])
+            family = GaugeMetricFamily(f"dkimctl_{name}", text, labels=["profile", *labels])
             for values, value in samples:
                 family.add_metric([*map(printable, (self._run.profile, *values))], value)
-            return family
+            families.append(family)
 
         now = time.time()
-        yield family(
-            "dkimctl_keys", "Keys whose records were checked in DNS, by verdict.", ["verdict"],
-            [([verdict], self._verdicts[verdict]) for verdict in Verdict],
+        gauge(
+            "keys", "Keys whose records were checked in DNS, by verdict.", "verdict",
+            samples=[([verdict], self._verdicts[verdict]) for verdict in Verdict],
         )  # fmt: skip
-        yield family(
-            "dkimctl_urgent_keys",
+        gauge(
+            "urgent_keys",
             "Keys whose records are not in DNS as registered: mail is signed with them now "
             "(signing), now and some servers have the record (partly), or soon (soon).",
-            ["urgency"],
-            [([urgency], self._urgencies[urgency]) for urgency in Urgency if urgency],
+            "urgency",
+            samples=[([urgency], self._urgencies[urgency]) for urgency in Urgency if urgency],
         )
-        yield family(
-            "dkimctl_key_problem",
+        gauge(
+            "key_problem",
             "1 for each key whose record is not as it should be: the most urgent ones.",
-            ["sign_domain", "selector", "verdict", "urgency"],
-            [
+            "sign_domain", "selector", "verdict", "urgency",
+            samples=[
                 ([check.sign_domain, check.selector, check.finding.verdict, check.urgency], 1)
                 for check in self._first_wrong(MAX_NAMED)
             ],
-        )
-        times = [
-            ("check_timestamp", "When the check ended.", now),
-            ("check_duration", "Time that the check took.", max(now - self._run.began, 0)),
-        ]
+        )  # fmt: skip
         if self._oldest is not None:
-            oldest = "When the oldest enabled key was made."
-            times.insert(0, ("oldest_key_timestamp", oldest, self._oldest.timestamp()))
-        for name, help_text, value in times:
-            yield family(f"dkimctl_{name}_seconds", help_text, [], [([], value)])
+            text, value = "When the oldest enabled key was made.", self._oldest.timestamp()
+            gauge("oldest_key_timestamp_seconds", text, samples=[([], value)])
+        gauge("check_timestamp_seconds", "When the check ended.", samples=[([], now)])
+        took = max(now - self._run.began, 0)
+        gauge("check_duration_seconds", "Time that the check took.", samples=[([], took)])
+        return families
 
 
 class NagiosState(IntEnum):

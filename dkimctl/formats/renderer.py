@@ -11,17 +11,23 @@ from typing import ClassVar, Generic, NamedTuple, TypeVar
 from dkimctl.errors import UsageError
 from dkimctl.models import SOUND, USABLE, DnsRecord, Result
 from dkimctl.names import zone_finder
-from dkimctl.text import MAX_STRING, character_strings, printable, utf8
+from dkimctl.text import character_strings, listed, printable, utf8
 
 ItemT = TypeVar("ItemT")
 
-# Bytes that need no escape in a quoted string, and in a name.
-_PLAIN_IN_QUOTES = bytes(set(range(0x20, 0x7F)) - set(b'"\\'))
-_PLAIN_IN_NAME = bytes(byte for byte in range(0x80) if chr(byte).isalnum()) + b"_.-"
-
-_PLAIN_NAME = r"[A-Za-z0-9_.-]*[A-Za-z0-9_-]"
-
-_MAX_LISTED = 10  # names in one error
+_ESCAPES = [f"\\{byte:03d}" for byte in range(256)]
+_ESCAPES[ord('"')], _ESCAPES[ord("\\")] = '\\"', "\\\\"
+# What each byte becomes in a quoted string, and in a name.
+_IN_QUOTES = [
+    chr(byte) if 0x20 <= byte < 0x7F and chr(byte) not in '"\\' else escape
+    for byte, escape in enumerate(_ESCAPES)
+]
+_IN_NAME = [
+    chr(byte) if re.match(r"[A-Za-z0-9_.-]", chr(byte)) else escape
+    for byte, escape in enumerate(_ESCAPES)
+]
+# Windows devices, which no file there can be named after, with any suffix.
+_DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)", re.IGNORECASE)
 
 
 class Format(StrEnum):
@@ -46,10 +52,6 @@ class Format(StrEnum):
     TERRAFORM = "terraform"
     VALUE = "value"
 
-
-# Windows devices, which no file there can be named after, with any suffix.
-_DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)", re.IGNORECASE)
-_MAX_STEM = 200  # characters; a file name may have 255 bytes
 
 # The formats whose files are always about one zone each.
 PER_ZONE = (
@@ -99,6 +101,7 @@ class TableLayout(NamedTuple):
     colour: bool = False
     wide: bool = False  # with more columns
     only_attention: bool = False  # without the rows that need none
+    most_rows: int | None = None  # of checks; if there are more, `only_attention`
     shown_by: str = "--format table"  # what shows all
     most_alike: int | None = None  # rows with the same reason that are shown, not only counted
     is_plan: bool = False  # with totals, and without records
@@ -139,8 +142,11 @@ class ZoneFile(NamedTuple):
     records: int
 
 
-class PerZoneRenderer(ABC):
-    """A format that makes one or more files for each zone with records; `ttl` is in seconds."""
+class PerZoneRenderer(Renderer[Result]):
+    """A format that makes one or more files for each zone with records; `ttl` is in seconds.
+
+    Its text is that of all `files`: of the only one, where they need no directory.
+    """
 
     suffix: ClassVar[str]  # of the files' names
 
@@ -149,12 +155,14 @@ class PerZoneRenderer(ABC):
         self._ttl = ttl
         self._records: list[DnsRecord] = []
 
-    def add(self, result: Result) -> str:
-        """Add the record of `result`, if it may be published; its text comes later."""
-        record = publishable(result)
-        if record is not None:
+    def add(self, item: Result) -> str:
+        if (record := publishable(item)) is not None:
             self._records.append(record)
         return ""
+
+    def end(self) -> Iterator[str]:
+        for file in self.files():
+            yield from file.chunks
 
     def files(self) -> Iterator[ZoneFile]:
         """The files. Raises UsageError that lists the records outside all zones."""
@@ -166,8 +174,8 @@ class PerZoneRenderer(ABC):
                 yield ZoneFile(name, self._text(zone, part), zone, len(part))
 
     def stem(self, zone: str) -> str:
-        """What the names of the zone's files begin with: its name, if systems allow that."""
-        return file_stem(zone)
+        """What the names of the zone's files begin with: its name, if Windows allows that."""
+        return f"_{zone}" if _DEVICE.match(zone) else zone
 
     def _parts(self, records: Sequence[DnsRecord]) -> Iterable[Sequence[DnsRecord]]:
         """The records of each file of a zone."""
@@ -176,16 +184,6 @@ class PerZoneRenderer(ABC):
     @abstractmethod
     def _text(self, zone: str, records: Sequence[DnsRecord]) -> Iterable[str]:
         """The text of a file, in chunks."""
-
-
-def file_stem(zone: str) -> str:
-    """`zone` as the start of a file name that every system allows, Windows included."""
-    if len(zone) > _MAX_STEM:
-        import hashlib
-
-        digest = hashlib.sha256(zone.encode()).hexdigest()[:8]
-        zone = f"{zone[:_MAX_STEM]}-{digest}"
-    return f"_{zone}" if _DEVICE.match(zone) else zone
 
 
 def render_all(renderer: Renderer[ItemT], items: Iterable[ItemT]) -> Iterator[str]:
@@ -210,19 +208,13 @@ def sound_record(result: Result) -> DnsRecord | None:
 
 def txt_data(value: str) -> str:
     """`value` as TXT data in a master file: quoted strings, separated by a space."""
-    if not utf8(value).translate(None, _PLAIN_IN_QUOTES):  # almost always
-        text = f'"{value[:MAX_STRING]}'
-        for at in range(MAX_STRING, len(value), MAX_STRING):
-            text += f'" "{value[at : at + MAX_STRING]}'
-        return f'{text}"'
-    return " ".join(f'"{_escaped(part, _PLAIN_IN_QUOTES)}"' for part in character_strings(value))
+    strings = (part.decode("latin-1") for part in character_strings(value))
+    return " ".join(f'"{string.translate(_IN_QUOTES)}"' for string in strings)
 
 
 def owner_name(fqdn: str) -> str:
     """`fqdn` as an absolute name in a master file, with a trailing dot; dots separate labels."""
-    if re.fullmatch(_PLAIN_NAME, fqdn):  # almost always
-        return f"{fqdn}."
-    return _escaped(utf8(fqdn.removesuffix(".")), _PLAIN_IN_NAME) + "."
+    return f"{utf8(fqdn.removesuffix('.')).decode('latin-1').translate(_IN_NAME)}."
 
 
 def relative_name(fqdn: str, zone: str, *, apex: str) -> str:
@@ -236,32 +228,18 @@ def by_zone(records: Iterable[DnsRecord], zones: Sequence[str]) -> dict[str, lis
     Raises UsageError that lists the records outside all of `zones`.
     """
     find_zone = zone_finder(zones)
-    records_of: dict[str, list[DnsRecord]] = {}
-    outside = []
+    records_of: dict[str | None, list[DnsRecord]] = {}
     for record in records:
-        zone = find_zone(record.fqdn)
-        if zone is None:
-            outside.append(record.fqdn)
-        else:
-            records_of.setdefault(zone, []).append(record)
-    if outside:
-        raise outside_zones(outside, zones)
-    return records_of
+        records_of.setdefault(find_zone(record.fqdn), []).append(record)
+    if outside := records_of.get(None):
+        raise outside_zones([record.fqdn for record in outside], zones)
+    return {zone: group for zone, group in records_of.items() if zone is not None}
 
 
 def outside_zones(names: Sequence[str], zones: Sequence[str]) -> UsageError:
     """The error that lists `names`, which are outside all of `zones`."""
-    more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
     which = f"the zone {zones[0]}" if len(zones) == 1 else "any of the zones given"
     return UsageError(
-        f"not in {which}: {', '.join(map(printable, names[:_MAX_LISTED]))}{more}",
+        f"not in {which}: {listed([*map(printable, names)])}",
         hint="select only the domains of that zone, or name the other zones too",
     )
-
-
-def _escaped(data: bytes, plain: bytes) -> str:
-    texts = [f"\\{byte:03d}" for byte in range(256)]
-    texts[ord('"')], texts[ord("\\")] = '\\"', "\\\\"
-    for byte in plain:
-        texts[byte] = chr(byte)
-    return "".join(texts[byte] for byte in data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 
 from dkimctl.formats.data import open_data
 from dkimctl.formats.nsupdate import NsupdateFilesRenderer, NsupdateRenderer
@@ -11,7 +11,6 @@ from dkimctl.formats.renderer import (
     DEFAULT_LAYOUT,
     PER_ZONE,
     Format,
-    PerZoneRenderer,
     Provider,
     Renderer,
     TableLayout,
@@ -62,7 +61,7 @@ def open_results(
     per_zone: bool = False,
     provider: Provider = Provider.ROUTE53,
     layout: TableLayout = DEFAULT_LAYOUT,
-) -> Renderer[Result] | PerZoneRenderer:
+) -> Renderer[Result]:
     """The renderer of results in `fmt`: for those in PER_ZONE, and zone and nsupdate with
     `per_zone`, a PerZoneRenderer.
 
@@ -100,13 +99,8 @@ def result_fields(result: Result) -> dict[str, object]:
         answer = {"code": registration.code}
         if registration.message is not None:
             answer["message"] = registration.message
-    fields = {
-        "sign_domain": registration.sign_domain,
-        "selector": registration.selector,
-        "key_len": registration.key_len,
-        "start_date": registration.start_date,
-        "default": registration.default,
-        "enable": registration.enable,
+    names = ("sign_domain", "selector", "key_len", "start_date", "default", "enable")
+    fields = {name: getattr(registration, name) for name in names} | {
         "setting_values": None if record is None else record._asdict(),
         "regist_date": registration.regist_date,
         "outcome": result.outcome,
@@ -148,16 +142,14 @@ class ResultTable(Renderer[Result]):
         self._hidden = 0
         self._alike = Grouping[str](layout.most_alike)
 
-    def add(self, result: Result) -> str:
-        reason = without_names(result.reason, *result.registration.key)
-        if self._layout.only_attention and result.outcome in self._left_out:
+    def add(self, item: Result) -> str:
+        registration, outcome, reason = item
+        if self._layout.only_attention and outcome in self._left_out:
             self._hidden += 1
-        elif (
-            self._layout.most_alike is None
-            or result.outcome in _NOT_GROUPED
-            or self._alike.shows(f"{result.outcome}: {reason}")
+        elif outcome in _NOT_GROUPED or self._alike.shows(
+            f"{outcome}: {without_names(reason, *registration.key)}"
         ):
-            self._results.append(result)
+            self._results.append(item)
         return ""
 
     def end(self) -> Iterator[str]:
@@ -169,9 +161,8 @@ class ResultTable(Renderer[Result]):
         yield from hidden_rows(self._hidden, layout, why=self._left_out_why)
 
     def _row(self, result: Result) -> Row:
-        registration, layout = result.registration, self._layout
+        registration, layout, reason = result.registration, self._layout, result.reason
         style, cells = _style_of(result.outcome), _cells(result)
-        reason = result.reason
         if layout.wide:
             cells.append(" ".join(filter(None, (registration.code, registration.message))))
             reason = "" if reason == registration.message else reason
@@ -199,71 +190,49 @@ class PlanTable(ResultTable):
         self._zones = zones
         self._planned: list[tuple[Registration, Outcome]] = []
 
-    def add(self, result: Result) -> str:
-        self._planned.append((result.registration, result.outcome))
-        return super().add(result)
+    def add(self, item: Result) -> str:
+        self._planned.append((item.registration, item.outcome))
+        return super().add(item)
 
     def end(self) -> Iterator[str]:
         counts = Counter(outcome for _, outcome in self._planned)
         outcomes = [outcome for outcome in _PLAN_ORDER if counts[outcome]]
-        totals = {outcome.value: [counts[outcome]] for outcome in outcomes}
-        styles = {outcome.value: _style_of(outcome) for outcome in outcomes}
+        by_name: dict[str, Counter[Outcome]] = defaultdict(Counter)
+        for name, (_, outcome) in zip(self._names(), self._planned, strict=True):
+            by_name[name][outcome] += 1
         if outcomes:
-            yield from self._totals(["OUTCOME", "ENTRIES"], totals, styles)
-            yield from self._totals_by_name(outcomes)
+            rows = [
+                Row([outcome, str(counts[outcome]).rjust(len("ENTRIES"))], [_style_of(outcome), ""])
+                for outcome in outcomes
+            ]
+            yield from table(["OUTCOME", "ENTRIES"], rows, self._layout)
+            yield "\n"
+        if outcomes and (self._zones or len(by_name) < len(self._planned)):
+            titles = ["ZONE" if self._zones else "UNDER", *(name.upper() for name in outcomes)]
+            largest_first = sorted(by_name, key=lambda name: (-by_name[name].total(), name))
+            rows = [
+                Row([name, *(str(by_name[name][item]).rjust(len(item)) for item in outcomes)])
+                for name in largest_first[:MAX_ALIKE]
+            ]
+            yield from table(titles, rows, self._layout)
+            if more := len(largest_first) - len(rows):
+                yield from wrapped(f"… and {more:,} more", self._layout)
+            yield "\n"
         yield from super().end()
 
-    def _totals_by_name(self, outcomes: Sequence[Outcome]) -> Iterator[str]:
-        if self._zones:
-            find_zone = zone_finder(self._zones)
-            # Without a selector, the zone of the name above the record.
-            fqdns = (
-                ".".join(
-                    filter(None, (registration.selector, "_domainkey", registration.sign_domain))
-                )
-                for registration, _ in self._planned
-            )
-            names = [find_zone(fqdn) or "-" for fqdn in fqdns]
-        else:
-            domains = [registration.sign_domain for registration, _ in self._planned]
+    def _names(self) -> Iterator[str]:
+        """The zone of each entry, or the longest name that it shares with others, or its domain."""
+        domains = [registration.sign_domain for registration, _ in self._planned]
+        if not self._zones:
             shared = Counter(name for domain in domains for name in _enclosing(domain))
-            # The longest name that several entries are, or lie below; else the domain itself.
-            names = [
-                next((name for name in _enclosing(domain) if shared[name] > 1), domain)
-                for domain in domains
-            ]
-        by_name: dict[str, Counter[Outcome]] = defaultdict(Counter)
-        for name, (_, outcome) in zip(names, self._planned, strict=True):
-            by_name[name][outcome] += 1
-        if not self._zones and len(by_name) == len(self._planned):
-            return  # nothing is shared
-        largest_first = sorted(by_name, key=lambda name: (-by_name[name].total(), name))
-        rows = {
-            name: [by_name[name][outcome] for outcome in outcomes]
-            for name in largest_first[:MAX_ALIKE]
-        }
-        titles = ["ZONE" if self._zones else "UNDER", *(outcome.upper() for outcome in outcomes)]
-        yield from self._totals(titles, rows, {}, more=len(largest_first) - len(rows))
-
-    def _totals(
-        self,
-        titles: Sequence[str],
-        numbers: Mapping[str, Sequence[int]],
-        styles: Mapping[str, str],
-        *,
-        more: int = 0,
-    ) -> Iterator[str]:
-        """A table of names and numbers, and an empty line."""
-        widths = [len(title) for title in titles[1:]]
-        rest = [""] * len(widths)
-        rows = [
-            Row([name, *map(str.rjust, map(str, row), widths)], [styles.get(name, ""), *rest])
-            for name, row in numbers.items()
-        ]
-        yield from table(titles, rows, self._layout)
-        if more:
-            yield from wrapped(f"… and {more:,} more", self._layout)
-        yield "\n"
+            for domain in domains:
+                yield next((name for name in _enclosing(domain) if shared[name] > 1), domain)
+            return
+        find_zone = zone_finder(self._zones)
+        for domain, (registration, _) in zip(domains, self._planned, strict=True):
+            # Without a selector, the zone of the name above the record.
+            labels = (registration.selector, "_domainkey", domain)
+            yield find_zone(".".join(filter(None, labels))) or "-"
 
 
 def _enclosing(domain: str) -> Iterator[str]:
@@ -289,44 +258,39 @@ class ResultMarkdown(Renderer[Result]):
     def __init__(self, *, is_plan: bool = False) -> None:
         self._is_plan = is_plan
         self._by_outcome: dict[Outcome, list[Result]] = defaultdict(list)
-        self._room = _MARKDOWN_ROOM
 
     def add(self, item: Result) -> str:
         self._by_outcome[item.outcome].append(item)
         return ""
 
     def end(self) -> Iterator[str]:
-        outcomes = [outcome for outcome in _MARKDOWN_ORDER if self._by_outcome[outcome]]
-        totals = ", ".join(map(self._total, outcomes))
-        yield f"### DKIM registrations: {totals or 'nothing to do'}\n"
-        for outcome in outcomes:
-            yield from self._section(outcome, self._by_outcome[outcome])
-
-    def _total(self, outcome: Outcome) -> str:
-        is_to_come = self._is_plan and outcome is Outcome.PENDING
-        count = len(self._by_outcome[outcome])
-        return f"{'to create' if is_to_come else outcome.value} {count:,}"
-
-    def _section(self, outcome: Outcome, results: Sequence[Result]) -> Iterator[str]:
-        is_folded = outcome is Outcome.EXISTS or len(results) > MAX_ALIKE
-        title = self._total(outcome)
-        yield f"\n<details><summary>{title}</summary>\n" if is_folded else f"\n**{title}**\n"
-        columns = [name for name in _PEOPLES_COLUMNS.values() if name]
-        has_reasons = any(result.reason for result in results)
-        columns += ["Reason"] if has_reasons else []
-        shown = 0
-        for result in results:
-            domain, selector, _, *rest = _cells(result)
-            cells = [domain or "", *(cell or "-" for cell in (selector, *rest))]
-            row = markdown_row([*cells, result.reason] if has_reasons else cells)
-            self._room -= len(row.encode())
-            if self._room < 0:
-                break
-            if not shown:
-                yield f"\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}\n"
-            yield row
-            shown += 1
-        if more := len(results) - shown:
-            yield f"\n… and {more:,} more; `--format json` has them all\n"
-        if is_folded:
-            yield "\n</details>\n"
+        titles = {}
+        for outcome in filter(self._by_outcome.__contains__, _MARKDOWN_ORDER):
+            is_to_come = self._is_plan and outcome is Outcome.PENDING
+            word = "to create" if is_to_come else outcome.value
+            titles[outcome] = f"{word} {len(self._by_outcome[outcome]):,}"
+        yield f"### DKIM registrations: {', '.join(titles.values()) or 'nothing to do'}\n"
+        room = _MARKDOWN_ROOM
+        for outcome, title in titles.items():
+            results = self._by_outcome[outcome]
+            is_folded = outcome is Outcome.EXISTS or len(results) > MAX_ALIKE
+            yield f"\n<details><summary>{title}</summary>\n" if is_folded else f"\n**{title}**\n"
+            columns = [name for name in _PEOPLES_COLUMNS.values() if name]
+            has_reasons = any(result.reason for result in results)
+            columns += ["Reason"] if has_reasons else []
+            shown = 0
+            for result in results:
+                domain, selector, _, *rest = _cells(result)
+                cells = [domain or "", *(cell or "-" for cell in (selector, *rest))]
+                row = markdown_row([*cells, result.reason] if has_reasons else cells)
+                room -= len(row.encode())
+                if room < 0:
+                    break
+                if not shown:
+                    yield f"\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}\n"
+                yield row
+                shown += 1
+            if more := len(results) - shown:
+                yield f"\n… and {more:,} more; `--format json` has them all\n"
+            if is_folded:
+                yield "\n</details>\n"
