@@ -18,15 +18,15 @@ import secrets
 import stat
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row, select
+import sqlalchemy as sa
 
 from dkimctl.errors import NegativeAnswer, OutputError, UsageError
 from dkimctl.files import (
@@ -40,7 +40,7 @@ from dkimctl.files import (
 from dkimctl.service.clients import ClientState
 from dkimctl.service.database import Store
 from dkimctl.service.key_pairs import WrongPassphrase
-from dkimctl.service.registrations import Entry, validate_entry
+from dkimctl.service.registrations import validate_entry
 from dkimctl.service.schema import clients, registrations
 
 KEPT = timedelta(hours=1)  # how long a file stays that is not in use any more
@@ -99,28 +99,6 @@ class SigningKey(NamedTuple):
         return f"SigningKey({self.fqdn})"
 
 
-class _Candidate(NamedTuple):
-    """A registration. The columns of the query are named in the same order."""
-
-    sign_domain: str
-    selector: str
-    client_id: str
-    start_date: datetime
-    regist_date: datetime
-    default: int
-    enable: bool
-    private_key: bytes
-    client_state: str
-
-
-_CANDIDATES = (
-    select(*(registrations.c[name] for name in _Candidate._fields[:-1]), clients.c.state)
-    .join(clients, clients.c.client_id == registrations.c.client_id)
-    .order_by(registrations.c.sign_domain, registrations.c.selector)
-    .execution_options(yield_per=1000)
-)
-
-
 class Plan(NamedTuple):
     """What a signer is to use."""
 
@@ -137,6 +115,28 @@ class Plan(NamedTuple):
         return list({key.fqdn: key for key in [*self.by_domain.values(), *third_party]}.values())
 
 
+class _Candidate(NamedTuple):
+    """A registration. The columns of the query are named in the same order."""
+
+    sign_domain: str
+    selector: str
+    client_id: str
+    start_date: datetime
+    regist_date: datetime
+    default: int
+    enable: bool
+    private_key: bytes
+    client_state: str
+
+
+_CANDIDATES = (
+    sa.select(*(registrations.c[name] for name in _Candidate._fields[:-1]), clients.c.state)
+    .join(clients, clients.c.client_id == registrations.c.client_id)
+    .order_by(registrations.c.sign_domain, registrations.c.selector)
+    .execution_options(yield_per=1000)
+)
+
+
 def read_plan(store: Store, now: datetime, third_party_client: str | None = None) -> Plan:
     """The keys that sign at `now`.
 
@@ -149,11 +149,10 @@ def read_plan(store: Store, now: datetime, third_party_client: str | None = None
     left_out: Counter[str] = Counter()
     contested: list[str] = []
     owners: set[str] = set()
-    count = 0  # of what could sign
     latest = attrgetter("start_date", "regist_date", "selector")
     with store.snapshot() as connection:
         if third_party_client is not None:
-            query = select(clients.c.state).where(clients.c.client_id == third_party_client)
+            query = sa.select(clients.c.state).where(clients.c.client_id == third_party_client)
             if connection.execute(query).scalar_one_or_none() in (None, ClientState.DELETED):
                 raise NegativeAnswer(
                     "in --third-party-client: the client does not exist, or is deleted",
@@ -162,7 +161,18 @@ def read_plan(store: Store, now: datetime, third_party_client: str | None = None
         with connection.execute(_CANDIDATES) as rows:  # closes the cursor also after an error
             candidates = (_candidate(store, row) for row in rows)
             for domain, of_domain in groupby(candidates, attrgetter("sign_domain")):
-                in_effect = list(_in_effect(of_domain, now, owners, left_out))
+                in_effect = []
+                for row in of_domain:
+                    if row.client_state == ClientState.DELETED:
+                        left_out["of deleted clients"] += 1
+                        continue
+                    owners.add(row.client_id)
+                    if not row.enable:
+                        left_out["disabled"] += 1
+                    elif row.start_date > now:
+                        left_out["not yet in effect"] += 1
+                    else:
+                        in_effect.append(row)
                 if not in_effect:
                     continue
                 # Those of the client that was first: a later one may not take over its mail.
@@ -171,7 +181,7 @@ def read_plan(store: Store, now: datetime, third_party_client: str | None = None
                 if len(of_first) < len(in_effect):
                     contested.append(domain)
                     left_out["of a second client of the domain"] += len(in_effect) - len(of_first)
-                count += len(of_first)
+                left_out["superseded"] += len(of_first)  # less those that are used, see below
                 by_domain[domain] = max(of_first, key=lambda row: (not row.default, latest(row)))
                 defaults = [row for row in [*of_first, marked.get(first)] if row and row.default]
                 if defaults:
@@ -180,64 +190,37 @@ def read_plan(store: Store, now: datetime, third_party_client: str | None = None
         (third_party_client,) = owners
     third_party = marked.get(third_party_client or "")
     # Only now are the keys decrypted, each once.
-    used = {id(row): row for row in [*by_domain.values(), *filter(None, [third_party])]}
-    keys = {number: _key(store, row) for number, row in used.items()}
+    used = dict.fromkeys([*by_domain.values(), *([third_party] if third_party else [])])
+    left_out["superseded"] -= len(used)
+    try:
+        keys = {row: SigningKey(*row[:2], store.unseal(row.private_key)) for row in used}
+    except WrongPassphrase:
+        raise UsageError(
+            f"{store.name}: a private key is encrypted with another passphrase",
+            hint="set DKIMCTL_SERVICE_PASSPHRASE to the passphrase it was encrypted with",
+        ) from None
     return Plan(
-        {domain: keys[id(row)] for domain, row in by_domain.items()},
-        keys[id(third_party)] if third_party is not None else None,
-        left_out + Counter({"superseded": count - len(keys)}),
+        {domain: keys[row] for domain, row in by_domain.items()},
+        keys[third_party] if third_party else None,
+        +left_out,
         contested,
-        [] if third_party is not None else sorted(marked),
+        [] if third_party else sorted(marked),
     )
 
 
-def _in_effect(
-    rows: Iterator[_Candidate], now: datetime, owners: set[str], left_out: Counter[str]
-) -> Iterator[_Candidate]:
-    """The rows that could sign; notes the clients of all, and counts those it leaves out."""
-    for row in rows:
-        if row.client_state == ClientState.DELETED:
-            left_out["of deleted clients"] += 1
-            continue
-        owners.add(row.client_id)
-        if not row.enable:
-            left_out["disabled"] += 1
-        elif row.start_date > now:
-            left_out["not yet in effect"] += 1
-        else:
-            yield row
-
-
-def _candidate(store: Store, row: Row[*tuple[Any, ...]]) -> _Candidate:
+def _candidate(store: Store, row: sa.Row[*tuple[Any, ...]]) -> _Candidate:
+    """Check names and dates again: the names become part of paths, and of lines of tables."""
     try:
         # As they are: the first and last dates there are would not fit into another time zone.
         start, registered = map(datetime.fromisoformat, (row.start_date, row.regist_date))
-        if start.tzinfo and registered.tzinfo:
+        entry = validate_entry({"sign_domain": row.sign_domain, "selector": row.selector})
+        if start.tzinfo and registered.tzinfo and entry.name == row[:2]:
             return _Candidate(*row)._replace(start_date=start, regist_date=registered)
     except (TypeError, ValueError):
         pass
-    raise _invalid(store, row.sign_domain, row.selector)
-
-
-def _key(store: Store, row: _Candidate) -> SigningKey:
-    """Check the names again: they become part of paths, and of lines of tables."""
-    entry = validate_entry({"sign_domain": row.sign_domain, "selector": row.selector})
-    if not isinstance(entry, Entry) or (entry.sign_domain, entry.selector) != row[:2]:
-        raise _invalid(store, row.sign_domain, row.selector)
-    try:
-        return SigningKey(row.sign_domain, row.selector, store.unseal(row.private_key))
-    except WrongPassphrase:
-        raise UsageError(
-            f"{store.name}: the private key of {row.selector} of {row.sign_domain} is encrypted "
-            "with another passphrase",
-            hint="set DKIMCTL_SERVICE_PASSPHRASE to the passphrase it was encrypted with",
-        ) from None
-
-
-def _invalid(store: Store, sign_domain: object, selector: object) -> UsageError:
-    return UsageError(
-        f"{store.name}: cannot use the service data: invalid registration {selector!a} of "
-        f"{sign_domain!a}",
+    raise UsageError(
+        f"{store.name}: cannot use the service data: invalid registration {row.selector!a} of "
+        f"{row.sign_domain!a}",
         hint="restore a backup of the data, or delete this registration",
     )
 
@@ -290,12 +273,20 @@ class ExportDirectory:
     """
 
     def __init__(self, path: Path, kind: str, gid: int | None) -> None:
+        """Check or create what is always there, and delete what a killed run has left."""
         self.path = path
         self.keys = path / "keys"
         self._kind = kind
         self._gid = gid
         self._mode = 0o600 if gid is None else 0o640
-        self._unused: dict[str, datetime] = {}
+        self._unused = self._read_state()
+        _make_directory(self.keys)
+        for directory in (self.path, self.keys):
+            if gid is not None:
+                _give(directory, gid, 0o750)
+            for file in directory.iterdir():
+                if _TEMPORARY.fullmatch(file.name):
+                    file.unlink()
 
     def write(
         self, files: Mapping[str, str], keys: Mapping[str, bytes], now: datetime
@@ -315,27 +306,11 @@ class ExportDirectory:
                 self._replace(path, wanted[path])
             for directory in {path.parent for path in changed}:
                 sync_directory(directory)
-            self._clean_up({str(path.relative_to(self.path)) for path in wanted}, now)
+            self._clean_up(wanted.keys(), now)
         return changed
 
-    def prepare(self) -> None:
-        """Check or create what is always there, and delete what a killed run has left."""
-        if not self._read_state():
-            self._write_state()
-        if self.keys.is_symlink() or (self.keys.exists() and not self.keys.is_dir()):
-            raise UsageError(f"{self.keys} is not a directory", hint=_OTHER)
-        self.keys.mkdir(mode=0o700, exist_ok=True)
-        refuse(directory_fault(self.keys), UsageError, hint=_OTHER)
-        if self._gid is not None:
-            for directory in (self.path, self.keys):
-                _give(directory, self._gid, 0o750)
-        for directory in (self.path, self.keys):
-            for file in directory.iterdir():
-                if _TEMPORARY.fullmatch(file.name):
-                    file.unlink()
-
-    def _read_state(self) -> bool:
-        """Read the state file; False if the directory is new. Raises UsageError."""
+    def _read_state(self) -> dict[str, datetime]:
+        """Since when each file is unused, as the state file says, which a new directory gets."""
         path = self.path / _STATE
         refuse(file_fault(path), UsageError, hint=_OTHER)
         if not path.exists():
@@ -345,13 +320,11 @@ class ExportDirectory:
                         f"{self.path} holds files that are not of an export, such as {file.name}",
                         hint="name a new or empty directory with --output-dir",
                     )
-            return False
+            self._write_state({})
         try:
             state = json.loads(path.read_bytes())
-            kind, unused = state["format"], dict(state["unused"].items())
-            self._unused = {
-                name: datetime.fromisoformat(time).astimezone(UTC) for name, time in unused.items()
-            }
+            kind, times = state["format"], state["unused"].items()
+            unused = {name: datetime.fromisoformat(time).astimezone(UTC) for name, time in times}
         except (ValueError, TypeError, KeyError, AttributeError):
             raise UsageError(
                 f"{path} is damaged", hint=f"delete the directory {self.path}, and export again"
@@ -360,12 +333,12 @@ class ExportDirectory:
             raise UsageError(
                 f"{self.path} is an export for another signer than {self._kind}", hint=_OTHER
             )
-        return True
+        return unused
 
-    def _write_state(self) -> None:
-        unused = {name: time.isoformat() for name, time in sorted(self._unused.items())}
-        document = {"format": self._kind, "unused": unused}
-        self._replace(self.path / _STATE, (json.dumps(document, indent=1) + "\n").encode())
+    def _write_state(self, unused: Mapping[str, datetime]) -> None:
+        times = {name: time.isoformat() for name, time in sorted(unused.items())}
+        document = json.dumps({"format": self._kind, "unused": times}, indent=1)
+        self._replace(self.path / _STATE, f"{document}\n".encode())
 
     def _has(self, path: Path, content: bytes) -> bool:
         try:
@@ -393,24 +366,23 @@ class ExportDirectory:
         finally:
             temporary.unlink(missing_ok=True)
 
-    def _clean_up(self, wanted: set[str], now: datetime) -> None:
+    def _clean_up(self, wanted: Collection[Path], now: datetime) -> None:
         """Delete what has not been in use for an hour, and note since when the rest is unused."""
         unused = {}
-        ours = [
-            str(file.relative_to(self.path))
-            for directory, pattern in ((self.path, _TABLE), (self.keys, _KEY_FILE))
-            for file in directory.iterdir()
-            if pattern.fullmatch(file.name) and file.is_file() and not file.is_symlink()
-        ]
-        for name in set(ours) - wanted:
-            since = min(self._unused.get(name, now), now)
-            if now - since > KEPT:
-                (self.path / name).unlink()
-            else:
-                unused[name] = since
+        for directory, pattern in ((self.path, _TABLE), (self.keys, _KEY_FILE)):
+            for file in directory.iterdir():
+                is_ours = pattern.fullmatch(file.name) and file.is_file() and not file.is_symlink()
+                if not is_ours or file in wanted:
+                    continue
+                name = str(file.relative_to(self.path))
+                since = min(self._unused.get(name, now), now)
+                if now - since > KEPT:
+                    file.unlink()
+                else:
+                    unused[name] = since
         if unused != self._unused:
             self._unused = unused
-            self._write_state()
+            self._write_state(unused)
 
 
 @contextmanager
@@ -428,29 +400,29 @@ def open_directory(path: Path, kind: str, group: str | None = None) -> Iterator[
             hint="use a directory whose path has only letters of ASCII, digits and / . _ - + @",
         )
     gid = _group_id(group) if group is not None else None
-    with _explained(path):
-        if not path.parent.is_dir():
-            raise UsageError(
-                f"{path}: the directory {path.parent} does not exist",
-                hint="create it, in a way that the signer can read what is below it",
-            )
-        refuse(directory_fault(path, in_own_group=True), UsageError, hint=_OTHER)
-        path.mkdir(mode=0o700, exist_ok=True)
-        refuse(directory_fault(path, in_own_group=True), UsageError, hint=_OTHER)
-        lock = lock_file_of(path / _STATE)
-        try:
-            unlock = wait_for_lock(lock, seconds=30)
-        except TimeoutError:
-            raise OutputError(
-                f"another export to {path} is running", hint="try again when it has ended"
-            ) from None
-    try:
-        directory = ExportDirectory(path, kind, gid)
+    with ExitStack() as stack:
         with _explained(path):
-            directory.prepare()
+            if not path.parent.is_dir():
+                raise UsageError(
+                    f"{path}: the directory {path.parent} does not exist",
+                    hint="create it, in a way that the signer can read what is below it",
+                )
+            _make_directory(path)
+            try:
+                stack.callback(wait_for_lock(lock_file_of(path / _STATE), seconds=30))
+            except TimeoutError:
+                raise OutputError(
+                    f"another export to {path} is running", hint="try again when it has ended"
+                ) from None
+            directory = ExportDirectory(path, kind, gid)
         yield directory
-    finally:
-        unlock()
+
+
+def _make_directory(path: Path) -> None:
+    """Create a directory that others cannot change. Raises UsageError."""
+    refuse(directory_fault(path, in_own_group=True), UsageError, hint=_OTHER)
+    path.mkdir(mode=0o700, exist_ok=True)
+    refuse(directory_fault(path, in_own_group=True), UsageError, hint=_OTHER)  # made by others
 
 
 def _group_id(name: str) -> int:
