@@ -95,31 +95,29 @@ class Sandbox:
 
     def __init__(self) -> None:
         with needs_service_extra():
-            from dkimctl.service.app import create_app
-            from dkimctl.service.clients import create_client, list_clients
-            from dkimctl.service.database import open_key_store
-        store = self._store = open_key_store(data_dir() / "sandbox.db")
+            from dkimctl.service import app, clients, database
+        self._clients = clients
+        self._store = store = database.open_key_store(data_dir() / "sandbox.db")
 
         def has_client() -> bool:
-            return any(client.client_id == SANDBOX_CLIENT_ID for client in list_clients(store))
+            known = clients.list_clients(store)
+            return any(client.client_id == SANDBOX_CLIENT_ID for client in known)
 
         # Failures show in the answers; without a handler Python would print them as well.
         logging.getLogger("dkimctl.service").addHandler(logging.NullHandler())
         try:
             if not has_client():
-                create_client(store, SANDBOX_CLIENT_ID)
+                clients.create_client(store, SANDBOX_CLIENT_ID)
         except UsageError:
             if not has_client():  # otherwise another process has created it first
                 raise
-        self.app = create_app(store)
+        self.app = app.create_app(store)
 
     def issue_token(self) -> Token:
         """Issue a token directly; the secret of the sandbox's client is not stored anywhere."""
-        from dkimctl.service.clients import TOKEN_LIFETIME, issue_token
-
         now = time.time()
-        text = issue_token(self._store, SANDBOX_CLIENT_ID, now)
-        return Token(Secret(text), now + TOKEN_LIFETIME, now)
+        text = self._clients.issue_token(self._store, SANDBOX_CLIENT_ID, now)
+        return Token(Secret(text), now + self._clients.TOKEN_LIFETIME, now)
 
     def __enter__(self) -> Self:
         return self

@@ -102,7 +102,7 @@ def is_answered(url: str) -> bool:
         (("--metrics-bind", "9100"), "in --metrics-bind: this is not an address and a port"),
         (("--metrics-bind", "192.0.2.1:9100"), "in --metrics-bind: cannot listen on 192.0.2.1"),
         (("--host", "192.0.2.1"), "cannot listen on 192.0.2.1 port"),
-        (("--host", "no.such.name.invalid"), "there is no host of this name"),
+        (("--host", "no.such.name.invalid"), "cannot listen on no.such.name.invalid port"),
         (("--log-format", "json"), "it was removed: leave it out"),
         (("--metrics-from", "10.0.0.1"), "it was removed: write --metrics-bind"),
     ],

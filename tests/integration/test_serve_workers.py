@@ -121,8 +121,8 @@ def test_a_port_in_use_is_told(service, cli):
     port = urlsplit(service.url).port
     done = cli("serve", "--data", "service.db", "--port", port)
     assert done.status == 2
-    assert f"cannot listen on 127.0.0.1 port {port}: another program uses this port" in done.err
-    assert "hint: stop that program, or choose another port with --port" in done.err
+    assert f"cannot listen on 127.0.0.1 port {port}: Address already in use" in done.err
+    assert "another port with --port" in done.err
 
 
 @pytest.mark.parametrize("workers", [1, 2])

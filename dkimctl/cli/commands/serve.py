@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import ipaddress
 import os
 import socket
@@ -129,22 +128,12 @@ def listen(host: str, port: int) -> socket.socket:
         family, *_, address = min(infos)  # IPv4 before IPv6
         return socket.create_server(address, family=family, backlog=BACKLOG)
     except (OSError, UnicodeError) as error:  # getaddrinfo() encodes the name as IDNA
-        number = getattr(error, "errno", None)
-        hint = "use --host 127.0.0.1 for this machine alone, or --host 0.0.0.0 for all its IPv4 "
-        hint += "addresses"
-        if isinstance(error, socket.gaierror | UnicodeError):
-            reason = "there is no host of this name"
-        elif number == errno.EADDRNOTAVAIL:
-            reason = "this machine has no such address"
-        elif number == errno.EADDRINUSE:
-            reason = "another program uses this port"
-            hint = "stop that program, or choose another port with --port; 0 picks a free one"
-        elif isinstance(error, PermissionError):
-            reason = "the system does not allow it"
-            hint = "choose a port from 1024 on with --port; those below are for administrators"
-        else:
-            reason = error.strerror or str(error)
-        raise UsageError(f"cannot listen on {host} port {port}: {reason}", hint=hint) from error
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(
+            f"cannot listen on {host} port {port}: {reason}",
+            hint="choose an address of this machine with --host, such as 127.0.0.1, or another "
+            "port with --port; 0 picks a free one, and those below 1024 are for administrators",
+        ) from error
 
 
 def _load_app(open_store: Callable[[], Store], **settings: Any) -> WSGIApplication:
@@ -163,28 +152,23 @@ def _announce(reporter: Reporter, host: str, name: tuple[str, int], data: Locati
     # With the zone of an address, such as fe80::1%eth0.
     address, port = socket.getnameinfo(name, socket.NI_NUMERICHOST)[0], name[1]
     # Where it listens on all addresses: which, and how this machine reaches it.
-    everywhere = {"0.0.0.0": ("IPv4 addresses", "127.0.0.1"), "::": ("IPv6 addresses", "::1")}  # noqa: S104
+    everywhere = {"0.0.0.0": ("all IPv4", "127.0.0.1"), "::": ("all IPv6", "::1")}  # noqa: S104
     which, local = everywhere.get(address, ("", address))
     if host == "*":
-        which, local = "addresses", "127.0.0.1"
+        which, local = "all", "127.0.0.1"
     is_loopback = ipaddress.ip_address(local.partition("%")[0]).is_loopback
     # Clients know no name of loopback but localhost.
     named = "localhost" if host.lower() == "localhost" else local
-    url = f"http://{_bracketed(named)}:{port}" if is_loopback else None
-    place = f"{_bracketed(address)}:{port}{f' (all {which} of this machine)' if which else ''}"
-    ways = [("or through the TLS proxy", _PROXY)]
-    if url is None:
-        ways = [("then log in through the TLS proxy", _PROXY)]
-    elif which:
-        ways.insert(0, ("then log in on this machine", url))
+    url = f"http://{_bracketed(named)}:{port}"
+    place = f"{_bracketed(address)}:{port}{which and f' ({which} addresses of this machine)'}"
+    if which:
+        logins = {"then log in on this machine": url, "or through the TLS proxy": _PROXY}
+    elif is_loopback:
+        place, logins = f"{url} (both auth URL and base URL)", {"then log in": url}
     else:
-        ways = [("then log in", url)]
-    if url and not which:
-        reporter.note(
-            f"dkimctl: serving on {url} (both auth URL and base URL); press Ctrl-C to stop"
-        )
-    else:
-        reporter.note(f"dkimctl: serving on {place}; press Ctrl-C to stop")
+        logins = {"then log in through the TLS proxy": _PROXY}
+    reporter.note(f"dkimctl: serving on {place}; press Ctrl-C to stop")
+    if which or not is_loopback:
         reporter.warn(
             "this is plain HTTP, and other machines can reach it; clients refuse http:// URLs, "
             "except on this machine (loopback)",
@@ -195,9 +179,9 @@ def _announce(reporter: Reporter, host: str, name: tuple[str, int], data: Locati
         "dkimctl: to create a client: dkimctl service client create --output secret.txt"
         + data_option(data)
     )
-    for how, its_url in ways:
+    for how, login_url in logins.items():
         reporter.note(
-            f"dkimctl: {how}: dkimctl login --auth-url {its_url} --base-url {its_url} "
+            f"dkimctl: {how}: dkimctl login --auth-url {login_url} --base-url {login_url} "
             "--client-id ID"
         )
     # Say that the service is ready, as `Type=notify` of a unit expects it (sd_notify(3)).
