@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from dkimctl.service.database import Store
     from dkimctl.service.location import Location
 
-_PROXY = "https://PROXY"
-
 app = App()
 
 
@@ -158,15 +156,10 @@ def _announce(reporter: Reporter, host: str, name: tuple[str, int], data: Locati
         which, local = "all", "127.0.0.1"
     is_loopback = ipaddress.ip_address(local.partition("%")[0]).is_loopback
     # Clients know no name of loopback but localhost.
-    named = "localhost" if host.lower() == "localhost" else local
-    url = f"http://{_bracketed(named)}:{port}"
+    url = f"http://{_bracketed('localhost' if host.lower() == 'localhost' else local)}:{port}"
     place = f"{_bracketed(address)}:{port}{which and f' ({which} addresses of this machine)'}"
-    if which:
-        logins = {"then log in on this machine": url, "or through the TLS proxy": _PROXY}
-    elif is_loopback:
-        place, logins = f"{url} (both auth URL and base URL)", {"then log in": url}
-    else:
-        logins = {"then log in through the TLS proxy": _PROXY}
+    if is_loopback and not which:
+        place = f"{url} (both auth URL and base URL)"
     reporter.note(f"dkimctl: serving on {place}; press Ctrl-C to stop")
     if which or not is_loopback:
         reporter.warn(
@@ -175,15 +168,11 @@ def _announce(reporter: Reporter, host: str, name: tuple[str, int], data: Locati
             hint="put a TLS proxy in front, and give its https:// URL to clients",
             code="plain_http",
         )
-    reporter.note(
-        "dkimctl: to create a client: dkimctl service client create --output secret.txt"
-        + data_option(data)
-    )
-    for how, login_url in logins.items():
-        reporter.note(
-            f"dkimctl: {how}: dkimctl login --auth-url {login_url} --base-url {login_url} "
-            "--client-id ID"
-        )
+    create = f"dkimctl service client create --output secret.txt{data_option(data)}"
+    reporter.note(f"dkimctl: to create a client: {create}")
+    if is_loopback:
+        login = f"dkimctl login --auth-url {url} --base-url {url} --client-id ID"
+        reporter.note(f"dkimctl: then log in{' on this machine' if which else ''}: {login}")
     # Say that the service is ready, as `Type=notify` of a unit expects it (sd_notify(3)).
     if path := os.environ.get("NOTIFY_SOCKET"):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notified:
