@@ -170,11 +170,7 @@ def change_state(store: Store, client_id: str, state: ClientState) -> None:
 
 @contextmanager
 def rotating_secret(
-    store: Store,
-    client_id: str,
-    overlap: float,
-    *,
-    clock: Callable[[], float] = time.time,
+    store: Store, client_id: str, overlap: float, *, clock: Callable[[], float] = time.time
 ) -> Iterator[ClientCredentials]:
     """Give the client another secret at the end of the block, unless it fails.
 

@@ -14,14 +14,8 @@ from urllib.parse import parse_qsl
 
 import falcon
 
+from dkimctl.service import clients
 from dkimctl.service.access_log import describe_failure
-from dkimctl.service.clients import (
-    TOKEN_LIFETIME,
-    authenticate,
-    cancel_delivery,
-    client_of_token,
-    issue_token,
-)
 from dkimctl.service.database import Store
 from dkimctl.service.key_pairs import KeysNotInTime
 from dkimctl.service.registrations import Registrar, validate_entry
@@ -78,15 +72,17 @@ class Api:
         client_id, secret = _basic_credentials(request.auth) or ("", None)
         if secret is not None:
             request.context.client_id = client_id  # for the log, also if it is wrong
-        if secret is None or not authenticate(self._store, client_id, secret, clock=self._clock):
+        if secret is None or not clients.authenticate(
+            self._store, client_id, secret, clock=self._clock
+        ):
             request.context.failed_login = True
             raise _token_refused("invalid_client")
         if _grant_type(request.content_type, self._read(request)) != "client_credentials":
             raise _token_refused("unsupported_grant_type")
         response.media = {
-            "access_token": issue_token(self._store, client_id, self._clock()),
+            "access_token": clients.issue_token(self._store, client_id, self._clock()),
             "token_type": "Bearer",
-            "expires_in": TOKEN_LIFETIME,
+            "expires_in": clients.TOKEN_LIFETIME,
         }
 
     def on_post_dkim(self, request: falcon.Request, response: falcon.Response) -> None:
@@ -107,7 +103,7 @@ class Api:
         self, request: falcon.Request, response: falcon.Response, delivery_id: str
     ) -> None:
         """DELETE /send/<delivery_id> (interface 4.3, 5.3): cancel a delivery of the client."""
-        if not cancel_delivery(self._store, request.context.client_id, delivery_id):
+        if not clients.cancel_delivery(self._store, request.context.client_id, delivery_id):
             raise falcon.HTTPNotFound(description="There is no such delivery.")
         response.media = {"items": [{"delivery_id": delivery_id}]}
 
@@ -139,7 +135,7 @@ class Api:
             token = _authorization(request.auth, "bearer")
             if not token:
                 raise falcon.HTTPUnauthorized(description="Unauthorized", challenges=["Bearer"])
-            client_id = client_of_token(self._store, token, self._clock())
+            client_id = clients.client_of_token(self._store, token, self._clock())
             if client_id is None:
                 raise falcon.HTTPForbidden(description="Forbidden")
             request.context.client_id = client_id

@@ -6,8 +6,5 @@ from alembic import context
 
 from dkimctl.service.schema import VERSION_TABLE
 
-context.configure(
-    connection=context.config.attributes["connection"],
-    version_table=VERSION_TABLE,
-)
+context.configure(connection=context.config.attributes["connection"], version_table=VERSION_TABLE)
 context.run_migrations()

@@ -48,7 +48,5 @@ def upgrade() -> None:
         if_not_exists=True,
     )
     op.create_table(
-        "passphrases",
-        sa.Column("marker", sa.LargeBinary, primary_key=True),
-        if_not_exists=True,
+        "passphrases", sa.Column("marker", sa.LargeBinary, primary_key=True), if_not_exists=True
     )
