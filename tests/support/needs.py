@@ -17,41 +17,6 @@ _SYSTEM_DIRECTORIES = (
     "/sbin",
 )
 _POSTGRESQL = Path("/usr/lib/postgresql")  # one directory a version
-# Programs of PyPI, and what to install for each.
-_FROM_PYPI = {"moto_server": "'moto[route53,server]'", "schemathesis": "schemathesis"}
-# Debian's packages, and the programs in each that tests need.
-PACKAGES = {
-    "bind9": ("named", "tsig-keygen"),
-    "bind9-dnsutils": ("dig", "nsupdate"),
-    "bind9-utils": ("dnssec-keygen", "dnssec-signzone", "named-checkzone"),
-    "curl": ("curl",),
-    "dbus": ("dbus-run-session", "dbus-send"),
-    "faketime": ("faketime",),
-    "fish": ("fish",),
-    "gnome-keyring": ("gnome-keyring-daemon",),
-    "iproute2": ("ip",),
-    "jq": ("jq",),
-    "knot": ("keymgr", "knotd"),
-    "knot-dnssecutils": ("kzonecheck",),
-    "knot-dnsutils": ("knsupdate",),
-    "ldnsutils": ("ldns-read-zone",),
-    "nodejs": ("node",),
-    "nginx": ("nginx",),
-    "nsd": ("nsd", "nsd-checkzone"),
-    "opendkim": ("opendkim",),
-    "opendkim-tools": ("opendkim-testkey",),
-    "openssl": ("openssl",),
-    "pdns-backend-bind": ("pdns_server",),
-    "pdns-backend-sqlite3": ("pdns_server",),
-    "pdns-server": ("pdns_server", "pdnsutil"),
-    "postgresql": ("initdb", "postgres"),
-    "prometheus": ("promtool",),
-    "rspamd": ("rspamd",),
-    "systemd": ("systemd-analyze",),
-    "tmux": ("tmux",),
-    "unbound": ("unbound",),
-    "zsh": ("zsh",),
-}
 
 
 def extend_path() -> None:
@@ -64,7 +29,7 @@ def extend_path() -> None:
 
 def program(name: str) -> str:
     """The path of a program; gives up without it."""
-    return which(name) or give_up(f"{name} is not installed ({_installer(name)})")
+    return which(name) or give_up(f"{name} is not installed: CONTRIBUTING.md says what to install")
 
 
 def give_up(reason: str) -> NoReturn:
@@ -72,11 +37,3 @@ def give_up(reason: str) -> NoReturn:
     if os.environ.get("DKIMCTL_REQUIRE_TOOLS") == "1":
         pytest.fail(reason)
     pytest.skip(reason)
-
-
-def _installer(program: str) -> str:
-    """The command that installs it."""
-    if program in _FROM_PYPI:
-        return f"pipx install {_FROM_PYPI[program]}"
-    packages = [package for package, programs in PACKAGES.items() if program in programs]
-    return f"on Debian: apt-get install {' or '.join(packages) or program}"

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 import needs
-from documents import ROOT
 
 
 def test_a_missing_program_skips_or_fails(monkeypatch):
     monkeypatch.setattr(needs, "which", lambda name: None)
     monkeypatch.delenv("DKIMCTL_REQUIRE_TOOLS", raising=False)
-    with pytest.raises(pytest.skip.Exception, match=r"on Debian: apt-get install bind9\)"):
+    with pytest.raises(pytest.skip.Exception, match="named is not installed"):
         needs.program("named")
     monkeypatch.setenv("DKIMCTL_REQUIRE_TOOLS", "1")
-    with pytest.raises(pytest.fail.Exception, match=r"pipx install 'moto"):
+    with pytest.raises(pytest.fail.Exception, match=r"CONTRIBUTING\.md"):
         needs.program("moto_server")
 
 
@@ -27,9 +24,3 @@ def test_servers_are_found_with_the_path_of_an_ordinary_user(monkeypatch, tmp_pa
     needs.extend_path()
     path = f"/usr/bin:/sbin:/usr/local/sbin:/usr/sbin:{tmp_path}/15/bin"
     assert needs.os.environ["PATH"] == path
-
-
-def test_ci_installs_all_packages_that_have_the_programs():
-    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    packages = re.search(r'^packages="([^"]*)"', script, re.MULTILINE)[1].split()
-    assert needs.PACKAGES.keys() == {*packages} - {"python3-venv"}
