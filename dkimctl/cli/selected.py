@@ -23,7 +23,7 @@ from dkimctl.registration import outcomes
 from dkimctl.text import few, without_names
 
 if TYPE_CHECKING:
-    from dkimctl.rotation.retirement import RetirementPolicy, Review
+    from dkimctl.rotation.retirement import Review
 
 MAX_AGE_OF_CHECK = "24h"  # of one that shows a successor in DNS
 
@@ -126,17 +126,6 @@ def _file_hint(words: Sequence[str]) -> str:
     )
 
 
-def read_retirement_policy(
-    session: Session, now: datetime, *, assume_successors: bool, max_age: str | None = None
-) -> RetirementPolicy:
-    """When a key is retired; `max_age` is that of a check of its successor. Raises UsageError."""
-    from dkimctl.rotation.retirement import RetirementPolicy
-
-    age = read_duration("--max-age-of-check", max_age or MAX_AGE_OF_CHECK)
-    grace = session.config.rotation.grace
-    return RetirementPolicy(now, now - age, assume_successors, grace=grace)
-
-
 class Checkable:
     """The registrations of `results` that have a record to check; it warns about the others."""
 
@@ -178,50 +167,69 @@ def retired_keys(session: Session) -> Mapping[RegistrationKey, str]:
     return {key: session.reporter.complete(reason) for key, reason in reasons.items()}
 
 
-def retired_results(review: Review) -> list[Result]:
-    """The retired registrations."""
-    from dkimctl.rotation.retirement import Retirement, as_result
+def review_retired(
+    session: Session,
+    selection: Selection,
+    *,
+    assume_successors: bool,
+    look: bool = True,
+    max_age: str | None = None,
+) -> Review:
+    """How far the selected registrations are on their way out, after a look at DNS.
 
-    return [
-        as_result(status) for status in review.statuses if status.retirement is Retirement.RETIRED
-    ]
+    Without a `look`, those of the last `max_age` count. Raises UsageError, and NegativeAnswer if
+    nothing is selected.
+    """
+    from dkimctl.rotation.retirement import RetirementPolicy, Review, read_known_keys
+
+    now, age = datetime.now(UTC), read_duration("--max-age-of-check", max_age or MAX_AGE_OF_CHECK)
+    grace = session.config.rotation.grace
+    policy = RetirementPolicy(now, now - age, assume_successors, grace=grace)
+    known = read_known_keys(session.open_ledger(for_writing=False), selection)
+    if not known.selected:
+        require_empty(session, selection)
+    if not look:
+        return Review(known.statuses(policy))
+    from dkimctl.cli.checking import review_now  # asks DNS, and so imports asyncio
+
+    return review_now(session, known, policy)
 
 
 def report_not_retired(session: Session, review: Review) -> ExitCode:
     """Warn about those that are due, and cannot be listed; returns the exit code for these."""
     from dkimctl.rotation.retirement import Retirement
 
-    statuses, reporter = review.statuses, session.reporter
-    due = [status for status in statuses if status.retirement is Retirement.DUE]
-    unknown = [status for status in statuses if status.retirement is Retirement.UNKNOWN]
-    if unknown:
-        domains = list(dict.fromkeys(status.registration.sign_domain for status in unknown))
+    reporter, found = session.reporter, {state: list[Registration]() for state in Retirement}
+    warnings = AlikeWarnings(reporter)
+    for status in review.statuses:
+        found[status.retirement].append(status.registration)
+        if status.retirement is Retirement.DUE:
+            reason = reporter.complete(status.reason)
+            text = f"{named(status.registration)} is due, but check first: {reason}"
+            warnings.warn(text, kind="due, but check first", code="due")
+    if unknown := found[Retirement.UNKNOWN]:
+        domains = list(dict.fromkeys(registration.sign_domain for registration in unknown))
         reporter.warn(
             f"not listed: {len(domains)} ({few(domains)}); the ledger does not record which of "
             "their keys replaces which",
             hint="if the newer keys replace the older ones, add --assume-successors",
             code="unknown_successor",
         )
+    warnings.close()
+    due = found[Retirement.DUE]
     if due:
-        warnings = AlikeWarnings(reporter)
-        for status in due:
-            reason = reporter.complete(status.reason)
-            text = f"{named(status.registration)} is due, but check first: {reason}"
-            warnings.warn(text, kind="due, but check first", code="due")
-        warnings.close()
-        domains = [status.registration.sign_domain for status in due]
-        check = next_steps.command("check-dns", next_steps.select_domains(domains))
+        selection = next_steps.select_domains(registration.sign_domain for registration in due)
         reporter.warn(
             f"not listed until their successors are published: {len(due)}",
-            hint=f"publish what is missing, then run {check}",
+            hint=f"publish what is missing, then run {next_steps.command('check-dns', selection)}",
             code="due",
         )
-    elif not any(status.retirement is Retirement.RETIRED for status in statuses):
+    elif not found[Retirement.RETIRED]:
         reporter.note(
             "dkimctl: nothing is retired: a key is retired when its successor has been enabled and "
             "published for the grace period (14 days by default), and has started that long ago"
         )
     return worst_check(
-        ExitCode.SERVICE if status.registration in review.unanswered else ExitCode.NO
-        for status in due
+        ExitCode.SERVICE if registration in review.unanswered else ExitCode.NO
+        for registration in due
     )

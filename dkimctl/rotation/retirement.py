@@ -163,6 +163,13 @@ class Review(NamedTuple):
     statuses: Sequence[RetirementStatus]
     unanswered: frozenset[Registration] = frozenset()
 
+    @property
+    def retired(self) -> list[Result]:
+        """The registrations that are retired, as commands show them."""
+        return [
+            as_result(status) for status in self.statuses if status.retirement is Retirement.RETIRED
+        ]
+
 
 def review_with_look(
     known: KnownKeys,

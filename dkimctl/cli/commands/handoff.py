@@ -10,18 +10,15 @@ from typing import Annotated
 import typer
 
 from dkimctl.cli import next_steps
-from dkimctl.cli.checking import review_now
 from dkimctl.cli.options import LEDGER, MAX_TTL, App, AssumeSuccessorsOption, OutputOption, examples
 from dkimctl.cli.output import read_zone, require_writable, write_chunks
 from dkimctl.cli.results import AttentionWarnings
 from dkimctl.cli.selected import (
     SelectionArgument,
-    read_retirement_policy,
     read_selection,
     registered_results,
     report_not_retired,
-    require_empty,
-    retired_results,
+    review_retired,
     warn_unmatched,
 )
 from dkimctl.cli.session import Session, open_session
@@ -39,7 +36,6 @@ from dkimctl.handoff.sheet import (
 from dkimctl.models import DnsRecord, Registration, named
 from dkimctl.names import Selection
 from dkimctl.rotation.life import KeyStage, NextAction, read_keys
-from dkimctl.rotation.retirement import read_known_keys
 from dkimctl.text import counted, few, quoted
 
 app = App()
@@ -143,7 +139,7 @@ def handoff(
     selected = read_selection(session, selection)
     now = datetime.now(UTC)
     if retired:
-        records, status = _retired_records(session, selected, now, assume=assume_successors)
+        records, status = _retired_records(session, selected, assume=assume_successors)
     else:
         records, status = _needed_records(session, selected, now)
     unmatched = warn_unmatched(session, selected)
@@ -256,18 +252,15 @@ def _needed_records(
 
 
 def _retired_records(
-    session: Session, selection: Selection, now: datetime, *, assume: bool
+    session: Session, selection: Selection, *, assume: bool
 ) -> tuple[SheetRecords, ExitCode]:
     """The selected records that may be removed, after a look at their successors in DNS.
 
     Warns of those that are due, and whose successors are not there; see `rotate --retired`.
     `assume`: a newer key replaces an older one, where that is not recorded.
     """
-    policy = read_retirement_policy(session, now, assume_successors=assume)
-    known = read_known_keys(session.open_ledger(for_writing=False), selection)
-    if not known.selected:
-        require_empty(session, selection)
-    review = review_now(session, known, policy)
+    review = review_retired(session, selection, assume_successors=assume)
     status = report_not_retired(session, review)
-    results = retired_results(review)
-    return [(each.registration, it) for each in results if (it := sound_record(each))], status
+    return [
+        (each.registration, it) for each in review.retired if (it := sound_record(each))
+    ], status

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -31,28 +31,25 @@ from dkimctl.cli.results import write_results
 from dkimctl.cli.selected import (
     MAX_AGE_OF_CHECK,
     SelectionArgument,
-    read_retirement_policy,
     read_selection,
     report_not_retired,
     require_empty,
-    retired_results,
+    review_retired,
     warn_unmatched,
 )
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import UsageError, worst_check
 from dkimctl.formats.nsupdate import NsupdateRenderer
 from dkimctl.formats.renderer import Format, render_all
-from dkimctl.models import DomainSpec, Outcome, named
-from dkimctl.names import SelectorTemplate
-from dkimctl.rotation.retirement import RetirementPolicy, Review, read_known_keys
+from dkimctl.models import DomainSpec, Outcome, Result, named
+from dkimctl.names import Selection, SelectorTemplate
 from dkimctl.rotation.successors import Rotation, RotationPolicy, plan_rotation, start_date
 from dkimctl.strict_yaml import yaml_scalar
 from dkimctl.text import few, quoted, written_duration
 
 app = App()
 
-# Of the options that --retired does not take. That of --older-than is `max_age` in the config file.
-_DEFAULTS = {"--start-in": "3d", "--selector": "s%Y%m%d", "--key-len": "2048"}
+_START_IN, _TEMPLATE, _KEY_LEN = "3d", "s%Y%m%d", "2048"  # unless options say otherwise
 _KEY_LENS = ("1024", "2048")  # interface 2.3
 
 
@@ -88,31 +85,24 @@ def rotate(
         ),
     ] = None,
     start_in: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            help="Time until signing with the new keys starts (default: "
-            f"{_DEFAULTS['--start-in']}).",
-        ),
-    ] = None,
+        str, typer.Option(metavar="TIME", help="Time until signing with the new keys starts.")
+    ] = _START_IN,
     template: Annotated[
-        str | None,
+        str,
         typer.Option(
             "--selector",
             metavar="TEMPLATE",
-            help="Template of the new selectors; {domain} is a short hash of the domain (default: "
-            f"{_DEFAULTS['--selector']}).",
+            help="Template of the new selectors; {domain} is a short hash of the domain.",
         ),
-    ] = None,
+    ] = _TEMPLATE,
     key_len: Annotated[
-        str | None,
+        str,
         typer.Option(
             metavar="BITS",
             autocompletion=lambda: _KEY_LENS,
-            help=f"Length of the new keys: {' or '.join(_KEY_LENS)} (default: "
-            f"{_DEFAULTS['--key-len']}).",
+            help=f"Length of the new keys: {' or '.join(_KEY_LENS)}.",
         ),
-    ] = None,
+    ] = _KEY_LEN,
     retired: Annotated[
         bool,
         typer.Option(
@@ -162,72 +152,92 @@ def rotate(
     in DNS first.
     """
     session = open_session(ctx)
-    own = {"--older-than": older_than, "--start-in": start_in, "--selector": template,
-           "--key-len": key_len}  # fmt: skip
-    given = {option: text for option, text in own.items() if text is not None}
-    if retired:
-        if given:
-            raise _no_effect(next(iter(given)), "with")
-        policy = read_retirement_policy(
-            session, datetime.now(UTC), assume_successors=assume_successors, max_age=max_age
+    for_new = {"--older-than": older_than, "--start-in": start_in != _START_IN,
+               "--selector": template != _TEMPLATE,
+               "--key-len": key_len != _KEY_LEN}  # fmt: skip
+    for_retired = {"--format": fmt, "--zone": zone, "--no-check": no_check,
+                   "--max-age-of-check": max_age,
+                   "--assume-successors": assume_successors}  # fmt: skip
+    for option, is_given in (for_new if retired else for_retired).items():
+        if is_given:
+            raise UsageError(
+                f"{option} has no effect {'with' if retired else 'without'} --retired",
+                hint="--retired lists old records; without it, rotate prints the specs of new keys",
+            )
+    require_writable(output)  # before a long look
+    selected = read_selection(session, selection)
+    if not retired:
+        older_than = older_than or written_duration(session.config.rotation.max_age.total_seconds())
+        now, start = datetime.now(UTC), read_duration("--start-in", start_in, may_be_zero=True)
+        if not start:
+            raise UsageError(
+                f"in --start-in: with {quoted(start_in)}, signing would start before the new "
+                "records can be in DNS",
+                hint=f"leave time to publish them, such as {_START_IN}",
+            )
+        if key_len not in _KEY_LENS:
+            hint = f"write {' or '.join(_KEY_LENS)}"
+            raise UsageError("in --key-len: invalid key length", hint=hint)
+        policy = RotationPolicy(
+            read_duration("--older-than", older_than, may_be_zero=True),
+            start_date(now, start),
+            int(key_len),
+            SelectorTemplate(template, now.astimezone(), option="--selector").selector,
         )
-        if zone and fmt is not RetiredFormat.NSUPDATE:
-            raise UsageError("--zone has no effect with this format", hint="it is for nsupdate")
-        output_options = OutputOptions(
-            Format(fmt) if fmt else default_format(output, for_machines=Format.JSON),
-            zones=[read_zone("--zone", name) for name in zone or ()],
-            output=output,
-        )
-        return _list_retired(session, selection or (), policy, output_options, look=not no_check)
-    only_retired = {
-        "--format": fmt, "--zone": zone, "--no-check": no_check, "--max-age-of-check": max_age,
-        "--assume-successors": assume_successors,
-    }  # fmt: skip
-    if option := next((option for option, value in only_retired.items() if value), None):
-        raise _no_effect(option, "without")
-    max_key_age = written_duration(session.config.rotation.max_age.total_seconds())
-    options = {"--older-than": max_key_age, **_DEFAULTS, **given}
-    return _print_successors(session, selection, options, output)
-
-
-def _no_effect(option: str, how: str) -> UsageError:
-    """The error for an option that is for the other mode; `how` is "with" or "without"."""
-    return UsageError(
-        f"{option} has no effect {how} --retired",
-        hint="--retired lists old records; without it, rotate prints the specs of new keys",
+        age = older_than if older_than[-1:].isalpha() else f"{older_than}s"
+        return _print_successors(session, selected, policy, now, age, output)
+    if zone and fmt is not RetiredFormat.NSUPDATE:
+        raise UsageError("--zone has no effect with this format", hint="it is for nsupdate")
+    output_options = OutputOptions(
+        Format(fmt) if fmt else default_format(output, for_machines=Format.JSON),
+        zones=[read_zone("--zone", name) for name in zone or ()],
+        output=output,
     )
+    review = review_retired(
+        session, selected, look=not no_check, max_age=max_age, assume_successors=assume_successors
+    )
+    results = review.retired
+    _write_retired(session, results, output_options)
+    status = report_not_retired(session, review)
+    if results:
+        assumed = ["--assume-successors"] if assume_successors else []
+        list_them = next_steps.rotate_retired(selection or (), *assumed)
+        session.reporter.note(
+            f"dkimctl: retired: {len(results)}; the service does not tell when it stops using a "
+            "selector: before you delete its record, check that mail sent now is signed with the "
+            "new selector (s=)"
+        )
+        delete = (
+            f"{list_them} --format nsupdate --output remove.txt && nsupdate -k KEYFILE remove.txt"
+        )
+        if session.has_dns_targets and not assumed:
+            delete = "dkimctl rotate run"
+        if output_options.fmt is not Format.NSUPDATE:
+            session.reporter.note(f"dkimctl: next, to delete: `{delete}`")
+        session.reporter.note(
+            f"dkimctl: next, to check that they are gone: `{list_them} --format json --output "
+            "retired.json && dkimctl check-dns --from retired.json --expect-absent`"
+        )
+        forget = next_steps.forget(selection or (), *assumed)
+        session.reporter.note(f"dkimctl: and then: {forget}")
+    return worst_check([status, warn_unmatched(session, selected)])
 
 
 def _print_successors(
-    session: Session, words: Sequence[str] | None, options: Mapping[str, str], output: Path | None
+    session: Session,
+    selection: Selection,
+    policy: RotationPolicy,
+    now: datetime,
+    age: str,  # that of the policy, as it was written
+    output: Path | None,
 ) -> int:
     """Print the specs; say how many domains are due, and warn about others."""
-    reporter, now = session.reporter, datetime.now(UTC)
-    start_in = read_duration("--start-in", options["--start-in"], may_be_zero=True)
-    if not start_in:
-        raise UsageError(
-            f"in --start-in: with {quoted(options['--start-in'])}, signing would start before the "
-            "new records can be in DNS",
-            hint=f"leave time to publish them, such as {_DEFAULTS['--start-in']}",
-        )
-    if options["--key-len"] not in _KEY_LENS:
-        hint = f"write {' or '.join(_KEY_LENS)}"
-        raise UsageError("in --key-len: invalid key length", hint=hint)
-    template = SelectorTemplate(options["--selector"], now.astimezone(), option="--selector")
-    policy = RotationPolicy(
-        read_duration("--older-than", options["--older-than"], may_be_zero=True),
-        start_date(now, start_in),
-        int(options["--key-len"]),
-        template.selector,
-    )
-    selection = read_selection(session, words)
+    reporter = session.reporter
     rotation = plan_rotation(session.open_ledger(for_writing=False), selection, policy, now)
     if rotation is None:
         require_empty(session, selection)
         rotation = Rotation([], [], [])
-    older_than = options["--older-than"]
-    older_than += "" if older_than[-1:].isalpha() else "s"
-    comment = f"Successors of keys older than {older_than}, for `dkimctl register FILE`"
+    comment = f"Successors of keys older than {age}, for `dkimctl register FILE`"
     write_chunks(render_spec_yaml(rotation.successors, reporter.complete(comment)), output)
     if rotation.undated:
         reporter.warn(
@@ -241,27 +251,27 @@ def _print_successors(
             hint="to settle that first, register the file of that run again",
             code="unanswered",
         )
-    if not rotation.successors:
+    if rotation.successors:
+        register = "`dkimctl register FILE`"
+        if output is not None:
+            register = next_steps.command("register", [output])
+        elif sys.stdout.isatty():
+            command = next_steps.same_command(more=("--output", "successors.yaml"))
+            register = f"`{command} && dkimctl register successors.yaml`"
+        reporter.note(
+            f"dkimctl: due: {len(rotation.successors)}; signing with the new keys starts at "
+            f"{policy.start_date}: publish their records before then"
+        )
+        reporter.note(f"dkimctl: next: {register}")
+        reporter.note(
+            "dkimctl: when the grace period after that start is over: `dkimctl rotate --retired` "
+            "lists the old records to remove"
+        )
+    else:
         reporter.note(
             "dkimctl: nothing is due: no domain's newest key is older than "
-            f"{older_than} and already signing"
+            f"{age} and already signing"
         )
-        return warn_unmatched(session, selection)
-    reporter.note(
-        f"dkimctl: due: {len(rotation.successors)}; signing with the new keys starts at "
-        f"{policy.start_date}: publish their records before then"
-    )
-    register = "`dkimctl register FILE`"
-    if output is not None:
-        register = next_steps.command("register", [output])
-    elif sys.stdout.isatty():
-        command = next_steps.same_command(more=("--output", "successors.yaml"))
-        register = f"`{command} && dkimctl register successors.yaml`"
-    reporter.note(f"dkimctl: next: {register}")
-    reporter.note(
-        "dkimctl: when the grace period after that start is over: `dkimctl rotate --retired` "
-        "lists the old records to remove"
-    )
     return warn_unmatched(session, selection)
 
 
@@ -276,58 +286,20 @@ def render_spec_yaml(specs: Sequence[DomainSpec], comment: str) -> Iterator[str]
         yield "[]\n"
 
 
-def _list_retired(
-    session: Session,
-    words: Sequence[str],
-    policy: RetirementPolicy,
-    output_options: OutputOptions,
-    *,
-    look: bool,
-) -> int:
-    """Write the old records, and say how to remove them."""
-    from dkimctl.cli.checking import review_now  # asks DNS, and so imports asyncio
-
-    reporter, fmt = session.reporter, output_options.fmt
-    require_writable(output_options.output)  # before a long look
-    selection = read_selection(session, words)
-    known = read_known_keys(session.open_ledger(for_writing=False), selection)
-    if not known.selected:
-        require_empty(session, selection)
-    review = review_now(session, known, policy) if look else Review(known.statuses(policy))
-    results = retired_results(review)
-    if fmt is Format.NSUPDATE:
-        renderer = NsupdateRenderer(output_options.zones, ttl=None)
-        write_chunks(render_all(renderer, results), output_options.output)
-        unusable = [
-            named(result.registration) for result in results if result.outcome is Outcome.UNUSABLE
-        ]
-        if unusable:
-            reporter.warn(
-                f"left out because their records are unusable: {few(unusable)}",
-                hint="look for their records in DNS; `dkimctl ledger forget` removes them from the "
-                "ledger",
-                code=Outcome.UNUSABLE,
-            )
-    else:
-        write_results(results, output_options, reporter, is_paged=True)
-    status = report_not_retired(session, review)
-    if not results:
-        return worst_check([status, warn_unmatched(session, selection)])
-    assumed = ["--assume-successors"] if policy.assume_successors else []
-    list_them = next_steps.rotate_retired(words, *assumed)
-    reporter.note(
-        f"dkimctl: retired: {len(results)}; the service does not tell when it stops using a "
-        "selector: before you delete its record, check that mail sent now is signed with the new "
-        "selector (s=)"
-    )
-    if fmt is not Format.NSUPDATE:
-        how = f"{list_them} --format nsupdate --output remove.txt && nsupdate -k KEYFILE remove.txt"
-        if session.has_dns_targets and not assumed:
-            how = "dkimctl rotate run"
-        reporter.note(f"dkimctl: next, to delete: `{how}`")
-    reporter.note(
-        f"dkimctl: next, to check that they are gone: `{list_them} --format json --output "
-        "retired.json && dkimctl check-dns --from retired.json --expect-absent`"
-    )
-    reporter.note(f"dkimctl: and then: {next_steps.forget(words, *assumed)}")
-    return worst_check([status, warn_unmatched(session, selection)])
+def _write_retired(
+    session: Session, results: Sequence[Result], output_options: OutputOptions
+) -> None:
+    if output_options.fmt is not Format.NSUPDATE:
+        write_results(results, output_options, session.reporter, is_paged=True)
+        return
+    renderer = NsupdateRenderer(output_options.zones, ttl=None)
+    write_chunks(render_all(renderer, results), output_options.output)
+    if unusable := [
+        named(result.registration) for result in results if result.outcome is Outcome.UNUSABLE
+    ]:
+        session.reporter.warn(
+            f"left out because their records are unusable: {few(unusable)}",
+            hint="look for their records in DNS; `dkimctl ledger forget` removes them from the "
+            "ledger",
+            code=Outcome.UNUSABLE,
+        )
