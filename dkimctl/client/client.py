@@ -24,7 +24,7 @@ from dkimctl.client.wire import (
     decode_token,
     encode_registration,
 )
-from dkimctl.errors import MaybeProcessed, NotProcessed, RequestRefused, ServiceError
+from dkimctl.errors import MaybeProcessed, NotProcessed
 from dkimctl.models import TOKEN_LIFETIME, DomainSpec, Secret, Token
 
 # Bytes of a registration's response: a base and a share for each entry, which has about 700.
@@ -102,17 +102,17 @@ class Client:
         body, json = encode_registration(specs), "application/json"
         request = HttpRequest("POST", url, None, json, body, is_last=False, max_body=largest)
         response = self._send(token, request)
-        if response.status not in (200, 400, 500):
-            raise self._registration_error(url, response)
-        try:
-            reply = decode_reply(response.body)
-        except DecodeError as error:
-            if response.status == 200:
-                told = unusable(url, error, response.body)
-                raise MaybeProcessed(told, hint="check --base-url") from None
-            raise self._registration_error(url, response) from None
-        if response.status != 200 and not reply.items:
-            raise self._registration_error(url, response)
+        reply = None
+        if response.status in (200, 400, 500):
+            try:
+                reply = decode_reply(response.body)
+            except DecodeError as error:
+                if response.status == 200:
+                    told = unusable(url, error, response.body)
+                    raise MaybeProcessed(told, hint="check --base-url") from None
+        if reply is None or (response.status != 200 and not reply.items):
+            detail = self._detail(response.body)
+            raise registration_error(url, response.status, detail, response.retry_after)
         return reply
 
     def request(
@@ -144,12 +144,6 @@ class Client:
         if response.status in (401, 403):
             raise token_rejected(response.status, self._detail(body), body)
         return response
-
-    def _registration_error(
-        self, url: str, response: HttpResponse
-    ) -> ServiceError | RequestRefused:
-        detail = self._detail(response.body)
-        return registration_error(url, response.status, detail, response.retry_after)
 
     def _detail(self, redacted: bytes) -> str:
         """The message of an error response, or "" if it has none or contains a short secret."""

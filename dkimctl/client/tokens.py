@@ -41,7 +41,7 @@ class TokenProvider:
         self._discard = discard
         self._clock = clock
         self._monotonic = monotonic
-        self._use(cached)
+        self._token, self._taken_at = cached, (clock(), monotonic())
         self._discarded: Token | None = None
         self._lock = threading.Lock()
         self._renewals = 0
@@ -71,25 +71,16 @@ class TokenProvider:
     def _current(self) -> Token:
         renewals = self._renewals
         with self._lock:
-            if self._token is not None and self._lasts(self._token):
-                return self._token
+            token = self._token
+            # The clock may be set during a run; the monotonic time may stand still in sleep.
+            taken_at, monotonic_then = self._taken_at
+            by_time_passed = taken_at + self._monotonic() - monotonic_then
+            if token is not None and all(
+                token.is_valid(now) and now < token.expires_at - _RENEWAL_MARGIN
+                for now in (self._clock(), by_time_passed)
+            ):
+                return token
             return self._renew(renewals)
-
-    def _use(self, token: Token | None) -> None:
-        self._token = token
-        self._taken_at = self._clock(), self._monotonic()
-
-    def _lasts(self, token: Token) -> bool:
-        """Whether `token` is valid for longer than the margin, by the clock and by time passed.
-
-        The clock may be set during a run; the monotonic time may stand still in sleep.
-        """
-        taken_at, monotonic_then = self._taken_at
-        by_time_passed = taken_at + self._monotonic() - monotonic_then
-        return all(
-            token.is_valid(now) and now < token.expires_at - _RENEWAL_MARGIN
-            for now in (self._clock(), by_time_passed)
-        )
 
     def _try(self, request: Callable[[Secret], T], token: Token) -> T:
         """Call `request`. 403 refuses `token`, which is discarded; 401: none arrived (7.2)."""
@@ -113,16 +104,17 @@ class TokenProvider:
             try:
                 return self._renew(renewals)
             except CredentialsError as error:
-                message = rejection.message
+                message, status = rejection.message, rejection.status
                 hint = (
                     "the token may have expired, and a new one cannot be obtained: "
                     f"{error.message}; {error.hint}"
                 )
-                if rejected.obtained_at is None and rejection.status == 403:
+                if rejected.obtained_at is None and status == 403:
                     message = "the service refused the token in DKIMCTL_ACCESS_TOKEN (403)"
                     hint = "set the variable to a valid token, or unset it and run `dkimctl login`"
-                status, body = rejection.status, rejection.body
-                raise TokenRejected(message, hint=hint, status=status, body=body) from None
+                raise TokenRejected(
+                    message, hint=hint, status=status, body=rejection.body
+                ) from None
 
     def _renew(self, renewals: int) -> Token:
         """Obtain a token. `renewals` is their number before the caller waited for the lock.
@@ -139,7 +131,7 @@ class TokenProvider:
             raise
         finally:
             self._renewals += 1
-        self._use(token)
+        self._token, self._taken_at = token, (self._clock(), self._monotonic())
         self._is_unproven = True
         self._persist(token)
         return token

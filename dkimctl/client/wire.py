@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -77,6 +76,7 @@ class _ErrorBody(msgspec.Struct):
     gateway_message: object = msgspec.field(name="Message", default=None)
 
 
+_NOT_AS_DOCUMENTED = (msgspec.MsgspecError, UnicodeError, RecursionError)
 _encoder = msgspec.json.Encoder()
 _item_decoder = msgspec.json.Decoder(_Item)
 _saved_item_decoder = msgspec.json.Decoder(_SavedItem)
@@ -119,7 +119,7 @@ def decode_reply(body: bytes, *, is_saved: bool = False) -> Reply:
             items.append(_to_registration(item))
             if isinstance(item, _SavedItem) and item.outcome == Outcome.RETIRED:
                 retired.add(items[-1])
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        except _NOT_AS_DOCUMENTED as error:
             faults.append(_describe(error, f".items[{index}]"))
             if is_saved and len(faults) > _MAX_FAULTS:
                 message = f"more than {_MAX_FAULTS:,} items cannot be read: {faults[0]}"
@@ -140,7 +140,7 @@ def decode_token(body: bytes) -> tuple[Secret, float | None]:
     """
     try:
         decoded = msgspec.json.decode(body, type=_TokenBody)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except _NOT_AS_DOCUMENTED as error:
         raise DecodeError(_describe(error, "")) from None
     if len(decoded.access_token) > _MAX_TOKEN or not _BEARER.fullmatch(decoded.access_token):
         raise DecodeError("access_token is not a bearer token")
@@ -154,7 +154,7 @@ def decode_error(body: bytes) -> str:
     """The message of an error body ({error} or {message}), or "" if it has none."""
     try:
         decoded = msgspec.json.decode(body, type=_ErrorBody)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except _NOT_AS_DOCUMENTED:
         return ""
     texts = (decoded.error, decoded.message, decoded.gateway_message)
     return next((text for text in texts if isinstance(text, str) and text), "")
@@ -162,20 +162,13 @@ def decode_error(body: bytes) -> str:
 
 def _decode_body(body: bytes, is_saved: bool) -> _Body:
     try:
+        if is_saved and body.startswith((b"\xff\xfe", b"\xfe\xff")):  # as Windows shells write it
+            body = body.decode("utf-16").encode()
+        elif is_saved:
+            body = body.removeprefix(b"\xef\xbb\xbf")
         return _body_decoder.decode(body)
-    except msgspec.ValidationError as error:
+    except _NOT_AS_DOCUMENTED as error:
         raise DecodeError(_describe(error, "")) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        problem = error
-    # msgspec rejects the whole body for one escaped lone surrogate, which JSON allows.
-    try:
-        # Files may be in UTF-16. In a response, no secret would have been redacted in it.
-        text = body if is_saved else body.decode("utf-8-sig", "surrogatepass")
-        document = json.loads(text)
-        repaired = json.dumps(document, ensure_ascii=False).encode("utf-8", "replace")
-        return _body_decoder.decode(repaired)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        raise DecodeError(_describe(problem, "")) from None
 
 
 def _to_registration(item: _Item) -> Registration:

@@ -14,7 +14,7 @@ from dkimctl.cli.session import open_session
 from dkimctl.errors import ExitCode, NegativeAnswer, ServiceError, TokenRejected, UsageError
 from dkimctl.input_files import read_bytes
 
-_VALID_PATH = r"[!-\"$-~]+"  # printable ASCII without spaces and fragments
+_VALID_PATH = r"/(?!/)[!-\"$-~]*"  # printable ASCII without spaces and fragments
 
 app = App()
 
@@ -65,17 +65,14 @@ def api(
         raise
     write_bytes(response.body)
     status = response.status
-    if 200 <= status < 300:
-        return ExitCode.OK
-    url = session.account.base_url + path.partition("?")[0]  # a query may hold a secret
+    # A query may hold a secret.
+    message = f"{session.account.base_url}{path.partition('?')[0]} answered {status}"
     if 400 <= status < 500:
-        hint = "see the response body on stdout"
-        if status == 404:
-            hint += "; check the path, and --base-url, which precedes it"
-        raise NegativeAnswer(f"{url} answered {status}", hint=hint)
-    is_redirect = 300 <= status < 400
-    hint = "redirects are not followed; check --base-url" if is_redirect else "try again later"
-    raise ServiceError(f"{url} answered {status}", hint=hint)
+        hint = "see the response body on stdout, and check the path and --base-url"
+        raise NegativeAnswer(message, hint=hint)
+    if not 200 <= status < 300:
+        raise ServiceError(message, hint="try again later; check --base-url if it persists")
+    return ExitCode.OK
 
 
 @app.command(
@@ -101,19 +98,13 @@ def token(ctx: typer.Context) -> int:
 
 def _relative_path(base_url: str, path: str) -> str:
     """`path`, or the path of a URL below `base_url`: no other host may get the token."""
-    if "://" in path and not path.startswith("/"):
-        if not path.startswith(f"{base_url}/"):
-            raise UsageError(
-                f"the URL is not below the profile's base URL, {base_url}",
-                hint="the token is sent to that service only: give a path such as /send/123",
-            )
+    if path.startswith(f"{base_url}/"):
         path = path.removeprefix(base_url)
-    if not path.startswith("/") or path.startswith("//"):
-        raise UsageError("invalid path", hint="begin it with one slash, such as /send/123")
-    if {".", ".."} & {*unquote(path.partition("?")[0]).split("/")}:
-        raise UsageError("the path has . or .. segments", hint="write it without them")
-    if not re.fullmatch(_VALID_PATH, path):
+    has_dots = {".", ".."} & {*unquote(path.partition("?")[0]).split("/")}
+    if has_dots or not re.fullmatch(_VALID_PATH, path):
         raise UsageError(
-            "invalid characters in the path", hint="percent-encode all but printable ASCII"
+            f"the path is invalid, or not below {base_url}, to which alone the token is sent",
+            hint="begin it with one slash, such as /send/123, without . or .. as segments, and "
+            "percent-encode all but printable ASCII",
         )
     return path
