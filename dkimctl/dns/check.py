@@ -76,14 +76,9 @@ def check_publication(
         return check
 
     checker = Checker(source, policy.expect_absent, finish)
-
-    def check_again(registrations: Iterable[Registration]) -> Iterator[Check]:
-        source.forget()
-        return checker.check(registrations)
-
     checks: Iterable[Check]
     if policy.wait:
-        checks = repeat_checks(check_again, list(registrations), policy, progress.pause)
+        checks = repeat_checks(checker, list(registrations), policy, progress)
     else:
         checks = checker.check(registrations)
     now = datetime.now(UTC)
@@ -95,19 +90,15 @@ def check_publication(
 
 
 def repeat_checks(
-    check: Callable[[Sequence[Registration]], Iterable[Check]],
-    registrations: Sequence[Registration],
-    policy: CheckPolicy,
-    pause: Callable[[float, Sequence[Check]], None],
+    checker: Checker, registrations: Sequence[Registration], policy: CheckPolicy, progress: Progress
 ) -> list[Check]:
     """The last check of each registration, in order.
 
-    Those that are not as wanted are checked again; after the wait of the policy no further round
-    starts. `pause` gets the seconds until the next round and the latest checks, and returns when
-    the time is over.
+    Those that are not as wanted are checked again, with empty caches; after the wait of the policy
+    no further round starts.
     """
     until = time.monotonic() + policy.wait
-    checks = list(check(registrations))
+    checks = list(checker.check(registrations))
     interval = _FIRST_INTERVAL  # short at first, after a change was just published
     while True:
         left = [
@@ -118,8 +109,9 @@ def repeat_checks(
         remaining = until - time.monotonic()
         if not left or remaining <= 0:
             return checks
-        pause(min(interval, remaining), checks)
-        again = check([registrations[number] for number in left])
+        progress.pause(min(interval, remaining), checks)
+        checker.source.forget()
+        again = checker.check([registrations[number] for number in left])
         for number, latest in zip(left, again, strict=True):
             checks[number] = latest
         interval = min(interval * _GROWTH, _MAX_INTERVAL)

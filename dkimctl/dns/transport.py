@@ -147,7 +147,7 @@ async def exchange(streams: Streams, wire: bytes, timeout: float) -> bytes:
     reader, writer = streams
     try:
         async with asyncio.timeout(timeout):
-            writer.write(len(wire).to_bytes(2) + wire)
+            writer.write(_sized(wire))
             while True:
                 size = int.from_bytes(await reader.readexactly(2))
                 answer = await reader.readexactly(size)
@@ -195,8 +195,7 @@ class Pipeline:
         """Ask over one connection; puts questions without an answer back."""
         reader, writer = await self.connect()
         waiting: dict[bytes, tuple[Question, bytes, float]] = {}  # by message ID
-        asked = 0
-        received = bytearray()
+        asked, now = 0, asyncio.get_running_loop().time
         try:
             async with asyncio.timeout(self.timeout) as wait:
                 while True:
@@ -208,27 +207,24 @@ class Pipeline:
                         and asked < self._capacity
                         and unasked
                     ):
-                        question = unasked.popleft()
-                        wire, mac = messages.encode(
+                        question, mac = unasked.popleft(), b""
+                        wire = messages.encode(
                             asked & 0xFFFF,  # an ID may be guessed
                             question, recursion=self.recursion, edns=self.edns,
-                        ), b""  # fmt: skip
+                        )  # fmt: skip
                         if self.signer:
                             wire, mac = self.signer.sign(wire)
                         waiting[wire[:2]] = question, mac, time.monotonic()
-                        batch.append(len(wire).to_bytes(2) + wire)
+                        batch.append(_sized(wire))
                         asked += 1
                     writer.write(b"".join(batch))
                     if not waiting:
                         return
-                    data = await reader.read(_MAX_READ)
-                    if not data:
-                        raise ConnectionLost(_CLOSED)
-                    received += data
+                    size = int.from_bytes(await reader.readexactly(2))
                     # Messages that answer nothing do not extend the wait.
-                    if self._take(received, waiting):
-                        wait.reschedule(asyncio.get_running_loop().time() + self.timeout)
-        except (OSError, ConnectionLost) as error:
+                    if self._take(await reader.readexactly(size), waiting):
+                        wait.reschedule(now() + self.timeout)
+        except (OSError, EOFError) as error:
             is_timeout = isinstance(error, TimeoutError)
             self._silences += is_timeout
             answered = asked - len(waiting)
@@ -240,35 +236,24 @@ class Pipeline:
             unasked.extendleft(question for question, _, _ in waiting.values())
             writer.transport.abort()  # does not wait for a server that reads nothing
 
-    def _take(
-        self, received: bytearray, waiting: dict[bytes, tuple[Question, bytes, float]]
-    ) -> bool:
-        """Read the messages that are complete; returns whether any was an answer."""
-        start, count = 0, len(waiting)
-        while len(received) >= start + 2:
-            end = start + 2 + int.from_bytes(received[start : start + 2])
-            if end > len(received):
-                break
-            wire = bytes(received[start + 2 : end])
-            start = end
-            message_id = wire[:2]
-            question, mac, sent = waiting.get(message_id, (None, b"", 0.0))
-            if question is None:
-                continue
-            if self.signer:
-                wire = self.signer.verify(wire, mac, or_refusal=True)
-            try:
-                answer = messages.decode(wire, question)
-            except TruncatedAnswer:
-                why = "it is truncated, although sent over TCP"
-                raise UnreadableAnswer(why, question) from None
-            if answer is None:
-                raise UnreadableAnswer("it cannot be read", question)
-            del waiting[message_id]
-            self.responses[question] = Response(answer, wire)
-            messages.log_query(self.server, "TCP", question, sent, answer)
-        del received[:start]
-        return len(waiting) < count
+    def _take(self, wire: bytes, waiting: dict[bytes, tuple[Question, bytes, float]]) -> bool:
+        """Take in a message; returns whether it is an answer."""
+        message_id = wire[:2]
+        question, mac, sent = waiting.get(message_id, (None, b"", 0.0))
+        if question is None:
+            return False
+        if self.signer:
+            wire = self.signer.verify(wire, mac, or_refusal=True)
+        try:
+            answer = messages.decode(wire, question)
+        except TruncatedAnswer:
+            raise UnreadableAnswer("it is truncated, although sent over TCP", question) from None
+        if answer is None:
+            raise UnreadableAnswer("it cannot be read", question)
+        del waiting[message_id]
+        self.responses[question] = Response(answer, wire)
+        messages.log_query(self.server, "TCP", question, sent, answer)
+        return True
 
 
 class NotTrusted(Exception):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from types import SimpleNamespace
 from unittest import mock
 
 import pytest
@@ -407,6 +408,7 @@ class World:
         self.rounds: list[tuple[float, list[str]]] = []  # (when, selectors)
         self.pauses: list[float] = []
         self.verdicts: list[list[Verdict]] = []
+        self.source = SimpleNamespace(forget=lambda: None)
 
     def check(self, registrations):
         self.rounds.append((self.now, [one.selector for one in registrations]))
@@ -428,7 +430,7 @@ class World:
         ]
         policy = CheckPolicy(seconds, timedelta(0), expect_absent=False)
         with mock.patch("dkimctl.dns.check.time.monotonic", side_effect=lambda: 500 + self.now):
-            checks = repeat_checks(self.check, registrations, policy, self.pause)
+            checks = repeat_checks(self, registrations, policy, self)
         assert [check.selector for check in checks] == [one.selector for one in registrations]
         return [check.finding.verdict for check in checks]
 
