@@ -1,4 +1,4 @@
-"""Intents: what opens them, and what closes them."""
+"""Intents of requests: in the file and in memory, whatever happens meanwhile."""
 
 from __future__ import annotations
 
@@ -13,38 +13,33 @@ from dkimctl.ledger.intents import Intent
 from dkimctl.models import DomainSpec, Registration, key_of
 
 NOON = 1795262400.0  # 2026-11-21T12:00:00Z
+SPEC = DomainSpec("a.example", "s1")
 
 
 @pytest.fixture
-def clock():
-    """A clock that advances by one minute with each call."""
-    times = iter(range(int(NOON), int(NOON) + 86400, 60))
-    return lambda: float(next(times))
-
-
-@pytest.fixture
-def ledger(write, clock):
-    with write(clock=clock) as ledger:
+def ledger(write):
+    with write() as ledger:
         yield ledger
 
 
 def test_what_another_account_has_does_not_answer_a_request_without_selector(ledger):
     """Its key may be registered, under a selector that the service chose."""
-    ledger.commit(begun=[[DomainSpec("a.example", "s1"), DomainSpec("a.example")]])
+    ledger.commit(begun=[[SPEC, DomainSpec("a.example")]])
     ledger.commit(answered=[Registration("a.example", "s1", code="409")])
     assert [intent[:2] for intent in ledger.intents()] == [("a.example", None)]
 
 
 @pytest.mark.skipif(not hasattr(time, "tzset"), reason="needs the time zones of POSIX")
-def test_the_time_of_a_request_is_utc_wherever_this_machine_is(ledger, monkeypatch):
+def test_the_time_of_a_request_is_utc_wherever_this_machine_is(write, monkeypatch):
     try:
         monkeypatch.setenv("TZ", "UTC-9")
         time.tzset()
-        ledger.commit(begun=[[DomainSpec("a.example", "s1")]])
+        with write(clock=lambda: NOON) as ledger:
+            ledger.commit(begun=[[SPEC]])
+            assert ledger.intents()[0].sent_at == "2026-11-21T12:00:00+00:00"
     finally:
         monkeypatch.undo()
         time.tzset()
-    assert ledger.intents()[0].sent_at == "2026-11-21T12:00:00+00:00"
 
 
 def test_no_other_program_can_write_between_what_a_commit_reads_and_writes(ledger, path):
@@ -60,8 +55,7 @@ def test_no_other_program_can_write_between_what_a_commit_reads_and_writes(ledge
             return super().__iter__()
 
     with contextlib.closing(sqlite3.connect(path, timeout=0)) as other:
-        ledger.commit(begun=[Watched([DomainSpec("a.example", "s1")])])
-    assert attempts
+        ledger.commit(begun=[Watched([SPEC])])
     assert set(attempts) == {"database is locked"}
     assert len(ledger.intents()) == 1
 
@@ -69,10 +63,8 @@ def test_no_other_program_can_write_between_what_a_commit_reads_and_writes(ledge
 def test_a_request_begun_again_is_the_newest_even_if_the_clock_went_back(write, read):
     times = iter((NOON, NOON + 60, NOON - 3600))
     with write(clock=lambda: next(times)) as ledger:
-        ledger.commit(begun=[[DomainSpec("a.example", "s1")]])
-        ledger.commit(begun=[[DomainSpec("a.example", "s2")]])
-        assert len(ledger.intents_of("a.example")) == 2
-        ledger.commit(begun=[[DomainSpec("a.example", "s1")]])
+        for selector in ("s1", "s2", "s1"):
+            ledger.commit(begun=[[DomainSpec("a.example", selector)]])
         again = Intent("a.example", "s1", "2026-11-21T11:00:00+00:00")
         other = Intent("a.example", "s2", "2026-11-21T12:01:00+00:00")
         assert ledger.intents_of("a.example") == [other, again]
@@ -84,18 +76,16 @@ def test_a_failed_commit_changes_neither_the_file_nor_the_cache(ledger, path, ma
     ledger.commit(begun=[[DomainSpec("example.com", "s1")]])
     cached = ledger.intents_of("example.com")
     assert ledger.of_domain("example.com") == []
-    with sqlite3.connect(path) as other:
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute(
             "CREATE TRIGGER refuse BEFORE INSERT ON open_request WHEN new.entries LIKE '%bad%' "
             "BEGIN SELECT RAISE (ABORT, 'no more'); END"
         )
-    other.close()
     with pytest.raises(LedgerError, match="no more"):
         ledger.commit(
-            answered=[make_registration()],
-            settled=[key_of("example.com", "s1")],
+            answered=[make_registration()], settled=[key_of("example.com", "s1")],
             begun=[[DomainSpec("x.example", "s1"), DomainSpec("x.example", "bad")]],
-        )
+        )  # fmt: skip
     assert ledger.of_domain("example.com") == []
     assert ledger.intents_of("example.com") == ledger.intents() == cached
     ledger.commit(answered=[make_registration()], begun=[[DomainSpec("x.example", "s1")]])
@@ -134,9 +124,8 @@ def test_the_cache_agrees_with_the_file_after_any_interruption(ledger, read):
 def test_writing_to_a_file_that_was_moved_is_refused(ledger, path, write):
     for name in ("ledger.db", "ledger.db-wal", "ledger.db-shm"):
         path.with_name(name).rename(path.with_name(f"old-{name}"))
-    with pytest.raises(LedgerError, match="moved or replaced while it was in use"):
-        ledger.commit(begun=[[DomainSpec("a.example", "s1")]])
-    write().close()
-    for use in (lambda: ledger.commit(begun=[[DomainSpec("a.example", "s1")]]), ledger.check):
-        with pytest.raises(LedgerError, match="moved or replaced while it was in use"):
-            use()
+    for _ in range(2):
+        for use in (lambda: ledger.commit(begun=[[SPEC]]), ledger.check):
+            with pytest.raises(LedgerError, match="moved or replaced while it was in use"):
+                use()
+        write().close()  # another file in its place

@@ -16,29 +16,20 @@ from dkimctl.models import Alarm, ClosedKey, DnsRecord, DomainSpec, KeyHistory, 
 from ledgers import histories_of
 from old_ledgers import make_version_4
 
-# As version 1 wrote it.
-VERSION_1 = """
+_KEY = """account_id INTEGER NOT NULL REFERENCES account (id),
+  sign_domain TEXT NOT NULL COLLATE NOCASE, selector TEXT NOT NULL COLLATE NOCASE"""
+_UNIQUE = "PRIMARY KEY (account_id, sign_domain, selector)"
+# As version 1 wrote it, and what each later one changed.
+CHANGES = (
+    f"""
 CREATE TABLE account (
-  id INTEGER PRIMARY KEY,
-  base_url TEXT NOT NULL,
-  client_id TEXT NOT NULL,
+  id INTEGER PRIMARY KEY, base_url TEXT NOT NULL, client_id TEXT NOT NULL,
   UNIQUE (base_url, client_id)
 );
 CREATE TABLE registration (
-  id INTEGER PRIMARY KEY,
-  account_id INTEGER NOT NULL REFERENCES account (id),
-  sign_domain TEXT NOT NULL COLLATE NOCASE,
-  selector TEXT NOT NULL COLLATE NOCASE,
-  key_len INTEGER,
-  start_date TEXT,
-  "default" INTEGER,
-  enable INTEGER,
-  fqdn TEXT,
-  type TEXT,
-  value TEXT,
-  regist_date TEXT,
-  code TEXT,
-  message TEXT,
+  id INTEGER PRIMARY KEY, {_KEY},
+  key_len INTEGER, start_date TEXT, "default" INTEGER, enable INTEGER, fqdn TEXT, type TEXT,
+  value TEXT, regist_date TEXT, code TEXT, message TEXT,
   UNIQUE (account_id, sign_domain, selector)
 );
 PRAGMA user_version = 1;
@@ -46,48 +37,28 @@ INSERT INTO account VALUES (1, 'https://other.example', 'me'), (2, 'https://api.
 INSERT INTO registration VALUES
   (1, 2, 'example.com', 's1', 2048, NULL, 1, 1, 's1._domainkey.example.com', 'TXT', 'v=DKIM1; p=x',
    '2026-11-21T10:15:30+09:00', '201', 'created');
-"""
-# What version 2 added.
-VERSION_2 = """
+""",
+    """
 CREATE TABLE sending (
-  id INTEGER PRIMARY KEY,
-  account_id INTEGER NOT NULL REFERENCES account (id),
-  sent_at TEXT NOT NULL,
-  entries TEXT NOT NULL
+  id INTEGER PRIMARY KEY, account_id INTEGER NOT NULL REFERENCES account (id),
+  sent_at TEXT NOT NULL, entries TEXT NOT NULL
 );
 PRAGMA user_version = 2;
-"""
-# What version 3 added.
-VERSION_3 = """
-CREATE TABLE publication (
-  account_id INTEGER NOT NULL REFERENCES account (id),
-  sign_domain TEXT NOT NULL COLLATE NOCASE,
-  selector TEXT NOT NULL COLLATE NOCASE,
-  published_at TEXT NOT NULL,
-  PRIMARY KEY (account_id, sign_domain, selector)
-);
+""",
+    f"""
+CREATE TABLE publication ({_KEY}, published_at TEXT NOT NULL, {_UNIQUE});
 PRAGMA user_version = 3;
-"""
-# What version 4 had instead.
-VERSION_4 = """
+""",
+    f"""
 DROP TABLE publication;
-CREATE TABLE history (
-  account_id INTEGER NOT NULL REFERENCES account (id),
-  sign_domain TEXT NOT NULL COLLATE NOCASE,
-  selector TEXT NOT NULL COLLATE NOCASE,
-  enabled_at TEXT,
-  disabled_at TEXT,
-  replaces TEXT,
-  published_at TEXT,
-  looked_at TEXT,
-  verdict TEXT,
-  PRIMARY KEY (account_id, sign_domain, selector)
+CREATE TABLE history ({_KEY},
+  enabled_at TEXT, disabled_at TEXT, replaces TEXT, published_at TEXT, looked_at TEXT, verdict TEXT,
+  {_UNIQUE}
 );
 PRAGMA user_version = 4;
-"""
-# How version 5 named a table.
-VERSION_5 = "ALTER TABLE sending RENAME TO open_request; PRAGMA user_version = 5;"
-CHANGES = (VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5)
+""",
+    "ALTER TABLE sending RENAME TO open_request; PRAGMA user_version = 5;",
+)
 # For version 3: registrations in all states, of which some are published.
 ROWS_OF_3 = """
 INSERT INTO registration (account_id, sign_domain, selector, enable, value, regist_date, code)
@@ -138,46 +109,30 @@ def old(path, request):
     return path
 
 
-def test_an_old_ledger_keeps_its_registrations_and_gains_tables(old, write, read):
-    with write() as ledger:
-        assert list(ledger.all()) == [KEPT]
-        assert ledger.intents() == []
-        assert ledger.closed_keys() == ledger.alarms() == []
-        assert {key: one.published_at for key, one in histories_of(ledger).items()} == {KEY: None}
-        ledger.commit(begun=[[DomainSpec("example.net")]])
-        ledger.note_looks({KEY: "published"})
+def test_an_old_ledger_is_read_as_it_is_and_gains_tables(old, write, read, tmp_path):
+    before = old.read_bytes()
     with read() as ledger:
-        assert list(ledger.all()) == [KEPT]
-        assert [intent.sign_domain for intent in ledger.intents()] == ["example.net"]
-        assert histories_of(ledger)[KEY].verdict == "published"
-
-
-def test_a_migrated_ledger_closes_keys_and_remembers_alarms(old, write, read):
+        assert ledger.of_domain("example.com") == [KEPT]
+        assert ledger.intents() == ledger.closed_keys() == ledger.alarms() == []
+        assert {key: one.published_at for key, one in histories_of(ledger).items()} == {KEY: None}
+    assert old.read_bytes() == before
     now = datetime(2027, 1, 20, 10, tzinfo=UTC)
     alarm = Alarm("example.net s1", "missing", now, now)
     with write(clock=now.timestamp) as ledger:
+        assert list(ledger.all()) == [KEPT]
+        ledger.note_looks({KEY: "published"})
+        assert histories_of(ledger)[KEY].verdict == "published"
+        ledger.commit(begun=[[DomainSpec("example.net")]])
         ledger.close_keys({KEPT: "s2"})
         ledger.replace_alarms([], [alarm])
     with read() as ledger:
         closed = ClosedKey("example.com", "s1", 1, REGISTERED, REGISTERED, "s2", now)
         assert (list(ledger.all()), ledger.closed_keys()) == ([], [closed])
-        assert ledger.alarms() == [alarm]
-
-
-def test_a_migrated_ledger_has_the_tables_of_a_new_one(old, write, tmp_path):
-    write().close()
+        assert ([intent.sign_domain for intent in ledger.intents()], ledger.alarms()) == (
+            ["example.net"], [alarm],
+        )  # fmt: skip
     write(path=tmp_path / "new.db").close()
     assert schema_of(old) == schema_of(tmp_path / "new.db")
-
-
-def test_a_reader_does_not_migrate_an_old_ledger(old, read):
-    before = old.read_bytes()
-    with read() as ledger:
-        assert ledger.of_domain("example.com") == [KEPT]
-        assert ledger.intents() == ledger.intents_of("example.com") == []
-        assert ledger.closed_keys() == ledger.alarms() == []
-        assert set(histories_of(ledger)) == {KEY}
-    assert old.read_bytes() == before
 
 
 def test_what_version_3_knew_of_publication_and_keys_is_kept(path, write, read):
@@ -212,30 +167,6 @@ def require_migrated(ledger: Ledger) -> None:
         "off": KeyHistory(None, now),
     }
     assert histories[key_of("example.org", "odd")] == KeyHistory(now)
-
-
-def test_a_reader_continues_while_another_run_migrates(old, read, write):
-    with read() as reader:
-        with write() as writer:
-            writer.commit(begun=[[DomainSpec("example.net", "s1")]])
-            writer.note_looks({KEY: "published"})
-        assert list(reader.all()) == [KEPT]
-        assert histories_of(reader)[KEY].verdict in (None, "published")  # as before, or after
-
-
-def test_a_database_without_tables_reads_as_empty_and_is_not_changed(path, read):
-    path.parent.mkdir()
-    sqlite3.connect(path).execute("PRAGMA journal_mode = WAL").connection.close()
-    before = path.read_bytes()
-    with read() as ledger:
-        assert list(ledger.all()) == ledger.intents() == ledger.of_domain("example.com") == []
-    assert path.read_bytes() == before
-
-
-def test_a_new_ledger_is_created_whole_without_leftovers(path, write):
-    write().close()
-    assert [file.name for file in path.parent.iterdir()] == ["ledger.db"]
-    assert path.stat().st_size > 0
 
 
 def test_a_ledger_of_a_newer_version_is_refused_and_not_changed(path, write, account):
@@ -308,22 +239,18 @@ with Ledger.open_existing(path, **ACCOUNT) as ledger:
 try:
     Ledger.open(path, **ACCOUNT)
 except LedgerError as error:
-    print(error.message, error.hint, sep="\\n")
+    print(error.message)
 """
 
 
-@pytest.mark.parametrize("version", [1, 5])
-def test_an_old_ledger_in_a_read_only_directory_is_read_and_not_migrated(elsewhere, version):
+def test_an_old_ledger_in_a_read_only_directory_is_read_and_not_migrated(elsewhere):
     path = elsewhere.path / "ledger.db"
-    make_old(path, version)
+    make_old(path, 1)
     path.chmod(0o644)
-    before = path.read_bytes()
     elsewhere.path.chmod(0o555)
-    found, message, hint = elsewhere.run(READ_AND_WRITE, path).splitlines()
+    found, message = elsewhere.run(READ_AND_WRITE, path).splitlines()
     assert found == "1 [] []"
     assert message.startswith(f"cannot use the ledger {path}: ")
-    assert f"read and write in the directory {elsewhere.path}" in hint
-    assert path.read_bytes() == before
 
 
 OPEN_AND_ADD = """
@@ -401,7 +328,7 @@ def strays_in(path):
         return connection.execute(query).fetchall()
 
 
-@pytest.mark.parametrize("urls", [SPELLINGS, SPELLINGS[::-1], SPELLINGS[:3]], ids=len)
+@pytest.mark.parametrize("urls", [SPELLINGS, SPELLINGS[:3]], ids=len)
 def test_accounts_of_equivalent_urls_become_one(path, under, opened, urls):
     for number, url in enumerate(urls):
         with under(url, number) as ledger:
@@ -515,32 +442,6 @@ def test_an_intent_that_is_repeated_or_answered_in_another_account_is_closed(und
         ("a.example", "01"),
         ("b.example", "01"),
     ]
-
-
-MIGRATE = """
-from dkimctl.ledger.opening import migrate
-connection = sqlite3.connect(path, isolation_level=None)
-connection.execute("BEGIN IMMEDIATE")
-migrate(connection, path)
-print("migrated", flush=True)
-sys.stdin.readline()
-"""
-
-
-def test_a_kill_during_the_migration_leaves_the_old_ledger(path, under, start, read, write):
-    for number, url in enumerate(SPELLINGS):
-        with under(url) as ledger:
-            ledger.record([registration(selector=f"s{number}")])
-    make_version_4(path)
-    process = start(MIGRATE)
-    assert process.stdout.readline() == "migrated\n"
-    process.kill()
-    process.wait()
-    assert len(accounts_in(path)) == len(SPELLINGS)
-    for open_ in read, write, read:
-        with open_() as ledger:
-            assert len(list(ledger.all())) == len(SPELLINGS)
-    assert accounts_in(path) == [(URL, "me")]
 
 
 def test_a_run_of_the_old_version_that_goes_on_fails_rather_than_lose_an_answer(path, under, write):
