@@ -142,20 +142,17 @@ def test_a_killed_holder_leaves_no_lock(directory, holder):
         assert list(directory.glob("*.holder"))
 
 
-def test_a_process_does_not_name_itself_as_the_holder(directory):
+def test_neither_this_process_nor_a_killed_one_is_named_as_the_holder(directory, holder):
     """Processes in two containers that share a volume may have the same ID."""
-    with locked_without_holder(directory, f"{os.getpid()} 2026-11-21T10:15:30+09:00\n".encode()):
-        assert reported_holder(directory) == UNKNOWN
-
-
-def test_a_killed_process_is_not_named_as_the_holder(directory, holder):
     holder.kill()
     holder.wait(10)
     [holder_file] = directory.glob("*.holder")
     content = holder_file.read_bytes()
     assert str(holder.pid).encode() in content
-    with locked_without_holder(directory, content):
-        assert reported_holder(directory) == UNKNOWN
+    own = f"{os.getpid()} 2026-11-21T10:15:30+09:00\n".encode()
+    for text in (own, content):
+        with locked_without_holder(directory, text):
+            assert reported_holder(directory) == UNKNOWN
 
 
 def test_a_holder_file_written_a_moment_later_is_read(directory):
@@ -185,22 +182,19 @@ def test_an_invalid_holder_file_names_no_process(directory, content):
 
 
 @posix_only
-@pytest.mark.parametrize("kind", ["fifo", "directory", "link"])
+@pytest.mark.parametrize("kind", ["fifo", "link"])
 def test_a_holder_file_that_is_not_a_regular_file_is_neither_read_nor_written(
     directory, tmp_path, kind
 ):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text(valid := f"{os.getppid()} 2026-11-21T10:15:30+09:00\n")
     with locked_without_holder(directory) as holder_file:
-        match kind:
-            case "fifo":
-                os.mkfifo(holder_file)
-            case "directory":
-                holder_file.mkdir()
-            case "link":
-                holder_file.symlink_to(elsewhere)
-        assert_refused(directory, f"{holder_file}: it is ")
-    assert_refused(directory, f"{holder_file}: it is ")
+        if kind == "fifo":
+            os.mkfifo(holder_file)
+        else:
+            holder_file.symlink_to(elsewhere)
+        assert_unusable(directory, f"{holder_file}: it is ")
+    assert_unusable(directory, f"{holder_file}: it is ")
     assert elsewhere.read_text() == valid
 
 
@@ -210,15 +204,18 @@ def test_a_holder_file_that_is_not_a_regular_file_is_neither_read_nor_written(
         {**ACCOUNT, "client_id": "you"},
         {**ACCOUNT, "base_url": "https://other.example"},
         {"base_url": "https://api.exampleme", "client_id": ""},
-        {"base_url": "https://api.example", "client_id": "me\udcff"},
+        {**ACCOUNT, "client_id": "me\udcff"},
+        {**ACCOUNT, "purpose": Purpose.ROTATE},
     ],
 )
-def test_two_accounts_do_not_wait_for_each_other(directory, other):
+def test_two_accounts_or_purposes_do_not_wait_for_each_other(directory, other):
     with (
         account_lock(directory, **ACCOUNT, on_wait=refuse_to_wait),
         account_lock(directory, **other, on_wait=refuse_to_wait),
     ):
         assert len(list(directory.glob("*.holder"))) == 2
+        with pytest.raises(WouldWait), account_lock(directory, **other, on_wait=refuse_to_wait):
+            pass
 
 
 @posix_only
@@ -240,15 +237,7 @@ def assert_unusable(directory, *paths):
         pytest.fail("the lock was acquired")
     for path in paths:
         assert str(path) in caught.value.message
-    assert "DKIMCTL_STATE_DIR" in caught.value.hint
-
-
-def assert_refused(directory, message):
-    with (
-        pytest.raises(LedgerError, match=re.escape(message)),
-        account_lock(directory, **ACCOUNT, on_wait=refuse_to_wait),
-    ):
-        pytest.fail("the lock was acquired")
+    assert caught.value.hint
 
 
 @contextlib.contextmanager
@@ -288,20 +277,9 @@ def test_a_full_disk_is_reported_and_the_lock_released(directory):
 
 
 @posix_only
-@pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
-def test_a_file_system_without_locks_is_reported(directory, monkeypatch, code):
+def test_a_file_system_without_locks_is_reported(directory, monkeypatch):
     def flock(descriptor, operation):
-        raise OSError(code, os.strerror(code))
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr("fcntl.flock", flock)
-    assert_unusable(directory, directory, os.strerror(code))
-
-
-def test_the_locks_of_two_purposes_are_independent(directory):
-    with (
-        account_lock(directory, **ACCOUNT, on_wait=refuse_to_wait, purpose=Purpose.ROTATE),
-        account_lock(directory, **ACCOUNT, on_wait=refuse_to_wait),
-        pytest.raises(WouldWait),
-        account_lock(directory, **ACCOUNT, on_wait=refuse_to_wait, purpose=Purpose.ROTATE),
-    ):
-        pass
+    assert_unusable(directory, directory, os.strerror(errno.ENOLCK))

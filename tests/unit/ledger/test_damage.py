@@ -6,7 +6,6 @@ import contextlib
 import random
 import shutil
 import sqlite3
-import sys
 
 import pytest
 
@@ -21,36 +20,24 @@ QUARANTINED = "ledger.db.damaged-20261121T120000"
 PAGE = 4096
 
 
-def random_bytes(size):
-    return random.Random(7).randbytes(size)
-
-
-def replace(path, start, content):
+def replace(path, start, content=None):
+    """Replace what is at `start`, by default the rest of the page by noise."""
     whole = bytearray(path.read_bytes())
+    content = content or random.Random(7).randbytes(PAGE - start % PAGE)
     whole[start : start + len(content)] = content
     path.write_bytes(whole)
 
 
-def data_page_of(path):
-    """The number of the last page with a DNS record."""
-    return path.read_bytes().rindex(b"v=DKIM1") // PAGE
-
-
-def pages_of(path):
-    return path.stat().st_size // PAGE
-
-
 DAMAGES = {
-    "header": lambda path: replace(path, 0, random_bytes(100)),
-    "first page but header": lambda path: replace(path, 100, random_bytes(PAGE - 100)),
-    "middle page": lambda path: replace(path, data_page_of(path) * PAGE, random_bytes(PAGE)),
-    "last page": lambda path: replace(path, (pages_of(path) - 1) * PAGE, random_bytes(PAGE)),
+    "header": lambda path: replace(path, 0, b"x" * 100),
+    "first page but header": lambda path: replace(path, 100),
+    "middle page": lambda path: replace(path, path.read_bytes().rindex(b"v=DKIM1") // PAGE * PAGE),
+    "last page": lambda path: replace(path, path.stat().st_size - PAGE),
     "cut short": lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
     "cut in a page": lambda path: path.write_bytes(path.read_bytes()[: 2 * PAGE + 99]),
     "cut in the header": lambda path: path.write_bytes(path.read_bytes()[:50]),
     "text": lambda path: path.write_text("what the service answered:\n" * 99),
-    "short text": lambda path: path.write_text("hello"),
-}  # fmt: skip
+}
 
 
 def names(path):
@@ -78,38 +65,32 @@ def filled(write, path, make_registration):
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_damaged_ledger_is_quarantined_unchanged(filled, account, damage):
+def test_a_damaged_ledger_is_reported_to_a_reader_and_quarantined_unchanged(
+    filled, account, damage
+):
     damage(filled)
     before = filled.read_bytes()
-    with pytest.raises(
-        LedgerError, match=r"ledger\.db is damaged: .*; it was quarantined"
-    ) as caught:
+    with pytest.raises(LedgerError, match=r"ledger\.db is damaged: ") as caught:
+        read_all(filled, account)
+    assert "restore a backup as ledger.db" in caught.value.hint
+    assert (filled.read_bytes(), names(filled)[0]) == (before, "ledger.db")
+    with pytest.raises(LedgerError, match=r"is damaged: .*; it was quarantined") as caught:
         use(filled, account)
     assert caught.value.message.isprintable(), "one line"
     assert str(filled.with_name(QUARANTINED)) in caught.value.message
     assert "nothing was sent" in caught.value.message
     assert "restore a backup as ledger.db" in caught.value.hint
     assert "--retry-unknown" in caught.value.hint
-    assert names(filled) == [QUARANTINED]
+    assert [name for name in names(filled) if not name.startswith(f"{QUARANTINED}-")] == [
+        QUARANTINED
+    ]
     assert filled.with_name(QUARANTINED).read_bytes() == before
-
-
-@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_reader_reports_damage_and_changes_nothing(filled, account, damage):
-    damage(filled)
-    before = filled.read_bytes()
-    with pytest.raises(LedgerError, match=r"ledger\.db is damaged: ") as caught:
-        read_all(filled, account)
-    assert "restore a backup as ledger.db" in caught.value.hint
-    assert filled.read_bytes() == before
-    assert not [name for name in names(filled) if "damaged" in name]
 
 
 @pytest.mark.parametrize(
     "entries",
     [
-        "", "[[1]]", "{", "17", '["a.example"]', '["ab"]', '{"ab": 1}', "[[1, 2]]",
-        "[[null, null]]", '[["a.example", []]]', '[["a.example", false]]',
+        "", "17", '["ab"]', '{"ab": 1}', "[[null, null]]", '[["a.example", false]]',
         '[["a.example", "s1", "s2"]]',
     ],
 )  # fmt: skip
@@ -142,29 +123,15 @@ def test_rows_without_ids_are_damage_too(table, path, account, write):
         use(path, account)
 
 
-def test_the_new_ledger_knows_of_the_quarantined_one(filled, account, write, read):
-    with write() as ledger:
-        assert ledger.quarantined is None
-    DAMAGES["text"](filled)
-    with pytest.raises(LedgerError):
-        write()
-    with read() as ledger:
-        assert ledger.quarantined is not None
-    with write() as ledger:
-        assert ledger.quarantined is not None
-        assert list(ledger.all()) == ledger.intents() == []
-    filled.with_name(names(filled)[1]).unlink()
-    with write() as ledger:
-        assert ledger.quarantined is None
-
-
-def test_an_earlier_quarantined_ledger_is_never_overwritten(filled, account):
+def test_an_earlier_quarantined_ledger_is_never_overwritten(filled, account, read):
     for content in "one", "two", "three":
         filled.write_text(content)
         with pytest.raises(LedgerError, match="quarantined"):
             use(filled, account)
     contents = {file.name: file.read_text() for file in filled.parent.glob("*damaged*")}
     assert contents == {QUARANTINED: "one", f"{QUARANTINED}.2": "two", f"{QUARANTINED}.3": "three"}
+    with read() as ledger:
+        assert ledger.quarantined == filled.with_name(f"{QUARANTINED}.3")
 
 
 def test_an_emptied_ledger_with_a_log_is_damaged_and_not_new(write, path, account, tmp_path):
@@ -221,30 +188,6 @@ def test_a_new_ledger_that_another_run_has_begun_is_left_alone(filled, write):
         find_damage_too_late()
     assert filled.read_text() == "new"
     assert names(filled) == ["ledger.db", "moved"]
-
-
-def test_other_errors_move_nothing(filled):
-    error = sqlite3.OperationalError("disk I/O error")
-    with pytest.raises(sqlite3.OperationalError), quarantining(filled, lambda: NOON):
-        raise error
-    assert names(filled) == ["ledger.db"]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege on Windows")
-@pytest.mark.parametrize("damage", [True, False])
-def test_a_symbolic_link_is_refused_and_what_it_names_is_not_moved(
-    filled, account, tmp_path, damage
-):
-    link = tmp_path / "link.db"
-    link.symlink_to(filled)
-    if damage:
-        DAMAGES["text"](filled)
-    before = filled.read_bytes()
-    for open_ in (Ledger.open, Ledger.open_existing):
-        with pytest.raises(LedgerError, match=r"link\.db: it is a symbolic link"):
-            open_(link, **account)
-    assert names(filled) == ["ledger.db"]
-    assert filled.read_bytes() == before
 
 
 def test_a_damaged_ledger_that_cannot_be_moved_is_reported(elsewhere):
