@@ -62,11 +62,7 @@ class AccessLog:
         response.set_header("X-Request-ID", request_id)
 
     def process_response(
-        self,
-        request: falcon.Request,
-        response: falcon.Response,
-        _resource: object,
-        _succeeded: bool,
+        self, request: falcon.Request, response: falcon.Response, *_: object
     ) -> None:
         context: Any = request.context
         body = b"" if request.method == "HEAD" else response.render_body() or b""

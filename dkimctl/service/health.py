@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,13 +63,11 @@ class Health:
     on_head_alive, on_head_ready = on_get_alive, on_get_ready
 
     def _ask(self, answer: Future[bool]) -> None:
-        try:
-            with self._store.reading() as connection:
-                connection.execute(select(clients.c.client_id).limit(1)).first()
-        except Exception:  # noqa: BLE001 - whatever it is, the service is not ready
-            answer.set_result(False)
-        else:
-            answer.set_result(True)
+        is_ready = False
+        with suppress(Exception), self._store.reading() as connection:  # whatever it is
+            connection.execute(select(clients.c.client_id).limit(1)).first()
+            is_ready = True
+        answer.set_result(is_ready)
 
 
 class Metrics:
@@ -100,11 +98,7 @@ class Metrics:
         request.context.metrics_started = time.perf_counter()
 
     def process_response(
-        self,
-        request: falcon.Request,
-        response: falcon.Response,
-        _resource: object,
-        _succeeded: bool,
+        self, request: falcon.Request, response: falcon.Response, *_: object
     ) -> None:
         path = request.uri_template or "other"
         self._requests.labels(path, response.status_code).inc()

@@ -112,102 +112,85 @@ class Registrar:
         Whatever can be registered is, in one transaction. A key that cannot be made affects only
         its own entry.
         """
-        wanted = {entry.name for entry in entries if entry.name}
+        names = [
+            RegistrationName(entry.sign_domain, entry.selector or self._new_selector())
+            if isinstance(entry, Entry)
+            else None
+            for entry in entries
+        ]
+        wanted = {name for name in names if name}
         known = find_all(self._store, wanted)
-        # The entries to store, by position; of those with the same name only the first.
-        taken: set[RegistrationName | None] = set(known)
-        new: dict[int, Entry] = {}
-        for position, entry in enumerate(entries):
-            if isinstance(entry, Entry) and entry.name not in taken:
-                new[position] = entry
-                taken |= {entry.name} - {None}
+        new: dict[RegistrationName, Entry] = {}  # of those with the same name the first
+        for name, entry in zip(names, entries, strict=True):
+            if name and isinstance(entry, Entry) and name not in known:
+                new.setdefault(name, entry)
         made = self._make_keys(client_id, [entry.key_len for entry in new.values()])
         failures = [key for key in made if isinstance(key, Exception)]
-        waiting = {
-            position: (entry, key)
-            for (position, entry), key in zip(new.items(), made, strict=True)
-            if isinstance(key, KeyPair)
-        }
-        created: dict[int, StoredRegistration] = {}
+        added: set[RegistrationName] = set()
         try:
-            created = self._create(client_id, waiting)
-            known |= {registration.name: registration for registration in created.values()}
+            now = datetime.fromtimestamp(self._clock(), UTC)
+            waiting = {
+                StoredRegistration(
+                    client_id=client_id,
+                    sign_domain=name.sign_domain,
+                    selector=name.selector,
+                    key_len=entry.key_len,
+                    start_date=entry.start_date or now.isoformat(timespec="minutes"),
+                    default=entry.default,
+                    enable=entry.enable,
+                    value=key.value,
+                    regist_date=now.isoformat(timespec="seconds"),
+                ): key.private_key
+                for (name, entry), key in zip(new.items(), made, strict=True)
+                if isinstance(key, KeyPair)
+            }
+            added = add_all(self._store, waiting)
+            known |= {stored.name: stored for stored in waiting if stored.name in added}
             known |= find_all(self._store, wanted - known.keys())
         except Exception as failure:  # noqa: BLE001 - logged, and no reason to lose the rest
             failures.append(failure)
         if failures:
             _logger.error("registering failed: %s", describe_failure(failures[0]))
-        return [
-            _item(entry, created.get(position) or (entry.name and known.get(entry.name)), client_id)
-            | ({"result": {"code": "201", "message": "created"}} if position in created else {})
-            for position, entry in enumerate(entries)
-        ]
-
-    def _create(
-        self, client_id: str, waiting: Mapping[int, tuple[Entry, KeyPair]]
-    ) -> dict[int, StoredRegistration]:
-        """Store the entries, which have a key each; returns what was stored, by position.
-
-        An entry without a selector gets another one if even a random one is taken.
-        """
-        created: dict[int, StoredRegistration] = {}
-        for _ in range(3):
-            candidates: dict[RegistrationName, tuple[int, StoredRegistration]] = {}
-            for position, (entry, pair) in waiting.items():
-                now = datetime.fromtimestamp(self._clock(), UTC)
-                registration = StoredRegistration(
-                    client_id=client_id,
-                    sign_domain=entry.sign_domain,
-                    selector=entry.selector or self._new_selector(),
-                    key_len=entry.key_len,
-                    start_date=entry.start_date or now.isoformat(timespec="minutes"),
-                    default=entry.default,
-                    enable=entry.enable,
-                    value=pair.value,
-                    regist_date=now.isoformat(timespec="seconds"),
-                )
-                candidates.setdefault(registration.name, (position, registration))
-            keys = {
-                item: waiting[position][1].private_key for position, item in candidates.values()
-            }
-            created |= dict(candidates[name] for name in add_all(self._store, keys))
-            waiting = {
-                position: (entry, pair)
-                for position, (entry, pair) in waiting.items()
-                if position not in created and entry.selector is None
-            }
-        return created
+        items = []
+        for name, entry in zip(names, entries, strict=True):
+            # A selector that we have chosen, and somebody else as well, is not what was asked for.
+            is_answer = name in added or entry.selector is not None
+            stored = known.get(name) if name and is_answer else None
+            items.append(_item(entry, stored, client_id, is_new=name in added))
+            added -= {name}  # what has the same name in this request is a repetition
+        return items
 
 
 def _item(
-    entry: Entry | Rejection, registration: StoredRegistration | None, client_id: str
+    entry: Entry | Rejection, stored: StoredRegistration | None, client_id: str, *, is_new: bool
 ) -> Item:
-    """The item of an entry that is not new; `registration` is that of its name, if any."""
-    if registration is None:
+    """The item of an entry; `stored` is the registration of its name, if any."""
+    if stored is None:
         result = {"code": "500", "message": "unexpected error while registering; retry later"}
         if isinstance(entry, Rejection):
             result = {"code": "400", "message": entry.message}
         names = {"sign_domain": entry.sign_domain, "selector": entry.selector}
         given = {field: name for field, name in names.items() if name is not None}
         return {"result": result, **given}
+    code, message = ("201", "created") if is_new else ("409", "already registered")
     item: Item = {
-        "result": {"code": "409", "message": "already registered"},
-        "sign_domain": registration.sign_domain,
-        "selector": registration.selector,
+        "result": {"code": code, "message": message},
+        "sign_domain": stored.sign_domain,
+        "selector": stored.selector,
     }
-    if registration.client_id != client_id:
+    if stored.client_id != client_id:
         return item  # the data is only for the client that registered it (interface 7.3)
     return item | {
-        "key_len": registration.key_len,
-        "start_date": registration.start_date,
-        "default": registration.default,
-        "enable": registration.enable,
+        "key_len": stored.key_len,
+        "start_date": stored.start_date,
+        "default": stored.default,
+        "enable": stored.enable,
         "setting_values": {
-            "fqdn": f"{registration.selector}._domainkey.{registration.sign_domain}",
+            "fqdn": f"{stored.selector}._domainkey.{stored.sign_domain}",
             "type": "TXT",
-            "value": registration.value,
+            "value": stored.value,
         },
-        "regist_date": registration.regist_date,
+        "regist_date": stored.regist_date,
     }
 
 

@@ -127,9 +127,7 @@ class Api:
             response.set_header("Connection", "close")
             raise falcon.HTTPBadRequest(description="The request needs one Host.")
 
-    def process_resource(
-        self, request: falcon.Request, _response: object, _resource: object, _params: object
-    ) -> None:
+    def process_resource(self, request: falcon.Request, *_: object) -> None:
         path = request.uri_template or ""
         if path in _PROTECTED:
             token = _authorization(request.auth, "bearer")
@@ -142,9 +140,7 @@ class Api:
         if request.method not in METHODS[path]:  # OPTIONS as well
             raise falcon.HTTPMethodNotAllowed(METHODS[path])
 
-    def process_response(
-        self, _request: object, response: falcon.Response, _resource: object, _succeeded: object
-    ) -> None:
+    def process_response(self, _request: object, response: falcon.Response, *_: object) -> None:
         response.render_body()  # while an error can still be answered with a 500
 
     def _read(self, request: falcon.Request) -> bytes:
@@ -187,9 +183,7 @@ def serialize_error(
     response.media = {"message": error.description or HTTPStatus(error.status_code).phrase}
 
 
-def answer_unexpected(
-    request: falcon.Request, _response: object, error: Exception, _params: object
-) -> None:
+def answer_unexpected(request: falcon.Request, _: object, error: Exception, *_p: object) -> None:
     """Log what failed, and answer 500 (interface 7.1, 7.3)."""
     fields = {"request_id": request.context.get("request_id")}
     _logger.error("a request failed: %s", describe_failure(error), extra={"fields": fields})
@@ -244,20 +238,18 @@ def _basic_credentials(header: str | None) -> tuple[str, str] | None:
 
 def _grant_type(content_type: str | None, body: bytes) -> str:
     """The only grant_type of the form; without a value it counts as missing (RFC 6749, 3.2)."""
-    values = []
     try:
-        if (content_type or "").partition(";")[0].strip().lower() == _FORM:
-            text = body.decode("ascii")
-            parts = [f"{part}=" if part == "grant_type" else part for part in text.split("&")]
-            fields = parse_qsl(
-                "&".join(parts), strict_parsing=True, errors="strict", max_num_fields=_MAX_FIELDS
-            )
-            values = [value for name, value in fields if name == "grant_type"]
-            if not values:
-                raise _grant_type_missing()
+        if (content_type or "").partition(";")[0].strip().lower() != _FORM:
+            raise ValueError
+        fields = parse_qsl(
+            body.decode("ascii"), strict_parsing=True, errors="strict", max_num_fields=_MAX_FIELDS
+        )
     except ValueError:
-        pass
-    if len(values) != 1:
+        raise _token_refused("invalid_request") from None
+    values = [value for name, value in fields if name == "grant_type"]
+    if not values:
+        raise _grant_type_missing()
+    if len(values) > 1:
         raise _token_refused("invalid_request")
     return values[0]
 
@@ -273,11 +265,9 @@ def _requested_domains(body: bytes, max_domains: int) -> list[dict[str, Any]]:
         raise _bad_request(
             "The body is not JSON in UTF-8, nests too deep, or has a number that is too long."
         ) from None
-    if not isinstance(document, dict):
-        raise _bad_request("The body must be a JSON object.")
-    domains = document.get("domains")
+    domains = document.get("domains") if isinstance(document, dict) else None
     if not isinstance(domains, list) or not all(isinstance(entry, dict) for entry in domains):
-        raise _bad_request("domains must be an array of objects.")
+        raise _bad_request("The body must be a JSON object; domains, an array of objects.")
     if not domains:
         raise _bad_request("domains is empty.")
     if len(domains) > max_domains:

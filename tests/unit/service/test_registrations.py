@@ -46,16 +46,7 @@ def _codes(items):
     return [item["result"]["code"] for item in items]
 
 
-def test_a_generated_selector_that_is_taken_is_replaced(store, credentials, make_keys):
-    selectors = iter(["k1", "k1", "k2", "k2", "k3"])
-    registrar = Registrar(store, make_keys, lambda: 0.0, selectors.__next__)
-    items = registrar.register(credentials.client_id, [ENTRY, ENTRY])
-    items += registrar.register(credentials.client_id, [ENTRY])
-    assert _codes(items) == ["201"] * 3
-    assert [item["selector"] for item in items] == ["k1", "k2", "k3"]
-
-
-def test_without_a_free_selector_the_entry_fails(store, credentials, make_keys):
+def test_a_generated_selector_that_is_taken_is_not_that_of_the_entry(store, credentials, make_keys):
     registrar = Registrar(store, make_keys, lambda: 0.0, lambda: "k1")
     assert _codes(registrar.register(credentials.client_id, [ENTRY, ENTRY])) == ["201", "500"]
 
