@@ -50,7 +50,7 @@ from dkimctl.registration.outcomes import verified
 from dkimctl.rotation.life import read_keys
 from dkimctl.settings.config import webhook_url
 from dkimctl.settings.profile import require_account, require_ledger_account
-from dkimctl.settings.values import parse_reference
+from dkimctl.settings.values import is_reference
 from dkimctl.text import counted, few, format_duration, printable
 
 _OLDEST_PYTHON = (3, 11)
@@ -199,8 +199,8 @@ def check_notices(session: Session) -> Iterator[Remark]:
             hint = "correct `command` of `notify` in the config file"
             yield Remark(Health.WRONG, f"there is no program {program}", hint)
     if notify.webhook:
-        if (reference := parse_reference(notify.webhook)) is not None:
-            webhook_url(session.secrets.read(reference).reveal())
+        if is_reference(notify.webhook):
+            webhook_url(session.secrets.read(notify.webhook).reveal())
         hint = "`dkimctl check-dns --test-notice` sends a notice as a test"
         yield Remark(Health.OK, "a webhook is configured", hint)
 

@@ -19,7 +19,7 @@ from dkimctl.names import Selection
 from dkimctl.notices import KeyProblem, Look, Notice, problem_of, subject_of
 from dkimctl.rotation.due import Report, State, Step
 from dkimctl.settings.config import webhook_url
-from dkimctl.settings.values import parse_reference
+from dkimctl.settings.values import is_reference
 from dkimctl.text import counted, format_duration
 
 if TYPE_CHECKING:
@@ -108,9 +108,9 @@ def _deliver(session: Session, notice: Notice, now: datetime) -> list[bool]:
 
     def post() -> None:
         url = config.notify.webhook
-        if (reference := parse_reference(url)) is not None:  # the URL is a secret from elsewhere
+        if is_reference(url):  # the URL is a secret from elsewhere
             with naming(url):
-                url = webhook_url(session.secrets.read(reference).reveal())
+                url = webhook_url(session.secrets.read(url).reveal())
         with session.open_http(url, longest=30.0) as http:
             notices.post_notice(http, url, document)
 

@@ -13,7 +13,6 @@ from dkimctl.credentials.keyring_store import KeyringStore
 from dkimctl.credentials.store import Account, CredentialStore, Kind, parse_entry
 from dkimctl.errors import CredentialsError
 from dkimctl.models import Secret, Token
-from dkimctl.settings.values import SecretReference
 
 _TOKEN_VARIABLE = "DKIMCTL_ACCESS_TOKEN"  # noqa: S105 - the variable's name
 _SECRET_VARIABLE = "DKIMCTL_CLIENT_SECRET"  # noqa: S105
@@ -90,25 +89,26 @@ class ReferencedSecrets:
         self._environ = environ
         self._keyring = keyring
 
-    def read(self, reference: SecretReference) -> Secret:
+    def read(self, reference: str) -> Secret:
         """The secret. Raises CredentialsError if it is missing or empty, or cannot be read."""
-        if reference.store == "env":
-            if text := self._environ.get(reference.name):
+        store, _, name = reference.partition("/")
+        if store == "env":
+            if text := self._environ.get(name):
                 return Secret(text)
             raise CredentialsError(
-                f"the environment variable {reference.name} is not set, or empty",
+                f"the environment variable {name} is not set, or empty",
                 hint=f"set it: the config file names it, as {reference}",
             )
         alternative = f"or write env/NAME instead of {reference} in the config file"
         try:
-            secret = self._keyring.read_entry(KEYRING_SERVICE, reference.name)
+            secret = self._keyring.read_entry(KEYRING_SERVICE, name)
         except CredentialsError as error:
             message = f"cannot read {reference}: {error.message}"
             hint = f"check that the keyring is there and unlocked, {alternative}"
             raise CredentialsError(message, hint=hint) from None
         if secret is None or not secret.reveal():
             raise CredentialsError(
-                f"the keyring has no entry {reference.name} of the service {KEYRING_SERVICE}",
-                hint=f"run `keyring set {KEYRING_SERVICE} {reference.name}`, {alternative}",
+                f"the keyring has no entry {name} of the service {KEYRING_SERVICE}",
+                hint=f"run `keyring set {KEYRING_SERVICE} {name}`, {alternative}",
             )
         return secret

@@ -20,7 +20,7 @@ from dkimctl.publishing.plan import (
 )
 from dkimctl.publishing.tsig_key import read_tsig_key
 from dkimctl.settings.config import Config, DnsTarget
-from dkimctl.settings.values import parse_reference
+from dkimctl.settings.values import is_reference
 from dkimctl.threads import work_in_parallel
 
 _MADE_UP = "dkimctl-access-check._domainkey"  # a name to try in a zone without registrations
@@ -44,8 +44,8 @@ def _open_target(entry: DnsTarget, secrets: ReferencedSecrets) -> Target:
     from dkimctl.publishing.octodns import OctodnsTarget, convert
 
     def resolved(value: object) -> object:
-        reference = parse_reference(value) if isinstance(value, str) else None
-        return secrets.read(reference) if reference else value
+        is_secret = isinstance(value, str) and is_reference(value)
+        return secrets.read(str(value)) if is_secret else value
 
     return OctodnsTarget(
         entry.class_name, lambda: convert(entry.settings, resolved), entry.ttl, zones=entry.zones

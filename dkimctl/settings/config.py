@@ -24,7 +24,7 @@ from dkimctl.settings.values import (
     choice,
     file_path,
     integer,
-    parse_reference,
+    is_reference,
     profile_name,
     service_url,
     short_duration,
@@ -124,8 +124,8 @@ class Config(NamedTuple):
     def secret_variables(self) -> set[str]:
         """The environment variables that it names as secrets (env/NAME)."""
         values = values_in([self.notify.webhook, *(target.settings for target in self.dns)])
-        references = [parse_reference(value) for value in values if isinstance(value, str)]
-        return {each.name for each in references if each is not None and each.store == "env"}
+        texts = [value for value in values if isinstance(value, str) and is_reference(value)]
+        return {text.removeprefix("env/") for text in texts if text.startswith("env/")}
 
 
 def load_config(path: Path, *, required: bool) -> Config:
@@ -329,7 +329,7 @@ def check_class(text: str) -> str:
 
 
 def _secret_reference(text: str, _is_plain: bool) -> str:
-    if not parse_reference(text):
+    if not is_reference(text):
         raise UsageError("secrets are not allowed in this file", hint=REFERENCE_HINT)
     return text
 
@@ -339,7 +339,7 @@ def _setting(text: str, is_plain: bool) -> object:
     for pattern, what in ((_PRIVATE_KEY, "private key"), (_PASSWORD_IN_URL, "URL with a password")):
         if re.search(pattern, text):
             raise UsageError(f"a {what} is not allowed in this file", hint=REFERENCE_HINT)
-    if parse_reference(text) or not is_plain:
+    if is_reference(text) or not is_plain:
         return text
     if re.fullmatch(_INTEGER, text):
         return int(text)
@@ -402,6 +402,6 @@ _DNS_TARGET: Mapping[str, Check | list[Check]] = {
 }
 _ROTATION = {"max_age": _days, "lead": _days, "grace": _grace, "limit": integer(1, _MAX_LIMIT)}
 _NOTIFY = {
-    "webhook": lambda text: text if parse_reference(text) else webhook_url(text),
+    "webhook": lambda text: text if is_reference(text) else webhook_url(text),
     "recheck": lambda text: timedelta(seconds=short_duration(text)),
 }

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Literal, NamedTuple, cast
 
 from dkimctl.addresses import is_loopback, parse_url
 from dkimctl.errors import UsageError, naming
@@ -32,7 +31,7 @@ _CLIENT_ID = r"[^:\0-\x1f\x7f-\x9f\ud800-\udfff]+"
 _MAX_SHOWN = 30  # characters of an unknown profile's name; secrets have more
 _INTEGER = r"[0-9]{1,10}"
 _REFERENCE_START = r"(?:env|keyring)/"
-_REFERENCE = r"(env)/([A-Za-z_][A-Za-z0-9_]{0,199})|(keyring)/([A-Za-z0-9_.@+/-]{1,200})"
+_REFERENCE = r"env/[A-Za-z_][A-Za-z0-9_]{0,199}|keyring/[A-Za-z0-9_.@+/-]{1,200}"
 REFERENCE_HINT = (
     "write env/NAME for an environment variable, or keyring/NAME for an entry of the keyring"
 )
@@ -130,29 +129,17 @@ CHECKS: Mapping[str, Check] = {
 }
 
 
-class SecretReference(NamedTuple):
-    """What stands for a secret in the config file. `str` is how it is written."""
-
-    store: Literal["env", "keyring"]
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.store}/{self.name}"
-
-
-def parse_reference(text: str) -> SecretReference | None:
-    """The reference that `text` is; None for any other text.
+def is_reference(text: str) -> bool:
+    """Whether the text is a reference, as opposed to any other text.
 
     Raises UsageError, which does not quote the text, for a reference whose name is invalid.
     """
     if not re.match(_REFERENCE_START, text):
-        return None
-    match = re.fullmatch(_REFERENCE, text)
-    if match is None:
+        return False
+    if not re.fullmatch(_REFERENCE, text):
         hint = "use letters, digits and _; in a name of the keyring also . - + @ and /"
         raise UsageError("the name after env/ or keyring/ is invalid", hint=hint)
-    store, name = filter(None, match.groups())
-    return SecretReference(cast('Literal["env", "keyring"]', store), name)
+    return True
 
 
 def values_in(value: object) -> Iterator[object]:

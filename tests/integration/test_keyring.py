@@ -369,10 +369,9 @@ import os
 from dkimctl.credentials.keyring_store import KeyringStore
 from dkimctl.credentials.sources import ReferencedSecrets
 from dkimctl.errors import CredentialsError
-from dkimctl.settings.values import parse_reference
 try:
     secrets = ReferencedSecrets(os.environ, KeyringStore(seconds=2))
-    print(secrets.read(parse_reference("keyring/route53")).reveal())
+    print(secrets.read("keyring/route53").reveal())
 except CredentialsError as error:
     print(error.message)
 """

@@ -14,7 +14,6 @@ from dkimctl.credentials.sources import KEYRING_SERVICE, ReferencedSecrets, find
 from dkimctl.credentials.store import Account
 from dkimctl.errors import CredentialsError
 from dkimctl.models import Secret, Token
-from dkimctl.settings.values import SecretReference
 
 NOW = time.time()
 STORED_TOKEN = Token(Secret("stored-token"), NOW + 3600, NOW)
@@ -75,8 +74,8 @@ def test_a_variable_that_no_header_can_carry_is_named_and_not_quoted(variable, a
     assert "hunter2" not in caught.value.message + caught.value.hint
 
 
-VARIABLE = SecretReference("env", "DNS_TOKEN")
-ENTRY = SecretReference("keyring", "route53")
+VARIABLE = "env/DNS_TOKEN"
+ENTRY = "keyring/route53"
 
 
 class HungKeyring:
@@ -91,7 +90,7 @@ def secrets(environ=None, backend=None, seconds: float = 3) -> ReferencedSecrets
     return ReferencedSecrets(environ or {}, KeyringStore(backend, seconds=seconds))
 
 
-def refusal(secrets: ReferencedSecrets, reference: SecretReference) -> CredentialsError:
+def refusal(secrets: ReferencedSecrets, reference: str) -> CredentialsError:
     with pytest.raises(CredentialsError) as caught:
         secrets.read(reference)
     assert caught.value.hint

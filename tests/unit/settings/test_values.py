@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.errors import UsageError
-from dkimctl.settings.values import CHECKS, SecretReference, parse_reference
+from dkimctl.settings.values import CHECKS, is_reference
 
 HTTPS = "https://auth.example"
 
@@ -87,22 +87,14 @@ def test_a_password_in_a_url_is_never_quoted(refusal, problems):
     assert "hunter2" not in str(problems(f"profiles: {{default: {{auth_url: '{url}'}}}}"))
 
 
-@pytest.mark.parametrize(
-    ("text", "reference"),
-    [
-        ("env/AWS_KEY", SecretReference("env", "AWS_KEY")),
-        ("keyring/route53", SecretReference("keyring", "route53")),
-        ("keyring/dns/me@example.com", SecretReference("keyring", "dns/me@example.com")),
-    ],
-)
-def test_a_reference_names_a_variable_or_an_entry(text, reference):
-    assert parse_reference(text) == reference
-    assert str(reference) == text
+@pytest.mark.parametrize("text", ["env/AWS_KEY", "keyring/route53", "keyring/dns/me@example.com"])
+def test_a_reference_names_a_variable_or_an_entry(text):
+    assert is_reference(text)
 
 
 @pytest.mark.parametrize("text", ["", "env", "env:AWS", "environment/A", "a env/B", "ENV/A", "5"])
 def test_other_text_is_no_reference(text):
-    assert parse_reference(text) is None
+    assert not is_reference(text)
 
 
 @pytest.mark.parametrize(
@@ -110,4 +102,4 @@ def test_other_text_is_no_reference(text):
 )
 def test_a_reference_without_a_valid_name_is_refused(text):
     with pytest.raises(UsageError, match="the name after env/ or keyring/ is invalid"):
-        parse_reference(text)
+        is_reference(text)
