@@ -13,8 +13,8 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Collection
+from contextlib import redirect_stdout
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -24,7 +24,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from dkimctl.cli.completion import complete_profiles
-from dkimctl.cli.report import Color, Reporter, write
+from dkimctl.cli.report import Color, write
 from dkimctl.errors import UsageError, naming
 from dkimctl.formats.renderer import Format, KeyFormat, Provider
 from dkimctl.text import parse_duration
@@ -112,18 +112,56 @@ def _shared_options(names: Collection[str], *, hidden: Collection[str] = ()) -> 
     return taken
 
 
-class Command(TyperCommand):
-    """A command. `App.command` says whether it works with a profile."""
+class _Help:
+    """Help in the colours of the reporter, kept narrow."""
 
-    def __init__(self, name: str | None, **settings: Any) -> None:
+    def get_help_option(self, ctx: Any) -> TyperOption | None:
+        inherited: Any = super()
+        option: TyperOption | None = inherited.get_help_option(ctx)
+        if option is not None:
+            option.rich_help_panel = COMMON_PANEL
+            option.callback = _show_help
+        return option
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """What it prints is written as results are: a reader that goes away is not an error."""
+        from typer import rich_utils
+
+        inherited: Any = super()
+        colour = ctx.obj.shows_colour(sys.stdout)
+        rich_utils.FORCE_TERMINAL = colour
+        rich_utils.COLOR_SYSTEM = "standard" if colour else None
+        rich_utils.RANGE_STRING = ""  # it stands beside the metavar, and takes room from all texts
+        # rich has no argument for it that Typer passes on.
+        no_color = os.environ.pop("NO_COLOR", None)
+        # As stdout, since rich draws what its encoding can hold.
+        text = io.TextIOWrapper(io.BytesIO(), sys.stdout.encoding, sys.stdout.errors, newline="")
+        try:
+            with redirect_stdout(text):
+                inherited.format_help(ctx, formatter)
+        finally:
+            if no_color is not None:
+                os.environ["NO_COLOR"] = no_color
+        text.seek(0)
+        write([text.read()])
+
+
+def _show_help(ctx: Any, _option: object, is_given: bool) -> None:
+    if is_given and not ctx.resilient_parsing:
+        ctx.get_help()  # also prints it, in this markup mode
+        raise typer.Exit
+
+
+class Command(_Help, TyperCommand):
+    """A command; one that works with a profile says which settings its help `shows`."""
+
+    def __init__(self, name: str | None, *, shows: Collection[str] | None, **settings: Any) -> None:
         super().__init__(name, **settings)
-        shown = getattr(self.callback, "shown_settings", None)
-        self.takes_profile = shown is not None
-        if shown is None:
-            own = _shared_options(_STREAMS, hidden=["verbose"])
+        self.takes_profile = shows is not None
+        if shows is None:
+            self.params += _shared_options(_STREAMS, hidden=["verbose"])
         else:
-            own = _shared_options(SHARED, hidden={*_SETTINGS} - {*shown})
-        self.params = [*self.params, *own]
+            self.params += _shared_options(SHARED, hidden={*_SETTINGS} - {*shows})
 
     def invoke(self, ctx: Any) -> Any:
         for name in () if self.takes_profile else _PROFILE:
@@ -139,20 +177,16 @@ class Command(TyperCommand):
         pieces = super().collect_usage_pieces(ctx)
         return [re.sub(r"^\{([\w.]+)\}$", r"\1", piece) for piece in pieces]  # FILE, not {FILE}
 
-    def get_help_option(self, ctx: Any) -> TyperOption | None:
-        return _in_common_panel(super().get_help_option(ctx))
-
     def format_help(self, ctx: Any, formatter: Any) -> None:
         # Each paragraph on one line, for Typer to wrap, unless it has indented lines.
         paragraphs = (self.help or "").split("\n\n")
         self.help = "\n\n".join(
             text if "\n " in text else text.replace("\n", " ") for text in paragraphs
         )
-        with _writing_help(ctx.obj):
-            super().format_help(ctx, formatter)
+        super().format_help(ctx, formatter)
 
 
-class Group(TyperGroup):
+class Group(_Help, TyperGroup):
     """A group of commands, which takes the common options, too; by itself it shows its help."""
 
     def __init__(self, **settings: Any) -> None:
@@ -170,13 +204,6 @@ class Group(TyperGroup):
             _show_help(ctx, None, True)
         return result
 
-    def get_help_option(self, ctx: Any) -> TyperOption | None:
-        return _in_common_panel(super().get_help_option(ctx))
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        with _writing_help(ctx.obj):
-            super().format_help(ctx, formatter)
-
 
 class App(typer.Typer):
     """Declares a command, or a group of commands."""
@@ -188,53 +215,8 @@ class App(typer.Typer):
         self, name: str | None = None, *, shows: Collection[str] | None = None, **settings: Any
     ) -> Callable[..., Any]:
         """Declare a command; one that begins with `open_session` says what its help `shows`."""
-        declare = super().command(name, cls=Command, **settings)
-
-        def decorate(function: Any) -> Any:
-            if shows is not None:
-                function.shown_settings = shows
-            return declare(function)
-
-        return decorate
-
-
-def _in_common_panel(option: TyperOption | None) -> TyperOption | None:
-    if option is not None:
-        option.rich_help_panel = COMMON_PANEL
-        option.callback = _show_help
-    return option
-
-
-def _show_help(ctx: Any, _option: object, is_given: bool) -> None:
-    if is_given and not ctx.resilient_parsing:
-        ctx.get_help()  # also prints it, in this markup mode
-        raise typer.Exit
-
-
-@contextmanager
-def _writing_help(reporter: Reporter) -> Iterator[None]:
-    """Have Typer colour its help as `reporter` does, and keep it narrow.
-
-    What it prints is written as results are: a reader that goes away is not an error.
-    """
-    from typer import rich_utils
-
-    colour = reporter.shows_colour(sys.stdout)
-    rich_utils.FORCE_TERMINAL = colour
-    rich_utils.COLOR_SYSTEM = "standard" if colour else None
-    rich_utils.RANGE_STRING = ""  # it stands beside the metavar, and takes room from all texts
-    # rich has no argument for it that Typer passes on.
-    no_color = os.environ.pop("NO_COLOR", None)
-    # As stdout, since rich draws what its encoding can hold.
-    text = io.TextIOWrapper(io.BytesIO(), sys.stdout.encoding, sys.stdout.errors, newline="")
-    try:
-        with redirect_stdout(text):
-            yield
-    finally:
-        if no_color is not None:
-            os.environ["NO_COLOR"] = no_color
-    text.seek(0)
-    write([text.read()])
+        declared: Any = functools.partial(Command, shows=shows)
+        return super().command(name, cls=declared, **settings)
 
 
 def examples(*lines: str) -> str:
