@@ -105,10 +105,9 @@ def check_libraries(_session: Session) -> Iterator[Remark]:
     from importlib.metadata import PackageNotFoundError, requires, version
 
     def version_of(name: str) -> str | None:
-        try:
+        with suppress(PackageNotFoundError):
             return version(name)
-        except PackageNotFoundError:
-            return None
+        return None
 
     try:
         lines = requires("dkimctl") or []
@@ -124,8 +123,7 @@ def library_problem(line: str, version_of: Callable[[str], str | None]) -> Remar
 
     It is missing, or too old or new; of an extra, only the latter.
     """
-    match = re.fullmatch(_REQUIREMENT, line.strip())
-    if not match:
+    if not (match := re.fullmatch(_REQUIREMENT, line.strip())):
         return None
     name, bounds, marker = match[1], match[2].strip(), match[3] or ""
     extra = re.search(r"extra\s*==\s*['\"]([^'\"]+)", marker)
@@ -135,27 +133,21 @@ def library_problem(line: str, version_of: Callable[[str], str | None]) -> Remar
     hint, installed = f"run `pip install '{name}{bounds}'`", version_of(name)
     if installed is None:
         return None if extra else Remark(Health.WRONG, f"{name} is not installed", hint)
+
+    def release(text: str) -> list[int]:  # of a version, without zeros at its end
+        numbers = re.match(r"[0-9]+(\.[0-9]+)*", re.sub(r"(\.0+)+(?![0-9.])", "", text))
+        return [int(part) for part in numbers[0].split(".")] if numbers else []
+
     for sign, bound in re.findall(r"(<=|>=|<|>|==)\s*([0-9.]+)", bounds):
-        if not _COMPARISONS[sign](_release(installed), _release(bound)):
+        if not _COMPARISONS[sign](release(installed), release(bound)):
             state = Health.WARNING if extra else Health.WRONG
             return Remark(state, f"{name} {installed} does not fit {bounds}", hint)
     return None
 
 
-def _release(text: str) -> list[int]:
-    """The release of a version, such as [2, 0, 30], to compare it: without zeros at its end."""
-    match = re.match(r"[0-9]+(\.[0-9]+)*", text)
-    numbers = [int(part) for part in match[0].split(".")] if match else []
-    while numbers[-1:] == [0]:
-        numbers.pop()
-    return numbers
-
-
 def check_service_extra(_session: Session) -> Iterator[Remark]:
-    if is_installed():
-        yield Remark(Health.OK, "installed")
-    else:
-        yield Remark(Health.WRONG, "it is not installed", f"run `{INSTALL}`")
+    missing = Remark(Health.WRONG, "it is not installed", f"run `{INSTALL}`")
+    yield Remark(Health.OK, "installed") if is_installed() else missing
 
 
 def check_config(session: Session) -> Iterator[Remark]:
@@ -177,12 +169,11 @@ def check_config(session: Session) -> Iterator[Remark]:
 
 
 def check_profile(session: Session) -> Iterator[Remark]:
-    profile = session.profile
-    if profile.is_sandbox:
-        yield Remark(Health.OK, "the sandbox, which needs no account")
-        return
-    _, base_url, client_id = require_account(profile)
-    yield Remark(Health.OK, f"{profile.name}: client ID {client_id} at {base_url}")
+    text = "the sandbox, which needs no account"
+    if not session.profile.is_sandbox:
+        _, base_url, client_id = require_account(session.profile)
+        text = f"{session.profile.name}: client ID {client_id} at {base_url}"
+    yield Remark(Health.OK, text)
 
 
 def check_notices(session: Session) -> Iterator[Remark]:
@@ -191,13 +182,11 @@ def check_notices(session: Session) -> Iterator[Remark]:
     if not notify.command and not notify.webhook:
         hint = f"write `notify` into {session.config_file} to be told"
         yield Remark(Health.NOTE, "nobody is told of problems", hint)
-    if notify.command:
-        program = notify.command[0]
-        if shutil.which(program):
-            yield Remark(Health.OK, f"the program {program} is there")
-        else:
-            hint = "correct `command` of `notify` in the config file"
-            yield Remark(Health.WRONG, f"there is no program {program}", hint)
+    for program in notify.command[:1]:
+        hint = "correct `command` of `notify` in the config file"
+        missing = Remark(Health.WRONG, f"there is no program {program}", hint)
+        there = Remark(Health.OK, f"the program {program} is there")
+        yield there if shutil.which(program) else missing
     if notify.webhook:
         if is_reference(notify.webhook):
             webhook_url(session.secrets.read(notify.webhook).reveal())
@@ -250,16 +239,14 @@ def clock_finding(sent_at: float | None, begun: float, ended: float) -> Remark:
     """The clock against the time of an answer, in whole seconds, between these two local times."""
     if sent_at is None:
         return Remark(Health.UNKNOWN, "the service does not say what time it is")
-    ahead, behind = begun - (sent_at + 1), sent_at - ended
-    seconds, word = max((ahead, "ahead of"), (behind, "behind"))
+    seconds, word = max((begun - (sent_at + 1), "ahead of"), (sent_at - ended, "behind"))
     if seconds <= 1:
         return Remark(Health.OK, "as that of the service")
     text = f"{format_duration(seconds)} {word} the service's"
-    hint = "set the clock of this machine, such as by NTP"
-    if seconds > _NOTE_SECONDS:
-        state = Health.WRONG if seconds > _WRONG_SECONDS else Health.NOTE
-        return Remark(state, text, hint)
-    return Remark(Health.OK, text)
+    if seconds <= _NOTE_SECONDS:
+        return Remark(Health.OK, text)
+    state = Health.WRONG if seconds > _WRONG_SECONDS else Health.NOTE
+    return Remark(state, text, "set the clock of this machine, such as by NTP")
 
 
 def _try_url(session: Session, url: str) -> tuple[Remark, float | None]:
@@ -269,15 +256,14 @@ def _try_url(session: Session, url: str) -> tuple[Remark, float | None]:
     with session.open_http(url, longest=10.0) as http:
         response = http.send(HttpRequest("GET", url, None))
     base = url.removesuffix(TEST_PATH).removesuffix("/oauth2/token")
-    strange = strange_answer(response.status, response.body)
-    if strange or response.status >= 500:
-        text = f"{base} answered {strange or response.status} to a test request"
-        if strange:
-            text += ", as if it were not the service"
-        hint = "check the URL: `dkimctl status` shows it" if strange else "try again later"
-        return Remark(Health.WARNING, text, hint), response.sent_at
-    secure = " over TLS" if url.startswith("https:") else ""
-    return Remark(Health.OK, f"{base} answers{secure}"), response.sent_at
+    remark = Remark(Health.OK, f"{base} answers{' over TLS' if url.startswith('https:') else ''}")
+    if strange := strange_answer(response.status, response.body):
+        text = f"{base} answered {strange} to a test request, as if it were not the service"
+        remark = Remark(Health.WARNING, text, "check the URL: `dkimctl status` shows it")
+    elif response.status >= 500:
+        text = f"{base} answered {response.status} to a test request"
+        remark = Remark(Health.WARNING, text, "try again later")
+    return remark, response.sent_at
 
 
 def open_ledger(session: Session) -> Ledger:
@@ -332,13 +318,11 @@ def check_keys(session: Session) -> Iterator[Remark]:
 
 
 def check_resolver(session: Session) -> Iterator[Remark]:
-    domain = None
+    domains: list[str] = []  # whose zone is looked up; those of the sandbox may be made up
     with suppress(UsageError):  # what is wrong with the account or the ledger is said elsewhere
-        if not session.profile.is_sandbox:  # where domains may be made up
-            domain = next(
-                (registration.key.sign_domain for registration in _registered(session, 1)), None
-            )
-    yield from asyncio.run(resolver_remarks(system_nameservers(), domain))
+        if not session.profile.is_sandbox:
+            domains = [registration.key.sign_domain for registration in _registered(session, 1)]
+    yield from asyncio.run(resolver_remarks(system_nameservers(), next(iter(domains), None)))
 
 
 async def resolver_remarks(nameservers: Sequence[Address], domain: str | None) -> list[Remark]:
@@ -349,38 +333,33 @@ async def resolver_remarks(nameservers: Sequence[Address], domain: str | None) -
         server = Server(address.host, address.port, recursion=True, timeouts=_TIMEOUTS)
         try:
             answer = await server.ask(question)
+            if answer.rcode not in USEFUL:
+                raise NoAnswer(f"it answers {rcode_text(answer.rcode)}")
         except NoAnswer as error:
             failures.append(f"{address}: {error}")
             continue
-        if answer.rcode not in USEFUL:
-            failures.append(f"{address}: it answers {rcode_text(answer.rcode)}")
-            continue
         remarks.append(Remark(Health.OK, f"{address} answers"))
         try:
-            rcode = (await server.ask_over_tcp(question)).rcode
-            failure = "" if rcode in USEFUL else f"it answers {rcode_text(rcode)}"
-        except NoAnswer:
-            failure = "it does not answer"
-        if failure:
-            text = f"{address}: over TCP, {failure}, so large answers are lost"
+            if (rcode := (await server.ask_over_tcp(question)).rcode) not in USEFUL:
+                raise NoAnswer(f"it answers {rcode_text(rcode)}")
+        except NoAnswer as error:
+            text = f"{address}: over TCP, {error}, so large answers are lost"
             remarks.append(Remark(Health.WARNING, text, "open TCP port 53 to it"))
         if not answer.is_validated:
             text = f"{address} does not validate DNSSEC"
             hint = "`dkimctl check-dns` then does not see signatures that have expired"
             remarks.append(Remark(Health.NOTE, text, hint))
     if remarks and domain is not None:
-        name = printable(domain)
+        name, hint = printable(domain), "check that the domain is registered and delegated"
         try:
             zone = await find_zone(domain, RecursiveResolver(nameservers, 1))
         except NoAnswer as error:
             text = f"no zone of {name} is found: {error}"
             remarks.append(Remark(Health.WRONG, text, _RESOLVER_HINT))
         else:
-            hint = "check that the domain is registered and delegated"
-            found = Remark(Health.WARNING, f"DNS has no zone of {name}", hint)
-            if zone is not None:
-                found = Remark(Health.OK, f"{name} is in the zone {printable(zone)}")
-            remarks.append(found)
+            in_zone = Remark(Health.OK, f"{name} is in the zone {printable(zone or '')}")
+            missing = Remark(Health.WARNING, f"DNS has no zone of {name}", hint)
+            remarks.append(missing if zone is None else in_zone)
     state = Health.WARNING if remarks else Health.WRONG
     return [*(Remark(state, text, _RESOLVER_HINT) for text in failures), *remarks]
 
@@ -403,8 +382,7 @@ def check_targets(session: Session) -> Iterator[Remark]:
         yield Remark(Health.OK, "none: DNS is changed by hand")
         return
     targets = open_targets(session.config, session.profile.name, session.secrets)
-    registrations = _registered(session, 20)  # registrations whose zones are tried
-    zones, uncovered = check_access(registrations, targets, tries_named=True)
+    zones, uncovered = check_access(_registered(session, 20), targets, tries_named=True)
     for zone in zones:
         access, where = zone.access, printable(zone.target)
         if zone.zone:
@@ -412,10 +390,10 @@ def check_targets(session: Session) -> Iterator[Remark]:
         known = (access.readable, access.writable)
         if all(known):
             yield Remark(Health.OK, f"{where}: can be read and written")
-        else:
-            reason = f": {access.reason}" if access.reason else ""
-            state = Health.WRONG if False in known else Health.UNKNOWN
-            yield Remark(state, f"{where}{reason}", access.hint)
+            continue
+        reason = f": {access.reason}" if access.reason else ""
+        state = Health.WRONG if False in known else Health.UNKNOWN
+        yield Remark(state, f"{where}{reason}", access.hint)
     if uncovered:
         names = few([registration.sign_domain for registration in uncovered])
         hint = "add their zones to `dns` in the config file"

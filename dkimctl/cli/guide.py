@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -26,32 +26,21 @@ from dkimctl.settings.profile import login_of, require_ledger_account, settings_
 from dkimctl.text import counted, few, printable
 
 
-class NextStep(NamedTuple):
-    """A command, in backticks, that runs as it stands, and what it does."""
-
-    command: str
-    purpose: str
-
-
 class Guide(NamedTuple):
     """Where the profile stands, and the commands that come next."""
 
     lines: Sequence[str]
-    steps: Sequence[NextStep]
+    steps: Mapping[str, str]  # commands, in backticks, that run as they stand, with their purpose
     is_urgent: bool = False  # what the first line says
 
 
 _GAP = "   "
 _MAX_DOMAINS = 5_000  # whose keys are looked through in half a second
-_LAST = (
-    NextStep("`dkimctl doctor`", "check the set-up"),
-    NextStep("`dkimctl --help`", "list all commands"),
-)
-_LOGIN = NextStep("`dkimctl login`", "verify and store the client secret")
-_WELL = (
-    NextStep("`dkimctl overview`", "what matters today, this week and this month"),
-    NextStep("`dkimctl check-dns`", "ask DNS whether all records are there"),
-)
+_LAST = {"`dkimctl doctor`": "check the set-up", "`dkimctl --help`": "list all commands"}
+_WELL = {
+    "`dkimctl overview`": "what matters today, this week and this month",
+    "`dkimctl check-dns`": "ask DNS whether all records are there",
+}
 
 
 def show_guide(session: Session) -> ExitCode:
@@ -63,15 +52,17 @@ def show_guide(session: Session) -> ExitCode:
         lines += wrapped(text, layout, Style.BOLD_RED if guide.is_urgent and at == 0 else "")
     lines += ["\n", styled("Next:", Style.BOLD, layout) + "\n"]
     # The commands, each with its purpose beside it or, where there is no room, above it.
-    steps = [*guide.steps, *_LAST]
-    typed = [printable(reporter.complete(step.command)).replace("`", "") for step in steps]
-    widest = max(map(len, typed))
+    steps = {
+        printable(reporter.complete(command)).replace("`", ""): purpose
+        for command, purpose in {**guide.steps, **_LAST}.items()
+    }
+    widest = max(map(len, steps))
     room = layout.width - len(INDENT + _GAP) - widest
-    for command, step in zip(typed, steps, strict=True):
+    for command, purpose in steps.items():
         if room < 20:
-            lines.append(f"{INDENT}{step.purpose}:\n{INDENT * 2}{command}\n")
+            lines.append(f"{INDENT}{purpose}:\n{INDENT * 2}{command}\n")
             continue
-        for first, text in lines_of((command, step.purpose), (widest, room)):
+        for first, text in lines_of((command, purpose), (widest, room)):
             lines.append(f"{INDENT}{first:<{widest}}{_GAP}{text}".rstrip() + "\n")
     write(lines)
     return ExitCode.OK
@@ -81,24 +72,23 @@ def find_guide(session: Session) -> Guide:
     """What the profile needs next. Sends nothing, and opens no keyring, which may ask to be
     unlocked."""
     profile = session.profile
-    try_it = NextStep(
-        "`dkimctl init --sandbox --domain example.com`", "or try it without an account"
-    )
+    try_it = {"`dkimctl init --sandbox --domain example.com`": "or try it without an account"}
     if not is_installed():
-        try_it = NextStep(f"`{INSTALL}`", "get the embedded service, to try it")
+        try_it = {f"`{INSTALL}`": "get the embedded service, to try it"}
+        if profile.is_sandbox:
+            return Guide(["The embedded service is not installed."], try_it)
     elif Path(SPEC_FILE).exists():
-        try_it = try_it._replace(command=f"`dkimctl register --sandbox {SPEC_FILE}`")
-    if profile.is_sandbox and not is_installed():
-        return Guide(["The embedded service is not installed."], [try_it])
+        try_it = {f"`dkimctl register --sandbox {SPEC_FILE}`": "or try it without an account"}
     where = f"Profile {profile.name}"
     if not (profile.is_sandbox or (profile.auth_url and profile.base_url and profile.client_id)):
         if session.config_file.exists() or session.logins:
-            text = "log in: it asks for the URLs, the client ID and the secret"
-            return Guide([f"{where} has no account yet."], [_LOGIN._replace(purpose=text)])
-        start = NextStep("`dkimctl init`", "set up an account")
-        return Guide([f"{where}: nothing is set up yet."], [start, try_it])
+            purpose = "log in: it asks for the URLs, the client ID and the secret"
+            return Guide([f"{where} has no account yet."], {"`dkimctl login`": purpose})
+        start = {"`dkimctl init`": "set up an account"}
+        return Guide([f"{where}: nothing is set up yet."], start | try_it)
     where += f": client ID {printable(profile.client_id or '')} at {profile.base_url}"
-    login = Guide([f"{where}, not logged in."], [_LOGIN])
+    log_in = {"`dkimctl login`": "verify and store the client secret"}
+    login = Guide([f"{where}, not logged in."], log_in)
     is_logged_in = profile.is_sandbox or _is_logged_in(session)
 
     ledger = session.open_ledger(for_writing=False)
@@ -117,15 +107,14 @@ def find_guide(session: Session) -> Guide:
             line = "The sandbox is empty."
         if Path(SPEC_FILE).exists():
             plan = next_steps.command("register --dry-run", [SPEC_FILE])
-            register = NextStep(next_steps.command("register", [SPEC_FILE]), "register it")
-            return Guide([line], [NextStep(plan, "show what would be registered"), register])
+            register = next_steps.command("register", [SPEC_FILE])
+            return Guide([line], {plan: "show what would be registered", register: "register it"})
         option = "--domain example.com" if profile.is_sandbox else "--no-config"
-        write_it = NextStep(f"`dkimctl init {option}`", f"write a first {SPEC_FILE}")
-        return Guide([line], [write_it])
+        return Guide([line], {f"`dkimctl init {option}`": f"write a first {SPEC_FILE}"})
     if is_logged_in:
         return registered
     first, rest = (registered, login) if registered.is_urgent else (login, registered)
-    return Guide([*first.lines, *rest.lines], [*first.steps, *rest.steps], first.is_urgent)
+    return Guide([*first.lines, *rest.lines], {**first.steps, **rest.steps}, first.is_urgent)
 
 
 def _is_logged_in(session: Session) -> bool:
@@ -154,18 +143,14 @@ def guide_of(keys: Sequence[Key], now: datetime, *, by_target: bool) -> Guide:
         verb = singular if len(some) == 1 else plural
         return f"{counted(len(some), 'key')} {verb} {rest}: {few([*map(named, some)])}."
 
-    def to_publish(some: Sequence[Key]) -> list[NextStep]:
+    def to_publish(some: Sequence[Key]) -> dict[str, str]:
         selection = next_steps.select_domains(key.sign_domain for key in some)
-        show = NextStep(
-            next_steps.command("show-dns", selection), "show the records to put into DNS"
-        )
-        if by_target:
-            publish = next_steps.publish(selection, by_target=True)
-            show = NextStep(publish, "put the records into DNS")
-        wait = next_steps.wait_for(selection)
-        return [show, NextStep(wait, "wait until all servers have them")]
+        show = {next_steps.command("show-dns", selection): "show the records to put into DNS"}
+        publish = {next_steps.publish(selection, by_target=True): "put the records into DNS"}
+        wait = {next_steps.wait_for(selection): "wait until all servers have them"}
+        return (publish if by_target else show) | wait
 
-    lines, steps = list[str](), list[NextStep]()
+    lines, steps = list[str](), dict[str, str]()
     if urgent := [key for key in keys if key.urgency]:
         for urgency, text in WARNINGS.items():
             if some := [named(key) for key in urgent if key.urgency == urgency]:
@@ -174,8 +159,7 @@ def guide_of(keys: Sequence[Key], now: datetime, *, by_target: bool) -> Guide:
         return Guide([*lines, summary], to_publish(urgent), is_urgent=True)
     if undecided := [key for key in keys if key.needs_attention]:
         line = said_of(undecided, "needs", "need", "a decision of yours")
-        step = NextStep("`dkimctl list --sort-by due`", "see the notes")
-        return Guide([line, summary], [step])
+        return Guide([line, summary], {"`dkimctl list --sort-by due`": "see the notes"})
     if missing := [key for key in keys if key.action is NextAction.PUBLISH]:
         line = said_of(missing, "has", "have", "not been seen in DNS")
         return Guide([line, summary], to_publish(missing))
@@ -183,15 +167,14 @@ def guide_of(keys: Sequence[Key], now: datetime, *, by_target: bool) -> Guide:
     due = [key for key in keys if key.due is not None and key.due <= now]
     if old := [key for key in due if key.action is NextAction.REGISTER]:
         lines.append(said_of(old, "is", "are", "due for replacement"))
-        rotate = next_steps.command(
-            "rotate", next_steps.select_domains(key.sign_domain for key in old)
-        )
-        steps.append(NextStep(rotate, "print the specs of their successors"))
+        selection = next_steps.select_domains(key.sign_domain for key in old)
+        rotate = next_steps.command("rotate", selection)
+        steps[rotate] = "print the specs of their successors"
     if gone := [key for key in due if key.action is NextAction.REMOVE]:
         lines.append(said_of(gone, "is", "are", "retired, and can leave DNS"))
-        steps.append(NextStep("`dkimctl rotate --retired`", "look at DNS, and list them"))
+        steps["`dkimctl rotate --retired`"] = "look at DNS, and list them"
     if lines and by_target:
-        steps = [NextStep("`dkimctl rotate run`", "do it; once a day from a timer, it always will")]
+        steps = {"`dkimctl rotate run`": "do it; once a day from a timer, it always will"}
     if lines:
         return Guide([*lines, summary], steps)
 

@@ -18,7 +18,7 @@ def key(name: str, stage=KeyStage.SIGNING, action=NextAction.REGISTER, due=None,
 
 def commands(*statuses, by_target: bool = False) -> list[str]:
     guide = guide_of(statuses, NOW, by_target=by_target)
-    return [step.command.strip("`") for step in guide.steps]
+    return [command.strip("`") for command in guide.steps]
 
 
 OLD = key("old", due=NOW - timedelta(days=1))
