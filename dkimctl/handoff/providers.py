@@ -8,14 +8,13 @@ from __future__ import annotations
 import asyncio
 import functools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from dkimctl.addresses import Address
 from dkimctl.dns.messages import NS, make_question, to_text
-from dkimctl.dns.nameserver import NoAnswer, RecursiveResolver
+from dkimctl.dns.nameserver import NoAnswer, RecursiveResolver, system_nameservers
 from dkimctl.dns.zones import answer_data, find_zone, look_up, once
 from dkimctl.errors import ServiceError, UsageError
 from dkimctl.names import zone_finder
@@ -75,26 +74,23 @@ class DnsPlace(NamedTuple):
 @functools.cache
 def providers() -> tuple[DnsProvider, ...]:
     """All known providers, sorted by key."""
-    return tuple(
-        DnsProvider(
-            key,
-            **{
-                **fields,
-                "form": ValueForm(fields.get("form", "whole")),
-                "traits": tuple(map(Trait, fields.get("traits", ()))),
-            },
-        )
-        for key, fields in read_yaml("providers.yaml").items()
-    )
+    found = []
+    for key, fields in read_yaml("providers.yaml").items():
+        form = ValueForm(fields.pop("form", ValueForm.WHOLE))
+        traits = tuple(map(Trait, fields.pop("traits", ())))
+        found.append(DnsProvider(key, form=form, traits=traits, **fields))
+    return tuple(found)
 
 
 def provider_of(hosts: Iterable[str]) -> DnsProvider | None:
     """The provider of all these name servers (lower case, without trailing dot), if it is known."""
     names = list(hosts)
-    for provider in providers() if names else ():
-        if all(re.fullmatch(provider.hosts, name) for name in names):
-            return provider
-    return None
+    matching = (
+        provider
+        for provider in providers()
+        if all(re.fullmatch(provider.hosts, name) for name in names)
+    )
+    return next(matching, None) if names else None
 
 
 def provider_with(key: str) -> DnsProvider:
@@ -117,17 +113,15 @@ def read_yaml(name: str) -> dict[str, Any]:
     return content
 
 
-def given_places(names: Iterable[str], zones: Sequence[str]) -> dict[str, DnsPlace]:
-    """The place of each name in the longest of `zones`; nothing is asked."""
-    find = zone_finder(zones)
-    return {name: DnsPlace(find(name) or "") for name in names}
+def find_places(names: Iterable[str], zones: Sequence[str] = ()) -> dict[str, DnsPlace]:
+    """The place of each name, as DNS has it; without an answer, what is known.
 
-
-def find_places(
-    names: Iterable[str], system_nameservers: Callable[[], Sequence[Address]]
-) -> dict[str, DnsPlace]:
-    """The place of each name, as DNS has it; without an answer, what is known."""
+    With `zones`, it is the longest of these, and nothing is asked.
+    """
     unique = list(dict.fromkeys(names))
+    if zones:
+        find = zone_finder(zones)
+        return {name: DnsPlace(find(name) or "") for name in unique}
     try:
         resolver = RecursiveResolver(system_nameservers(), _MAX_IN_FLIGHT)
     except ServiceError as error:

@@ -21,7 +21,6 @@ from dkimctl.handoff.providers import (
     DnsPlace,
     DnsProvider,
     Trait,
-    Trouble,
     ValueForm,
     provider_of,
     read_yaml,
@@ -32,9 +31,7 @@ from dkimctl.text import MAX_STRING, character_strings, printable
 
 # Before the start: for servers and caches to get the record, and for us to check it.
 AHEAD = timedelta(days=2)
-_TROUBLES = {Trouble.NO_ANSWER: "zone_no_answer", Trouble.NO_ZONE: "zone_no_zone"}
-_WIDTH = 72
-_INDENT = "  "
+_WIDTH = 72  # columns of an email
 # What a line may not begin with in Japanese (JIS X 4051), and what it may not end with.
 _NOT_FIRST = "、。」)・ーっゃゅょぁぃぅぇぉッャュョァィゥェォ"
 _NOT_LAST = "「("
@@ -94,7 +91,7 @@ class SheetZone(NamedTuple):
     name: str
     place: DnsPlace
     provider: DnsProvider | None
-    records: Sequence[SheetRecord]
+    records: list[SheetRecord]
 
 
 class Sheet(NamedTuple):
@@ -125,73 +122,52 @@ def make_sheet(
 
     `panel` is the provider of all zones, whatever their name servers.
     """
-    by_zone: dict[str, list[tuple[Registration, DnsRecord]]] = {}
+    by_zone: dict[str, SheetZone] = {}
     for registration, record in registrations:
-        name = places[record.fqdn].zone or registration.sign_domain
-        by_zone.setdefault(name, []).append((registration, record))
-    zones = []
-    for name, of_zone in by_zone.items():
-        place = places[of_zone[0][1].fqdn]
-        provider = panel or provider_of(place.name_servers)
-        records = [
-            _make_record(registration, record, place.zone, provider, now)
-            for registration, record in of_zone
-        ]
-        zones.append(SheetZone(name, place, provider, records))
-    return Sheet(zones, ttl, contact, now, is_removal)
+        place = places[record.fqdn]
+        name = place.zone or registration.sign_domain
+        if name not in by_zone:
+            by_zone[name] = SheetZone(name, place, panel or provider_of(place.name_servers), [])
+        zone = by_zone[name]
+        zone.records.append(_make_record(registration, record, zone, now))
+    return Sheet(list(by_zone.values()), ttl, contact, now, is_removal)
 
 
 def _make_record(
-    registration: Registration,
-    record: DnsRecord,
-    zone: str,
-    provider: DnsProvider | None,
-    now: datetime,
+    registration: Registration, record: DnsRecord, zone: SheetZone, now: datetime
 ) -> SheetRecord:
-    form, is_too_long = _form(record.value, provider)
+    form, is_too_long = ValueForm.WHOLE, False
+    if (provider := zone.provider) is not None:
+        form, length = provider.form, len(record.value)
+        if form is ValueForm.STRINGS:
+            length += 3 * -(-length // MAX_STRING) - 1  # quotes, and spaces between strings
+        if provider.limit is not None and length > provider.limit:
+            is_too_long = Trait.TEXT_MODE not in provider.traits
+            form = form if is_too_long else ValueForm.STRINGS
+    timing, due = Timing.UNKNOWN, None
     starts_at = registration.starts_at
+    if starts_at is not None:
+        timing = Timing.LATER if starts_at > now else Timing.NOW
+        if utc_time(registration.start_date) is not None:
+            # With the offset in which it was registered.
+            offset = datetime.fromisoformat(registration.start_date or "").tzinfo
+            starts_at = starts_at.astimezone(offset)
     if not registration.signs:
         timing = Timing.DISABLED
-    elif starts_at is None:
-        timing = Timing.UNKNOWN
-    else:
-        timing = Timing.LATER if starts_at > now else Timing.NOW
-    if starts_at is not None and utc_time(registration.start_date) is not None:
-        # With the offset in which it was registered.
-        offset = datetime.fromisoformat(registration.start_date or "").tzinfo
-        starts_at = starts_at.astimezone(offset)
-    due = starts_at - AHEAD if timing is Timing.LATER and starts_at else None
+    elif starts_at is not None and starts_at - AHEAD > now:
+        due = starts_at - AHEAD
+    name = zone.place.zone
+    host = record.fqdn[: -len(name) - 1] if name else record.fqdn
     return SheetRecord(
-        registration.sign_domain,
-        registration.selector,
-        record.fqdn,
-        record.fqdn[: -len(zone) - 1] if zone else record.fqdn,
-        record.value,
-        form,
-        is_too_long,
-        timing,
-        starts_at,
-        due if due and due > now else None,
-    )
-
-
-def _form(value: str, provider: DnsProvider | None) -> tuple[ValueForm, bool]:
-    """How to enter a value, and whether it is too long for the panel."""
-    if provider is None:
-        return ValueForm.WHOLE, False
-    length = len(value)
-    if provider.form is ValueForm.STRINGS:
-        length += 3 * -(-length // MAX_STRING) - 1  # quotes, and spaces between strings
-    if provider.limit is None or length <= provider.limit:
-        return provider.form, False
-    takes_strings = Trait.TEXT_MODE in provider.traits
-    return (ValueForm.STRINGS, False) if takes_strings else (provider.form, True)
+        registration.sign_domain, registration.selector, record.fqdn, host, record.value,
+        form, is_too_long, timing, starts_at, due,
+    )  # fmt: skip
 
 
 def render_sheet(sheet: Sheet, fmt: SheetFormat, language: Language) -> str:
     """The text of a sheet; JSON has no language."""
     if fmt is SheetFormat.JSON:
-        return "".join(_json(sheet))
+        return f"{json_line(_document(sheet))}\n"
     if fmt is SheetFormat.HTML:
         from markupsafe import Markup
 
@@ -208,11 +184,51 @@ def render_sheet(sheet: Sheet, fmt: SheetFormat, language: Language) -> str:
     templates = environment(__package__)
     templates.filters |= {"code": code, "fenced": lambda text: fenced([printable(text)])}
     templates.filters |= {"heading": heading, "wrap": wrapped, "item": item, "columns": columns}
-    return templates.get_template(name).render(page=make_page(sheet, words), language=language)
+    page = _page(sheet, words)
+    return templates.get_template(name).render(
+        page=page, words=words, sheet=sheet, language=language
+    )
 
 
-def make_page(sheet: Sheet, words: Words) -> dict[str, object]:
-    """What the templates show, from top to bottom."""
+def _document(sheet: Sheet) -> dict[str, object]:
+    """The JSON; times are UTC. None: not known, or none."""
+
+    def utc(time: datetime | None) -> str | None:
+        return written_time(time.astimezone(UTC)) if time else None
+
+    def record_fields(record: SheetRecord) -> dict[str, object]:
+        fields: dict[str, object] = record._asdict()
+        fields["enter"] = fields.pop("form")
+        strings = [string.decode() for string in character_strings(record.value)]
+        times = {"starts_at": utc(record.starts_at), "due": utc(record.due)}
+        return {**fields, "type": "TXT", "ttl": sheet.ttl, "strings": strings, **times}
+
+    zones = [
+        {
+            "zone": zone.place.zone or None,
+            "name": readable(zone.name),
+            "provider": zone.provider.key if zone.provider else None,
+            "name_servers": zone.place.name_servers,
+            "trouble": zone.place.trouble or None,
+            "reason": zone.place.reason or None,
+            "records": list(map(record_fields, zone.records)),
+        }
+        for zone in sheet.zones
+    ]
+    action, contact = "delete" if sheet.is_removal else "add", sheet.contact or None
+    return {"made_at": utc(sheet.made_at), "action": action, "contact": contact, "zones": zones}
+
+
+class SheetField(NamedTuple):
+    """A label, and raw text to copy or read; `is_link`: it is an address of ours."""
+
+    label: str
+    data: str
+    is_link: bool = False
+
+
+def _page(sheet: Sheet, words: Words) -> dict[str, object]:
+    """What the templates show, from top to bottom, but for texts without conditions."""
     # The texts that differ between records to add and to delete.
     if sheet.is_removal:
         kind, check, nevers = "delete_", ["delete_check"], ["delete_other", "delete_changed"]
@@ -226,31 +242,23 @@ def make_page(sheet: Sheet, words: Words) -> dict[str, object]:
     if len(domains) > 4:  # to be named in the first sentence
         named = words.fill("many_domains", count=len(domains))
     else:
-        named = words.names(domains)
-    about = f"{kind}about_one" if count == 1 else f"{kind}about_many"
+        named = words.fill("comma").join(map(words.mark, domains))
+    about = words.fill(f"{kind}about_{'one' if count == 1 else 'many'}", count=count, domains=named)
+    contact = words.fill("contact_none")
     if sheet.contact:
-        contact = words.say("contact", contact=sheet.contact)
-    else:
-        contact = words.fill("contact_none")
+        contact = words.fill("contact", contact=words.mark(sheet.contact))
     numbers = itertools.count(1)
     return {
         "title": words.fill(f"{kind}title"),
-        "lead": [
-            words.fill(about, count=count, domains=named),
-            words.fill(f"{kind}harmless"),
-            contact,
-        ],
+        "lead": [about, words.fill(f"{kind}harmless"), contact],
         "zones": [_zone_part(zone, words, sheet, numbers) for zone in sheet.zones],
-        "never": words.fill("never"),
-        "nevers": [words.fill(key) for key in nevers],
-        "check": words.fill("check"),
+        "nevers": map(words.fill, nevers),
         "check_lead": words.paragraph(*check),
         "commands": [
             SheetField(words.fill("unix"), f"dig +short TXT {first}"),
             SheetField(words.fill("windows"), f"nslookup -type=TXT {first}"),
             SheetField("PowerShell", f"Resolve-DnsName -Type TXT {first}"),
         ],
-        "made": words.fill("made", date=words.date(sheet.made_at)),
     }
 
 
@@ -259,34 +267,33 @@ def _zone_part(
 ) -> dict[str, object]:
     """The records of a zone, or of a domain whose zone is not known (`label` says which)."""
     provider, place, name = zone.provider, zone.place, readable(zone.name)
-    facts = []
+    facts, notices = [], []
     if provider:
         facts.append(SheetField(words.fill("provider"), provider.name))
     if place.name_servers:
-        facts.append(SheetField(words.fill("servers"), words.listed(place.name_servers)))
+        servers = str(words.fill("comma")).join(place.name_servers)
+        facts.append(SheetField(words.fill("servers"), servers))
+    panel = words.fill("panel")
     if provider:
         facts.append(SheetField(words.fill("instructions"), provider.source, is_link=True))
-    notices = []
+        panel = words.fill("panel_of", provider=provider.name)
     if not place.zone and place.trouble:
-        notices.append(words.fill(_TROUBLES[place.trouble]))
+        notices.append(words.fill(f"zone_{place.trouble}"))
     elif place.trouble and not provider:
         notices.append(words.fill("servers_no_answer"))
     names = [zone.name, *(record.sign_domain for record in zone.records)]
     if other := next((name for name in names if readable(name) != name), ""):
-        notices.append(words.say("idn", ascii=other, readable=readable(other)))
+        marked = {"ascii": words.mark(other), "readable": words.mark(readable(other))}
+        notices.append(words.fill("idn", **marked))
     return {
         "label": words.fill("zone" if place.zone else "domain"),
         "name": zone.name,
         "readable": name if name != zone.name else "",
         "facts": facts,
         "notices": notices,
-        "panel": words.fill("panel_of", provider=provider.name)
-        if provider
-        else words.fill("panel"),
+        "panel": panel,
         "steps": [] if sheet.is_removal else list(_panel_steps(zone, words)),
-        "records": [
-            _record_part(record, zone, words, sheet, next(numbers)) for record in zone.records
-        ],
+        "records": [_record_part(each, zone, words, sheet, next(numbers)) for each in zone.records],
     }
 
 
@@ -299,125 +306,60 @@ def _record_part(
         fields.append(SheetField(words.fill("fqdn"), record.fqdn))
     if (name := readable(record.fqdn)) != record.fqdn:
         fields.append(SheetField(words.fill("readable"), name))
-    deadline = warning = timing = ""
-    is_urgent = False
-    if sheet.is_removal:
-        texts = [SheetField(words.fill("delete_value"), record.value)]
-    else:
-        fields.append(SheetField(words.fill("ttl"), words.duration(sheet.ttl)))
-        whole, strings = record.value, txt_data(record.value)
-        if record.form is ValueForm.WHOLE:
-            shown = ("value_enter", whole), ("strings_other", strings)
-        else:
-            shown = ("strings_enter", strings), ("value_other", whole)
-        texts = [SheetField(words.fill(label), text) for label, text in shown]
-        if record.due is not None:
-            deadline = words.fill("by", due=words.date(record.due))
-        elif record.timing is not Timing.DISABLED:
-            deadline = words.fill("at_once")
-        is_later = record.timing is Timing.LATER
-        is_urgent = record.timing is Timing.NOW or (is_later and record.due is None)
-        if record.is_too_long:
-            limit = zone.provider.limit if zone.provider else None
-            warning = words.fill("too_long", length=len(whole), limit=limit)
-        if is_later and record.starts_at is not None:
-            timing = words.paragraph("later", "late", start=words.time(record.starts_at))
-        else:
-            timing = words.fill(record.timing)
-    return {
+    part: dict[str, object] = {
         "title": words.fill("record", number=number),
         "fqdn": record.fqdn,
-        "deadline": deadline,
-        "is_urgent": is_urgent,
         "fields": fields,
-        "texts": texts,
-        "warning": warning,
-        "timing": timing,
+        "texts": [SheetField(words.fill("delete_value"), record.value)],
+        "deadline": "",
+        "is_urgent": False,
+        "warning": "",
+        "timing": "",
     }
+    if sheet.is_removal:
+        return part
+    fields.append(SheetField(words.fill("ttl"), words.duration(sheet.ttl)))
+    texts = [("value_enter", record.value), ("strings_other", txt_data(record.value))]
+    if record.form is ValueForm.STRINGS:
+        texts = [("strings_enter", txt_data(record.value)), ("value_other", record.value)]
+    part["texts"] = [SheetField(words.fill(label), text) for label, text in texts]
+    if record.due is not None:
+        part["deadline"] = words.fill("by", due=words.date(record.due))
+    elif record.timing is not Timing.DISABLED:
+        part["deadline"] = words.fill("at_once")
+        part["is_urgent"] = record.timing is not Timing.UNKNOWN
+    if record.is_too_long and zone.provider:
+        limit = zone.provider.limit
+        part["warning"] = words.fill("too_long", length=len(record.value), limit=limit)
+    if record.timing is Timing.LATER and record.starts_at is not None:
+        part["timing"] = words.paragraph("later", "late", start=words.time(record.starts_at))
+    else:
+        part["timing"] = words.fill(record.timing)
+    return part
 
 
 def _panel_steps(zone: SheetZone, words: Words) -> Iterator[str]:
-    """The texts, in the order in which one needs them."""
-    provider = zone.provider
-    if provider:
-        if provider.value_field:
-            yield words.fill(
-                "fields", name_field=provider.name_field, value_field=provider.value_field
-            )
-        elif provider.name_field:
-            yield words.fill("field", name_field=provider.name_field)
+    """The texts, in the order in which a person needs them."""
+    provider, traits = zone.provider, zone.provider.traits if zone.provider else ()
+    if provider and provider.name_field:
+        names = {"name_field": provider.name_field, "value_field": provider.value_field}
+        yield words.fill("fields" if provider.value_field else "field", **names)
     if zone.place.zone:
-        doubled = f"{zone.records[0].fqdn}.{zone.name}"
-        adds_zone = provider and Trait.ADDS_ZONE in provider.traits
-        key = "host_adds" if adds_zone else "host_mostly"
-        yield words.say(key, zone=f".{zone.name}", doubled=doubled)
-    if provider is None:
-        yield words.fill("no_quotes")
-        yield words.fill("maybe_strings")
-    elif provider.form is ValueForm.STRINGS:
+        doubled = words.mark(f"{zone.records[0].fqdn}.{zone.name}")
+        key = "host_adds" if Trait.ADDS_ZONE in traits else "host_mostly"
+        yield words.fill(key, zone=words.mark(f".{zone.name}"), doubled=doubled)
+    if provider and provider.form is ValueForm.STRINGS:
         yield words.fill("with_quotes")
     else:
-        adds_quotes = Trait.ADDS_QUOTES in provider.traits
-        yield words.fill("adds_quotes" if adds_quotes else "no_quotes")
-        if Trait.SPLITS in provider.traits:
+        yield words.fill("adds_quotes" if Trait.ADDS_QUOTES in traits else "no_quotes")
+        if Trait.SPLITS in traits:
             yield words.fill("splits")
-        elif provider.limit is None:
+        elif provider is None or provider.limit is None:
             yield words.fill("maybe_strings")
-        if Trait.TEXT_MODE in provider.traits:
+        if provider and Trait.TEXT_MODE in traits:
             yield words.fill("text_mode", limit=provider.limit)
-    if provider and Trait.PROXIES in provider.traits:
+    if Trait.PROXIES in traits:
         yield words.fill("proxies")
-
-
-def _json(sheet: Sheet) -> Iterator[str]:
-    """One object; times are UTC. null: not known, or none."""
-    yield f'{{"made_at": {json_line(_utc(sheet.made_at))}'
-    yield f', "action": {json_line("delete" if sheet.is_removal else "add")}'
-    yield f', "contact": {json_line(sheet.contact or None)}, "zones": ['
-    for number, zone in enumerate(sheet.zones):
-        yield f"{',' if number else ''}\n{json_line(_json_zone(zone, sheet.ttl))}"
-    yield "\n]}\n"
-
-
-def _json_zone(zone: SheetZone, ttl: int) -> dict[str, object]:
-    return {
-        "zone": zone.place.zone or None,
-        "name": readable(zone.name),
-        "provider": zone.provider.key if zone.provider else None,
-        "name_servers": list(zone.place.name_servers),
-        "trouble": zone.place.trouble or None,
-        "reason": zone.place.reason or None,
-        "records": [
-            {
-                "sign_domain": record.sign_domain,
-                "selector": record.selector,
-                "host": record.host,
-                "fqdn": record.fqdn,
-                "type": "TXT",
-                "ttl": ttl,
-                "value": record.value,
-                "strings": [string.decode() for string in character_strings(record.value)],
-                "enter": record.form,
-                "is_too_long": record.is_too_long,
-                "timing": record.timing,
-                "starts_at": _utc(record.starts_at),
-                "due": _utc(record.due),
-            }
-            for record in zone.records
-        ],
-    }
-
-
-def _utc(time: datetime | None) -> str | None:
-    return written_time(time.astimezone(UTC)) if time else None
-
-
-class SheetField(NamedTuple):
-    """A label, and raw text to copy or read; `is_link`: it is an address of ours."""
-
-    label: str
-    data: str
-    is_link: bool = False
 
 
 class Words:
@@ -429,33 +371,17 @@ class Words:
         mark: Callable[[str], str] = printable,
         text: Callable[[str], str] = str,
     ) -> None:
+        self.mark = mark
         self._texts = read_yaml(f"texts/{language}.yaml")
-        self._mark = mark
         self._text = text
 
-    def say(self, key: str, **data: str | int) -> str:
-        """The text, with names and values as they are marked, and numbers as they are."""
-        marked = {
-            name: self._mark(value) if isinstance(value, str) else value
-            for name, value in data.items()
-        }
-        return self.fill(key, **marked)
-
     def fill(self, key: str, **data: object) -> str:
-        """The text with data that need no mark, such as a date."""
+        """The text, with data that are marked where they need it."""
         return self._text(self._texts[key]).format(**data)
 
     def paragraph(self, *keys: str, **data: object) -> str:
         """Several texts, one after the other."""
-        return self._text(self._texts["space"]).join(self.fill(key, **data) for key in keys)
-
-    def names(self, names: Sequence[str]) -> str:
-        """Names one after the other, with their marks."""
-        return self._text(self._texts["comma"]).join(map(self._mark, names))
-
-    def listed(self, names: Sequence[str]) -> str:
-        """The same as raw text."""
-        return str(self._texts["comma"].join(names))
+        return self.fill("space").join(self.fill(key, **data) for key in keys)
 
     def time(self, time: datetime) -> str:
         """Such as `1 March 2027, 00:00 (UTC+09:00)`."""
@@ -465,8 +391,8 @@ class Words:
 
     def date(self, time: datetime) -> str:
         """Such as `1 March 2027`."""
-        month, weekday = self._texts["months"][time.month - 1], self._texts["weekdays"]
-        weekday = weekday[time.weekday()]
+        month, weekdays = self._texts["months"][time.month - 1], self._texts["weekdays"]
+        weekday = weekdays[time.weekday()]
         return str(self._texts["date"].format(time=time, month=month, weekday=weekday))
 
     def duration(self, seconds: int) -> str:
@@ -488,34 +414,27 @@ def columns(fields: Sequence[SheetField]) -> str:
     """Labels and data in two columns."""
     longest = max(_width(field.label) for field in fields)
     return "\n".join(
-        f"{_INDENT}{field.label}{' ' * (longest - _width(field.label))}  {printable(field.data)}"
+        f"  {field.label}{' ' * (longest - _width(field.label))}  {printable(field.data)}"
         for field in fields
     )
 
 
 def item(text: str) -> str:
-    return "- " + f"\n{_INDENT}".join(_lines(text, _WIDTH - len("- ")))
-
-
-def wrapped(text: str) -> str:
-    return "\n".join(_lines(text, _WIDTH))
+    return "- " + wrapped(text, _WIDTH - len("- ")).replace("\n", "\n  ")
 
 
 def unbroken(data: str) -> str:
     return " ".join(f"{_START}{word}{_END}" for word in printable(data).split())
 
 
-def _lines(text: str, width: int) -> list[str]:
+def wrapped(text: str, width: int = _WIDTH) -> str:
     lines = [""]
-    used = 0
     for marked in re.findall(_PIECE, text):
-        piece = marked.replace(_START, "").replace(_END, "")
-        if lines[-1] and used + _width(piece.rstrip()) > width:
+        piece = re.sub(f"[{_START}{_END}]", "", marked)
+        if lines[-1] and _width(lines[-1] + piece.rstrip()) > width:
             lines.append("")
-            used = 0
         lines[-1] += piece
-        used += _width(piece)
-    return [line.rstrip() for line in lines]
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def _width(text: str) -> int:

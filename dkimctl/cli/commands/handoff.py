@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,6 +11,7 @@ import typer
 from dkimctl.cli import next_steps
 from dkimctl.cli.options import LEDGER, MAX_TTL, App, AssumeSuccessorsOption, OutputOption, examples
 from dkimctl.cli.output import read_zone, require_writable, write_chunks
+from dkimctl.cli.report import Reporter
 from dkimctl.cli.results import AttentionWarnings
 from dkimctl.cli.selected import (
     SelectionArgument,
@@ -22,17 +22,10 @@ from dkimctl.cli.selected import (
     warn_unmatched,
 )
 from dkimctl.cli.session import Session, open_session
-from dkimctl.dns.nameserver import system_nameservers
 from dkimctl.errors import ExitCode, UsageError, worst
 from dkimctl.formats.renderer import outside_zones, publishable, sound_record
-from dkimctl.handoff.providers import DnsPlace, Trouble, find_places, given_places, provider_with
-from dkimctl.handoff.sheet import (
-    Language,
-    Sheet,
-    SheetFormat,
-    make_sheet,
-    render_sheet,
-)
+from dkimctl.handoff.providers import DnsPlace, Trouble, find_places, provider_with
+from dkimctl.handoff.sheet import Language, SheetFormat, make_sheet, render_sheet
 from dkimctl.models import DnsRecord, Registration, named
 from dkimctl.names import Selection
 from dkimctl.rotation.life import KeyStage, NextAction, read_keys
@@ -142,59 +135,23 @@ def handoff(
         records, status = _retired_records(session, selected, assume=assume_successors)
     else:
         records, status = _needed_records(session, selected, now)
-    unmatched = warn_unmatched(session, selected)
+    codes = [status, warn_unmatched(session, selected)]
     if not records and fmt is not SheetFormat.JSON:
-        return worst([status, unmatched])
-    places, answered = _find_places(session, [record.fqdn for _, record in records], zones)
+        return worst(codes)
+    reporter, names = session.reporter, [record.fqdn for _, record in records]
+    if not zones and len(names) >= 100:  # their lookups may take longer than a second
+        reporter.note(f"dkimctl: looking up the zones of {len(names)} names in DNS")
+    places = find_places(names, zones)
+    if zones and (outside := [name for name, place in places.items() if not place.zone]):
+        raise outside_zones(outside, zones)
+    codes.append(_warn_unknown(reporter, places))
     sheet = make_sheet(
         records, places, now.astimezone(),
         panel=panel, ttl=ttl, contact=contact, is_removal=retired,
     )  # fmt: skip
-    _show_sheet(session, sheet, fmt, language or Language.ENGLISH, output)
-    return worst([status, unmatched, answered])
-
-
-def _find_places(
-    session: Session, names: Sequence[str], zones: Sequence[str]
-) -> tuple[Mapping[str, DnsPlace], ExitCode]:
-    """The place of each name in the zones given, or as DNS has it; warns of what is not known.
-
-    Raises UsageError for names outside the zones given.
-    """
-    if zones:
-        places = given_places(names, zones)
-        if outside := [name for name, place in places.items() if not place.zone]:
-            raise outside_zones(outside, zones)
-        return places, ExitCode.OK
-    if len(names) >= 100:  # names, whose lookups may take longer than a second
-        session.reporter.note(f"dkimctl: looking up the zones of {len(names)} names in DNS")
-    places = find_places(names, system_nameservers)
-    troubles = {place.trouble for place in places.values()}
-    # A warning for each reason, with the names that it is about.
-    names_of: dict[tuple[str, str], list[str]] = {}
-    for name, place in places.items():
-        if place.trouble:
-            what = "name servers" if place.zone else "zone"
-            names_of.setdefault((what, place.reason), []).append(place.zone or name)
-    for (what, reason), about in names_of.items():
-        session.reporter.warn(
-            f"the {what} of {few(list(dict.fromkeys(about)))} could not be found: {reason}",
-            hint="the sheet says so; to name the zone yourself, use --zone ZONE",
-            code="place_unknown",
-        )
-    if Trouble.NO_ANSWER in troubles:
-        return places, ExitCode.SERVICE
-    return places, ExitCode.NO if Trouble.NO_ZONE in troubles else ExitCode.OK
-
-
-def _show_sheet(
-    session: Session, sheet: Sheet, fmt: SheetFormat, language: Language, output: Path | None
-) -> None:
-    """Write the sheet to a file or stdout, and say what comes next. Raises OutputError."""
-    reporter = session.reporter
-    write_chunks([render_sheet(sheet, fmt, language)], output, is_paged=fmt is SheetFormat.TEXT)
-    records = sheet.records
-    too_long = [named(record) for record in records if record.is_too_long and not sheet.is_removal]
+    text = render_sheet(sheet, fmt, language or Language.ENGLISH)
+    write_chunks([text], output, is_paged=fmt is SheetFormat.TEXT)
+    too_long = [named(record) for record in sheet.records if record.is_too_long and not retired]
     if too_long:
         reporter.warn(
             f"longer than the DNS provider's panel takes: {len(too_long)} ({few(too_long)})",
@@ -206,11 +163,28 @@ def _show_sheet(
     what = f"{counted(len(records), 'record')} in {counted(len(sheet.zones), 'zone')}"
     reporter.summarize(f"wrote {output} ({what})" if output else what, counts)
     if records:
-        selected = next_steps.select_domains(record.sign_domain for record in records)
-        wait = next_steps.wait_for(selected)
-        check = next_steps.command("check-dns", selected)
-        step = f"deleted: {check}" if sheet.is_removal else f"added: {wait}"
+        words = next_steps.select_domains(record.sign_domain for record in sheet.records)
+        check, wait = next_steps.command("check-dns", words), next_steps.wait_for(words)
+        step = f"deleted: {check}" if retired else f"added: {wait}"
         reporter.note(f"when the records are {step}")
+    return worst(codes)
+
+
+def _warn_unknown(reporter: Reporter, places: Mapping[str, DnsPlace]) -> ExitCode:
+    """Warn of each reason why zones or servers are not known, with the names that it is about."""
+    names_of: dict[tuple[str, str], dict[str, None]] = {}
+    for name, place in places.items():
+        if place.trouble:
+            what = "name servers" if place.zone else "zone"
+            names_of.setdefault((what, place.reason), {})[place.zone or name] = None
+    for (what, reason), about in names_of.items():
+        reporter.warn(
+            f"the {what} of {few(list(about))} could not be found: {reason}",
+            hint="the sheet says so; to name the zone yourself, use --zone ZONE",
+            code="place_unknown",
+        )
+    codes = {Trouble.NO_ANSWER: ExitCode.SERVICE, Trouble.NO_ZONE: ExitCode.NO}
+    return worst(codes.get(place.trouble, ExitCode.OK) for place in places.values())
 
 
 def _needed_records(
@@ -228,25 +202,21 @@ def _needed_records(
         for key in read_keys(ledger, selection, session.config.rotation, now)
         if key.stage is KeyStage.RETIRED or key.action is NextAction.REMOVE
     }
-    if replaced := [
-        named(result.registration) for result in results if result.registration.key in past
-    ]:
+    usable, replaced, status = [], [], ExitCode.OK
+    warnings = AttentionWarnings(session.reporter)
+    for result in results:
+        if result.registration.key in past:
+            replaced.append(named(result.registration))
+        elif (record := publishable(result)) is not None:
+            usable.append((result.registration, record))
+        else:
+            warnings.add(result)
+            status = ExitCode.NO
+    if replaced:
         session.reporter.note(
             f"dkimctl: left out, since they have been replaced: {len(replaced)} ({few(replaced)}); "
             "`dkimctl handoff --retired` writes the sheet to delete them"
         )
-    warnings = AttentionWarnings(session.reporter)
-    usable = []
-    status = ExitCode.OK
-    for result in results:
-        if result.registration.key in past:
-            continue
-        record = publishable(result)
-        if record is None:
-            warnings.add(result)
-            status = ExitCode.NO
-        else:
-            usable.append((result.registration, record))
     warnings.close()
     return usable, status
 
