@@ -31,28 +31,21 @@ def test_only_where_there_is_no_service_a_registration_was_certainly_not_made(st
     assert type(error) is (NoService if status in NO_SERVICE else MaybeProcessed)
 
 
-@pytest.mark.parametrize("status", [400, 413, 422])
-def test_a_batch_that_is_refused_as_a_whole(status):
-    error = failures.registration_error(URL, status, "too many", None)
-    assert type(error) is RequestRefused
-    assert (error.status, error.detail) == (str(status), "too many")
-
-
-@pytest.mark.parametrize(("status", "kind"), [(429, Throttled), (503, MaybeProcessed)])
-def test_how_long_the_service_asks_to_wait_is_kept(status, kind):
-    error = failures.registration_error(URL, status, "busy", 7.0)
-    assert (type(error), error.retry_after) == (kind, 7.0)
-    assert failures.token_error(URL, status, "busy", 7.0).retry_after == 7.0
-
-
 @pytest.mark.parametrize(
-    ("status", "kind"),
-    [(400, ClientRefused), (401, ClientRefused), (403, ClientRefused),
-     (405, AuthenticationError), (302, NoService), (404, NoService), (429, NotProcessed),
-     (500, NotProcessed)],
+    ("status", "kind", "at_login"),
+    [(400, RequestRefused, ClientRefused), (413, RequestRefused, NotProcessed),
+     (422, RequestRefused, NotProcessed), (429, Throttled, NotProcessed),
+     (503, MaybeProcessed, NotProcessed), (401, MaybeProcessed, ClientRefused),
+     (405, NoService, AuthenticationError), (404, NoService, NoService)],
 )  # fmt: skip
-def test_what_ends_a_login(status, kind):
-    assert type(failures.token_error(URL, status, "", None)) is kind
+def test_what_a_status_means(status, kind, at_login):
+    registering = failures.registration_error(URL, status, "busy", 7.0)
+    login = failures.token_error(URL, status, "busy", 7.0)
+    assert (type(registering), type(login)) == (kind, at_login)
+    assert "busy" in registering.message
+    assert "busy" in login.message
+    if status in (429, 503):
+        assert registering.retry_after == login.retry_after == 7.0
 
 
 def test_the_text_of_a_response_that_is_not_http_is_not_told():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -21,18 +20,12 @@ def cached(seconds_left: float) -> Token:
     return Token(Secret("cached"), NOW + seconds_left)
 
 
-@pytest.mark.interface("3.1", "reuse")
-def test_a_cached_token_is_used_without_issuing_one():
-    service = TokenService(NOW)
-    provider = TokenProvider(issue=service.issue, cached=cached(61), clock=lambda: NOW)
-    assert provider.call(service.request) == "answer"
-    assert (service.issued, service.used) == (0, ["cached"])
-
-
-@pytest.mark.interface("3.1", "expiry")
+@pytest.mark.interface("3.1", "reuse", "expiry")
 @pytest.mark.interface("5.1", "bearer")
-@pytest.mark.parametrize("seconds_left", [60, 0, -3600])
-def test_a_token_with_a_minute_left_is_renewed_and_persisted(seconds_left):
+@pytest.mark.parametrize(
+    ("seconds_left", "used"), [(61, "cached"), (60, "new1"), (0, "new1"), (-3600, "new1")]
+)
+def test_a_token_is_reused_and_renewed_when_a_minute_is_left(seconds_left, used):
     service, persisted = TokenService(NOW), []
     provider = TokenProvider(
         issue=service.issue,
@@ -40,18 +33,34 @@ def test_a_token_with_a_minute_left_is_renewed_and_persisted(seconds_left):
         persist=persisted.append,
         clock=lambda: NOW,
     )
-    provider.call(service.request)
-    provider.call(service.request)
-    assert service.used == ["new1", "new1"]
-    assert [token.access_token.reveal() for token in persisted] == ["new1"]
+    assert [provider.call(service.request) for _ in range(2)] == ["answer"] * 2
+    assert service.used == [used] * 2
+    assert [token.access_token.reveal() for token in persisted] == (
+        [] if used == "cached" else [used]
+    )
 
 
 @pytest.mark.interface("3.1", "expired")
-def test_a_rejected_cached_token_is_replaced_once():
-    service = TokenService(NOW, rejected=("cached",))
-    provider = TokenProvider(issue=service.issue, cached=cached(3600), clock=lambda: NOW)
-    assert provider.call(service.request) == "answer"
-    assert service.used == ["cached", "new1"]
+@pytest.mark.interface("7.2", "401")
+@pytest.mark.parametrize(
+    ("rejected", "status", "used", "discarded"),
+    [(["cached"], 403, ["cached", "new1"], ["cached"]),
+     (["cached", "new1"], 403, ["cached", "new1"], ["cached", "new1"]),
+     # 401 says that no token is set: a proxy may have removed it.
+     (["cached", "new1"], 401, ["cached", "new1"], [])],
+)  # fmt: skip
+def test_a_rejected_token_is_discarded_and_replaced_once(rejected, status, used, discarded):
+    service, gone = TokenService(NOW, rejected=rejected, status=status), []
+    provider = TokenProvider(
+        issue=service.issue, cached=cached(3600), discard=gone.append, clock=lambda: NOW
+    )
+    if "new1" in rejected:
+        with pytest.raises(TokenRejected):
+            provider.call(service.request)
+    else:
+        assert provider.call(service.request) == "answer"
+    assert service.used == used
+    assert [token.access_token.reveal() for token in gone] == discarded
 
 
 def test_a_client_that_is_disabled_gets_one_token_and_no_more():
@@ -64,57 +73,27 @@ def test_a_client_that_is_disabled_gets_one_token_and_no_more():
     assert service.issued == 1
 
 
-def test_a_refused_token_is_discarded_before_a_new_one_is_obtained():
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [(NotProcessed("cannot reach it"), NotProcessed), (CredentialsError("none"), TokenRejected)],
+)
+def test_a_refused_token_is_discarded_before_a_new_one_is_obtained(error, raised):
     calls = []
 
-    def without_network() -> Token:
+    def issue() -> Token:
         calls.append("issue")
-        raise NotProcessed("cannot reach it")
+        raise error
 
     service = TokenService(NOW, rejected=("cached",))
     provider = TokenProvider(
-        issue=without_network,
+        issue=issue,
         cached=cached(3600),
         discard=lambda token: calls.append(token.access_token.reveal()),
         clock=lambda: NOW,
     )
-    with pytest.raises(NotProcessed):
+    with pytest.raises(raised):
         provider.call(service.request)
     assert calls == ["cached", "issue"]
-
-
-def test_a_refused_new_token_is_discarded_as_well():
-    service, discarded = TokenService(NOW, rejected=("cached", "new1")), []
-    provider = TokenProvider(
-        issue=service.issue, cached=cached(3600), discard=discarded.append, clock=lambda: NOW
-    )
-    with pytest.raises(TokenRejected):
-        provider.call(service.request)
-    assert [token.access_token.reveal() for token in discarded] == ["cached", "new1"]
-
-
-@pytest.mark.interface("7.2", "401")
-def test_a_token_that_did_not_arrive_is_not_discarded():
-    """401 says that no token is set: a proxy may have removed it."""
-    service, discarded = TokenService(NOW, rejected=("cached", "new1"), status=401), []
-    provider = TokenProvider(
-        issue=service.issue, cached=cached(3600), discard=discarded.append, clock=lambda: NOW
-    )
-    with pytest.raises(TokenRejected):
-        provider.call(service.request)
-    assert discarded == []
-
-
-def without_secret() -> Token:
-    raise CredentialsError("no secret")
-
-
-def test_without_a_secret_the_rejection_of_a_cached_token_is_raised():
-    service = TokenService(NOW, rejected=("cached",))
-    provider = TokenProvider(issue=without_secret, cached=cached(math.inf), clock=lambda: NOW)
-    with pytest.raises(TokenRejected):
-        provider.call(service.request)
-    assert service.used == ["cached"]
 
 
 class TestManyThreads:
