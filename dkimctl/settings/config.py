@@ -21,10 +21,10 @@ from dkimctl.settings.values import (
     SANDBOX,
     SANDBOX_FIXED,
     Check,
-    choice,
     file_path,
     integer,
     is_reference,
+    matching,
     profile_name,
     service_url,
     short_duration,
@@ -42,7 +42,6 @@ _MAX_KEY = 100  # characters of a key of a provider's settings, more than any ha
 # Patterns, compiled when they are used: few commands need them.
 _SECRET_KEY = "(?i)secret|passw|token|api_?key|private_?key"  # noqa: S105
 _GLOB = r"[a-z0-9_*?[\]!-]+(?:\.[a-z0-9_*?[\]!-]+)*"
-_CLASS = r"(?a)[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+"
 _BARE_NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 _QUERY = r"[!-~]*"
 # Keys of a provider's settings such as api_key, key_secret and token; but not key_name, token_url
@@ -302,6 +301,15 @@ class _Reader:
 
 # The checks of values: they convert text, or raise UsageError.
 
+check_class = matching(
+    r"(?a)[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+",
+    "this is not the name of a Python class",
+    "write module and class, such as octodns_route53.Route53Provider",
+)
+_word = matching(
+    "[^\0\ud800-\udfff]*", "contains a character that no argument can have", "remove it"
+)
+
 
 def _zone(text: str) -> str:
     """The name of a zone, or a glob, in lower case, as A-labels, without trailing dot."""
@@ -318,14 +326,6 @@ def _key_file(text: str) -> str:
     if not text or "\0" in text:
         raise UsageError("the file name is empty or invalid", hint="name a TSIG key file")
     return file_path(text)
-
-
-def check_class(text: str) -> str:
-    """The dotted name of a class. Raises UsageError."""
-    if not re.fullmatch(_CLASS, text):
-        hint = "write module and class, such as octodns_route53.Route53Provider"
-        raise UsageError(f"{quoted(text)} is not the name of a Python class", hint=hint)
-    return text
 
 
 def _secret_reference(text: str, _is_plain: bool) -> str:
@@ -384,15 +384,9 @@ def _words(text: str) -> tuple[str, ...]:
         raise UsageError("a quotation mark is not closed", hint=_COMMAND) from None
 
 
-def _word(text: str) -> str:
-    if re.search("[\0\ud800-\udfff]", text):
-        raise UsageError("contains a character that no argument can have", hint="remove it")
-    return text
-
-
 # What sections take: by key, the check of a value or, in brackets, of each item of a list.
 _DNS_TARGET: Mapping[str, Check | list[Check]] = {
-    "provider": choice("provider", *_PROVIDERS),
+    "provider": matching("rfc2136|octodns", "unknown provider", "write rfc2136 or octodns"),
     "zones": [_zone],
     "profiles": [profile_name],
     "ttl": integer(1, 2**31 - 1),  # RFC 2181, section 8

@@ -27,7 +27,6 @@ SANDBOX_FIXED: Mapping[str, str] = {
 
 # Compiled on first use: no command needs all of them.
 _NAME = r"[A-Za-z0-9._-]+"
-_CLIENT_ID = r"[^:\0-\x1f\x7f-\x9f\ud800-\udfff]+"
 _MAX_SHOWN = 30  # characters of an unknown profile's name; secrets have more
 _INTEGER = r"[0-9]{1,10}"
 _REFERENCE_START = r"(?:env|keyring)/"
@@ -46,11 +45,20 @@ def is_shown(name: str) -> bool:
     return is_profile_name(name) and len(name) <= _MAX_SHOWN
 
 
-def profile_name(text: str) -> str:
-    if not is_profile_name(text):
-        hint = "use letters, digits, dots, hyphens and underscores"
-        raise UsageError("invalid profile name", hint=hint)
-    return text
+def matching(pattern: str, message: str, hint: str) -> Callable[[str], str]:
+    """The check of text that a pattern matches as a whole."""
+
+    def check(text: str) -> str:
+        if re.fullmatch(pattern, text):
+            return text
+        raise UsageError(message, hint=hint)
+
+    return check
+
+
+profile_name = matching(
+    _NAME, "invalid profile name", "use letters, digits, dots, hyphens and underscores"
+)
 
 
 def parse_value(key: str, text: str, source: str) -> object:
@@ -84,28 +92,6 @@ def short_duration(text: str) -> float:
     return parse_duration(text, longest=DAY)
 
 
-def _client_id(text: str) -> str:
-    """One that HTTP Basic can carry (RFC 7617 section 2); surrogates have no UTF-8."""
-    if not re.fullmatch(_CLIENT_ID, text):
-        # Not quoted: people paste ID:SECRET here.
-        raise UsageError(
-            "the client ID is empty, or contains a colon or a control character",
-            hint="give the client ID alone, without the secret",
-        )
-    return text
-
-
-def choice(what: str, *words: str) -> Check:
-    """The check of one of these words."""
-
-    def check(text: str) -> str:
-        if text in words:
-            return text
-        raise UsageError(f"unknown {what}", hint=f"write {' or '.join(words)}")
-
-    return check
-
-
 def file_path(text: str) -> str:
     """A path whose `~` is expanded."""
     try:
@@ -118,14 +104,19 @@ def file_path(text: str) -> str:
 CHECKS: Mapping[str, Check] = {
     "auth_url": service_url,
     "base_url": service_url,
-    "client_id": _client_id,
+    # One that HTTP Basic can carry (RFC 7617 section 2). Not quoted: people paste ID:SECRET here.
+    "client_id": matching(
+        r"[^:\0-\x1f\x7f-\x9f\ud800-\udfff]+",  # surrogates have no UTF-8
+        "the client ID is empty, or contains a colon or a control character",
+        "give the client ID alone, without the secret",
+    ),
     "batch_size": integer(1, 10_000),
     "concurrency": integer(1, 64),
     "timeout": short_duration,
     "max_wait": short_duration,
     "ca_bundle": file_path,
     "proxy": lambda text: str(parse_url(text, "http")),
-    "credential_store": choice("credential store", "keyring", "file"),
+    "credential_store": matching("keyring|file", "unknown store", "write keyring or file"),
 }
 
 

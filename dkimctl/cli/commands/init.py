@@ -29,8 +29,8 @@ from dkimctl.settings.profile import DEFAULT_PROFILE, option, variable
 from dkimctl.settings.values import (
     CHECKS,
     SANDBOX,
-    choice,
     file_path,
+    matching,
     parse_value,
     profile_name,
 )
@@ -228,8 +228,10 @@ def _read_answers(
     if (store := session.flags["credential_store"]) is not None:
         answers["credential_store"] = parse_value("credential_store", store, "--credential-store")
     if method is None:
+        hint = "write hand, rfc2136 or octodns"
+        check = matching("|".join(DnsMethod), "unknown method", hint)
         label = "How DNS is changed: hand, rfc2136 (dynamic updates) or octodns"
-        method = ask(label, "--dns", choice("method", *DnsMethod), None, DnsMethod.HAND)
+        method = ask(label, "--dns", check, None, DnsMethod.HAND)
     for unused in given:
         if _METHODS[unused] is not DnsMethod(method):
             raise UsageError(f"{unused} has no effect with --dns {method}", hint=f"remove {unused}")
