@@ -45,8 +45,8 @@ class KeyringStore(CredentialStore):
     """Stores credentials in `backend`, by default the system's keyring.
 
     No call takes longer than `seconds`: a keyring that waits to be unlocked would block a script
-    for minutes. After a call that timed out, all others fail at once. `notify` is called, once, if
-    a call takes long.
+    for minutes. After a call that timed out, all others fail at once. `notify` is called if a call
+    takes long.
     """
 
     def __init__(
@@ -59,19 +59,18 @@ class KeyringStore(CredentialStore):
         self._backend = backend
         self._seconds = seconds
         self._notify = notify
-        self._has_notified = False
         self._is_hung = False
 
     @property
     def name(self) -> str:
         try:
-            return self._call(_backend_name)
+            return self._call(_describe)[0]
         except CredentialsError:
             return "keyring (not available)"
 
     @property
     def is_plaintext_keyring(self) -> bool:
-        return self._call(_is_plaintext)
+        return self._call(_describe)[1]
 
     def read_entry(self, service: str, name: str) -> Secret | None:
         """An entry that anything may have stored, or None. Raises CredentialsError."""
@@ -100,8 +99,7 @@ class KeyringStore(CredentialStore):
 
     def _call(self, operation: Callable[[KeyringBackend], _T]) -> _T:
         """What `operation` returns. Raises CredentialsError, which does not contain the cause."""
-        results: list[_T] = []
-        failures: list[CredentialsError] = []
+        outcome: list[_T | CredentialsError] = []
 
         def run() -> None:
             try:
@@ -109,9 +107,9 @@ class KeyringStore(CredentialStore):
                     import keyring
 
                     self._backend = keyring.get_keyring()
-                results.append(operation(self._backend))
+                outcome.append(operation(self._backend))
             except BaseException as error:  # noqa: BLE001 - backends raise anything
-                failures.append(_explain(type(error).__name__))
+                outcome.append(_explain(type(error).__name__))
 
         if not self._is_hung:
             # A daemon thread, so that a call that hangs does not delay the exit.
@@ -123,18 +121,14 @@ class KeyringStore(CredentialStore):
             try:
                 thread.join(min(_PATIENCE, self._seconds))
                 if thread.is_alive() and self._seconds > _PATIENCE:
-                    if not self._has_notified:
-                        self._has_notified = True
-                        self._notify(
-                            "waiting for the keyring, which may be asking you to unlock it"
-                        )
+                    self._notify("waiting for the keyring, which may be asking you to unlock it")
                     thread.join(self._seconds - _PATIENCE)
             finally:  # also after Ctrl-C, since the call may still take effect
                 self._is_hung = thread.is_alive()
-        if results:
-            return results[0]
-        if failures:
-            raise failures[0]
+        if outcome:
+            if isinstance(outcome[0], CredentialsError):
+                raise outcome[0]
+            return outcome[0]
         raise CredentialsError(
             f"the keyring did not answer within {self._seconds:g} s",
             hint=f"it may be locked: unlock it and run this again; or {ALTERNATIVES}",
@@ -150,21 +144,16 @@ def _require_text(value: object) -> Secret | None:
     return Secret(value)
 
 
-def _backend_name(backend: KeyringBackend) -> str:
-    """Its name for people; for a chain of backends, all their names."""
-    names = (str(getattr(part, "name", type(part).__name__)) for part in _parts(backend))
-    return f"{'plain-text ' if _is_plaintext(backend) else ''}keyring ({', '.join(names)})"
+def _describe(backend: KeyringBackend) -> tuple[str, bool]:
+    """Its name for people, and whether it is a PlaintextKeyring, such as that of keyrings.alt.
 
-
-def _is_plaintext(backend: KeyringBackend) -> bool:
-    """Whether it, or one of a chain, is a PlaintextKeyring, such as that of keyrings.alt."""
-    classes = (base for part in _parts(backend) for base in type(part).__mro__)
-    return any("plaintext" in base.__name__.lower() for base in classes)
-
-
-def _parts(backend: KeyringBackend) -> list[KeyringBackend]:
-    """Those of a chain, or the only one."""
-    return getattr(backend, "backends", None) or [backend]
+    A chain of backends has all their names, and is one if any of them is.
+    """
+    parts = getattr(backend, "backends", None) or [backend]
+    classes = [base.__name__.lower() for part in parts for base in type(part).__mro__]
+    is_plaintext = any("plaintext" in name for name in classes)
+    names = ", ".join(str(getattr(part, "name", type(part).__name__)) for part in parts)
+    return f"{'plain-text ' if is_plaintext else ''}keyring ({names})", is_plaintext
 
 
 def _explain(exception: str) -> CredentialsError:
