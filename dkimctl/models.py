@@ -1,6 +1,5 @@
 """Domain specs, registrations, and the results of commands."""
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import lru_cache
@@ -127,14 +126,6 @@ def utc_time(text: str | None) -> datetime | None:
         return time.astimezone(UTC) if time.tzinfo else None
     except (ValueError, OverflowError):
         return None
-
-
-def by_signing_domain(registrations: Iterable[Registration]) -> dict[str, list[Registration]]:
-    """The registrations of each signing domain, which is in lower case, in order."""
-    by_domain: dict[str, list[Registration]] = {}
-    for registration in registrations:
-        by_domain.setdefault(registration.key.sign_domain, []).append(registration)
-    return by_domain
 
 
 class _Named(Protocol):

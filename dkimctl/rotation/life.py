@@ -24,10 +24,9 @@ from dkimctl.rotation.retirement import (
     Retirement,
     RetirementPolicy,
     RetirementStatus,
-    Takeover,
     statuses_of,
 )
-from dkimctl.rotation.successors import RotationPolicy, due_of, lines_of, newest_of, run_policy
+from dkimctl.rotation.successors import due_of, lines_of, newest_of
 from dkimctl.settings.config import RotationSettings
 
 if TYPE_CHECKING:
@@ -162,22 +161,19 @@ def read_keys(
 
     Also those that may be registered, since their requests got no answer, and removed ones.
     """
-    policy = run_policy(settings, now)
     for domain in ledger.domains():
         known: list[Registration | Intent | ClosedKey] = [*domain.histories]
         known += (*domain.intents, *domain.closed)
         if next(selection.pick(known), None) is not None:
-            yield from sorted(selection.pick(keys_of(domain, settings, policy, now)), key=_by_start)
+            yield from sorted(selection.pick(keys_of(domain, settings, now)), key=_by_start)
 
 
 def _by_start(key: Key) -> tuple[datetime, str]:
     return key.starts_at or key.dates.created_at or NEVER, key.selector or ""
 
 
-def keys_of(
-    domain: DomainKeys, settings: RotationSettings, policy: RotationPolicy, now: datetime
-) -> Iterator[Key]:
-    """The keys of a signing domain; `policy` is that of `rotate run`."""
+def keys_of(domain: DomainKeys, settings: RotationSettings, now: datetime) -> Iterator[Key]:
+    """The keys of a signing domain."""
     # When the line of each key gets a successor: its newest key decides, once that signs.
     due: dict[Registration, datetime | None] = {}
     may_be_held = False
@@ -191,8 +187,9 @@ def keys_of(
     held = {}
     if may_be_held:  # few are, and to find out takes as long as all else
         held = {
-            held_key.registration: held_key.reason
-            for held_key in due_of(domain, settings, policy, now).held
+            key.registration: key.reason
+            for key in due_of(domain, settings, now)
+            if key.spec is None
         }
     grace = RetirementPolicy(now, now - _MAX_AGE_OF_LOOK, grace=settings.grace)
     for status in statuses_of(domain.histories, grace):
@@ -221,16 +218,27 @@ def _registered_key(
     """A registered key, whose line of keys gets a successor at `successor_due`."""
     registration, takeover = status.registration, status.takeover
     starts_at, created_at = registration.starts_at, registration.created_at
-    signs_since = replaced_at = removable_at = None
-    if starts_at is not None and history.enabled_at is not None and registration.signs:
-        signs_since = max(starts_at, history.enabled_at)
+    enabled_at = history.enabled_at if registration.signs else None
+    signs_since = max(starts_at, enabled_at) if starts_at and enabled_at else None
+    replaced_at = removable_at = None
     note = "" if status.retirement is Retirement.CURRENT else status.reason
 
     stage, action = KeyStage.UNKNOWN, NextAction.NONE
     since = due = None
     if takeover is not None:
-        replaced_at, removable_at = takeover.begins, _after(takeover.took_over, settings.grace)
-        stage, since, action, due = _replaced(takeover, removable_at, now)
+        begins, took_over = takeover.begins, takeover.took_over
+        replaced_at, removable_at = begins, _after(took_over, settings.grace)
+        stage, since = KeyStage.SUCCESSOR_PUBLISHED, takeover.published_at
+        action, due = NextAction.WAIT, begins
+        if took_over <= now:
+            stage, since = KeyStage.GRACE, took_over
+            action, due = NextAction.REMOVE, removable_at
+            if takeover.retirement is Retirement.RETIRED:
+                stage, since = KeyStage.RETIRED, removable_at
+        elif begins <= now:
+            stage, since, due = KeyStage.SUCCESSOR_SIGNING, begins, None
+        elif took_over == NEVER:
+            stage, since = KeyStage.SUCCESSOR_REGISTERED, takeover.successor.created_at
     elif registration.is_taken:
         stage, note = KeyStage.TAKEN, status.reason
     elif not registration.signs:
@@ -240,11 +248,10 @@ def _registered_key(
     elif starts_at <= now:
         stage, since = KeyStage.SIGNING, signs_since
         action, due = NextAction.REGISTER, successor_due
-    elif history.published_at is None:
-        stage, since = KeyStage.REGISTERED, created_at
-        action, due = NextAction.WAIT, starts_at
     else:
-        stage, since = KeyStage.PUBLISHED, history.published_at
+        stage, since = KeyStage.REGISTERED, created_at
+        if history.published_at is not None:
+            stage, since = KeyStage.PUBLISHED, history.published_at
         action, due = NextAction.WAIT, starts_at
 
     urgency = Urgency.NONE
@@ -257,29 +264,11 @@ def _registered_key(
         if history.looked_at is not None:
             note = f"DNS on {history.looked_at.date()}: {history.verdict}"
     dates = KeyDates(created_at, history.published_at, signs_since, replaced_at, removable_at)
-    age = None
-    if created_at is not None and stage not in NOT_IN_USE:
-        age = max(now - created_at, timedelta())
+    is_used = stage not in NOT_IN_USE
+    age = max(now - created_at, timedelta()) if created_at and is_used else None
     return Key(
         registration, history, stage, since, action, due, dates, urgency, note, starts_at, age
     )
-
-
-def _replaced(
-    takeover: Takeover, removable_at: datetime | None, now: datetime
-) -> tuple[KeyStage, datetime | None, NextAction, datetime | None]:
-    """The stage of a key that has a successor, since when, what comes next, and when."""
-    begins, took_over = takeover.begins, takeover.took_over
-    if takeover.retirement is Retirement.RETIRED:
-        return KeyStage.RETIRED, removable_at, NextAction.REMOVE, removable_at
-    if took_over <= now:
-        return KeyStage.GRACE, took_over, NextAction.REMOVE, removable_at
-    if begins <= now:
-        return KeyStage.SUCCESSOR_SIGNING, begins, NextAction.WAIT, None
-    if took_over == NEVER:
-        created_at = takeover.successor.created_at
-        return KeyStage.SUCCESSOR_REGISTERED, created_at, NextAction.WAIT, begins
-    return KeyStage.SUCCESSOR_PUBLISHED, takeover.published_at, NextAction.WAIT, begins
 
 
 def removed_key(closed: ClosedKey) -> Key:

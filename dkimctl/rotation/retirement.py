@@ -17,7 +17,6 @@ from dkimctl.models import (
     Registration,
     RegistrationKey,
     Result,
-    by_signing_domain,
     named,
     utc_time,
 )
@@ -92,36 +91,37 @@ class RetirementStatus(NamedTuple):
 
 
 class KnownKeys(NamedTuple):
-    """The registrations of a ledger, those of them that are selected, and their histories."""
+    """The keys of each domain of a ledger that has selected ones, and which those are."""
 
-    registrations: Sequence[Registration]
+    domains: Sequence[Mapping[Registration, KeyHistory]]
     selected: frozenset[Registration]
-    histories: Histories
 
     def statuses(self, policy: RetirementPolicy) -> list[RetirementStatus]:
         """The status of each selected registration."""
         return [
             status
-            for of_domain in by_signing_domain(self.registrations).values()
-            for status in statuses_of(
-                {
-                    registration: self.histories.get(registration.key, KeyHistory())
-                    for registration in of_domain
-                },
-                policy,
-            )
+            for histories in self.domains
+            for status in statuses_of(histories, policy)
             if status.registration in self.selected
         ]
+
+    @property
+    def histories(self) -> Histories:
+        return {
+            registration.key: history
+            for histories in self.domains
+            for registration, history in histories.items()
+        }
 
     def not_seen_gone(self, statuses: Iterable[RetirementStatus]) -> dict[str, str]:
         """What the last look at each of these records found, unless it was missing; by name.
 
         Of a key that has been replaced, also a record that was never looked at may be there.
         """
-        seen = {}
+        seen, histories = {}, self.histories
         for status in statuses:
             registration = status.registration
-            verdict = self.histories.get(registration.key, KeyHistory()).verdict
+            verdict = histories[registration.key].verdict
             if verdict is None and status.is_over and not record_fault(with_key_len(registration)):
                 verdict = "never checked"
             if verdict not in (None, Verdict.MISSING):
@@ -130,31 +130,37 @@ class KnownKeys(NamedTuple):
 
     def after(self, looks: Looks, now: datetime) -> KnownKeys:
         """The same, with what looks have found, even where the ledger cannot be written."""
-        histories = dict(self.histories)
-        for key, verdict in looks.latest.items():
-            known = histories.get(key, KeyHistory())
-            since = now if key in looks.breaks else min(known.published_at or now, now)
-            histories[key] = known._replace(
-                published_at=since if verdict is Verdict.PUBLISHED else None,
-                looked_at=now,
-                verdict=verdict,
-            )
-        return self._replace(histories=histories)
+
+        def history_after(registration: Registration, history: KeyHistory) -> KeyHistory:
+            key = registration.key
+            if (verdict := looks.latest.get(key)) is None:
+                return history
+            since = now if key in looks.breaks else min(history.published_at or now, now)
+            published_at = since if verdict is Verdict.PUBLISHED else None
+            return history._replace(published_at=published_at, looked_at=now, verdict=verdict)
+
+        return self._replace(
+            domains=[
+                {
+                    registration: history_after(registration, known[registration])
+                    for registration in known
+                }
+                for known in self.domains
+            ]
+        )
 
 
-def read_known_keys(ledger: Ledger, selection: Selection) -> KnownKeys:
-    """What the ledger knows of the selected registrations and their domains."""
-    registrations: list[Registration] = []
+def read_known_keys(
+    ledger: Ledger, selection: Selection, *, whole_domains: bool = False
+) -> KnownKeys:
+    """What the ledger knows of the selected registrations; `whole_domains`: of all beside them."""
+    domains: list[Mapping[Registration, KeyHistory]] = []
     selected: set[Registration] = set()
-    histories: dict[RegistrationKey, KeyHistory] = {}
     for domain in ledger.domains():
         if picked := set(selection.pick(domain.histories)):
-            selected |= picked
-            registrations += domain.histories
-            histories |= {
-                registration.key: history for registration, history in domain.histories.items()
-            }
-    return KnownKeys(registrations, frozenset(selected), histories)
+            selected |= set(domain.histories) if whole_domains else picked
+            domains.append(domain.histories)
+    return KnownKeys(domains, frozenset(selected))
 
 
 class Review(NamedTuple):

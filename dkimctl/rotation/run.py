@@ -55,7 +55,7 @@ from dkimctl.rotation.retirement import (
     RetirementStatus,
     read_known_keys,
 )
-from dkimctl.rotation.successors import DueSuccessors, find_due, spec_of
+from dkimctl.rotation.successors import DueKeys, find_due, spec_of
 
 if TYPE_CHECKING:
     from dkimctl.names import Selection
@@ -143,8 +143,10 @@ class RotationRun:
         self._errors.append(error)
         self._unknown |= {Step.REGISTER, Step.REMOVE}
 
-    def _note_held(self, due: DueSuccessors) -> None:
-        self._tasks += [Task(Step.REGISTER, State.BLOCKED, *held) for held in due.held]
+    def _note_held(self, due: DueKeys) -> None:
+        self._tasks += [
+            Task(Step.REGISTER, State.BLOCKED, held.registration, held.reason) for held in due.held
+        ]
         self._postponed = due.postponed
 
     def _register_due(self, ledger: Ledger, now: datetime) -> None:
@@ -398,8 +400,8 @@ class RotationRun:
 
     def _known(self) -> KnownKeys:
         """All keys of the selected domains, also if a spec file names some of them alone."""
-        known = read_known_keys(self._tools.open_ledger(for_writing=False), self._selection)
-        return known._replace(selected=frozenset(known.registrations))
+        ledger = self._tools.open_ledger(for_writing=False)
+        return read_known_keys(ledger, self._selection, whole_domains=True)
 
     def _statuses(
         self, known: KnownKeys, published: frozenset[RegistrationKey] | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.errors import UsageError
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from dkimctl.ledger.ledger import Ledger
     from dkimctl.names import Selection
 
-_MINUTE = timedelta(minutes=1)
 # Of the successors that `rotate run` registers.
 _TEMPLATE = "s%Y%m%d"
 _KEY_LEN = 2048  # bits, at least (RFC 8301 section 3.2)
@@ -52,7 +52,9 @@ def plan_rotation(
     Raises UsageError that names the domains for which a selector is too long.
     """
     rotation, too_long, is_empty = Rotation([], [], []), [], True
-    for domain in _selected_domains(ledger, selection):
+    for domain in ledger.domains():
+        if not _is_selected(domain, selection):
+            continue
         is_empty = False
         unanswered = _unanswered(domain)
         used = {*unanswered, *(closed.key.selector for closed in domain.closed)}
@@ -72,33 +74,33 @@ def plan_rotation(
     return None if is_empty else rotation
 
 
-class HeldKey(NamedTuple):
-    """A key that is due, and gets no successor until the user decides."""
+class DueKey(NamedTuple):
+    """A key that is due, and its successor; without one, why it waits for the user's decision."""
 
     registration: Registration
-    reason: str
+    spec: DomainSpec | None = None
+    reason: str = ""
+    is_begun: bool = False  # the request for that successor got no answer
 
 
-class DueSuccessors(NamedTuple):
-    """The successors to register now, that of the oldest key first."""
+class DueKeys(NamedTuple):
+    """What `rotate run` registers now, the successor of the oldest key first."""
 
     specs: Sequence[DomainSpec]
-    held: Sequence[HeldKey] = ()
-    postponed: int = 0  # how many more are due than the limit of the day allows
+    held: Sequence[DueKey]  # they get no successor
+    postponed: int  # how many more are due than the limit of the day allows
 
 
 def find_due(
     ledger: Ledger, selection: Selection, settings: RotationSettings, now: datetime
-) -> DueSuccessors:
+) -> DueKeys:
     """What `rotate run` registers now for the selected domains.
 
     A successor that an earlier run has begun keeps its selector: the service answers with the
     registration, if that run has made one.
     """
-    held: list[HeldKey] = []
-    settling: list[DomainSpec] = []
-    new: list[tuple[datetime, DomainSpec]] = []
-    policy, registered_today = run_policy(settings, now), 0
+    due: list[DueKey] = []
+    registered_today = 0
     for domain in ledger.domains():
         registered_today += sum(
             registration.created_at is not None
@@ -107,38 +109,20 @@ def find_due(
             for registration, history in domain.histories.items()
         )
         if _is_selected(domain, selection):
-            due = due_of(domain, settings, policy, now)
-            held += due.held
-            settling += due.settling
-            new += due.new
-    left = max(0, settings.limit - registered_today - len(settling))
-    specs = [spec for _, spec in sorted(new, key=lambda pair: pair[0])]
-    return DueSuccessors([*settling, *specs[:left]], held, max(0, len(specs) - left))
+            due += due_of(domain, settings, now)
+    begun = [key.spec for key in due if key.spec is not None and key.is_begun]
+    oldest_first = sorted(due, key=lambda key: key.registration.created_at or now)
+    new = [key.spec for key in oldest_first if key.spec is not None and not key.is_begun]
+    left = max(0, settings.limit - registered_today - len(begun))
+    held = [key for key in due if key.spec is None]
+    return DueKeys([*begun, *new[:left]], held, max(0, len(new) - left))
 
 
-class DomainDue(NamedTuple):
-    """What is due for one signing domain."""
-
-    held: list[HeldKey]
-    settling: list[DomainSpec]  # their requests got no answer
-    new: list[tuple[datetime, DomainSpec]]  # with the date of the key that each replaces
-
-
-def run_policy(settings: RotationSettings, now: datetime) -> RotationPolicy:
-    """That of `rotate run`; what `spec_of` makes counts for all but the selector."""
-    template = SelectorTemplate(_TEMPLATE, now.astimezone(UTC))
-    start = start_date(now, settings.lead)
-    return RotationPolicy(settings.max_age, start, _KEY_LEN, template.selector)
-
-
-def due_of(
-    domain: DomainKeys, settings: RotationSettings, policy: RotationPolicy, now: datetime
-) -> DomainDue:
-    """What `rotate run` registers for a domain, whatever its limit; and which keys have to wait."""
-    due = DomainDue([], [], [])
+def due_of(domain: DomainKeys, settings: RotationSettings, now: datetime) -> Iterator[DueKey]:
+    """The keys of a domain that are due, whatever the limit of `rotate run`."""
     histories = domain.histories
     if not histories:
-        return due
+        return
     unanswered = {key_of(domain.sign_domain, selector) for selector in _unanswered(domain)}
     # By the key that each replaces; of several for one key, the one that may be registered.
     order = sorted(domain.begun, key=lambda key: key in unanswered)
@@ -149,33 +133,31 @@ def due_of(
             made_for.setdefault((history.replaces or "").lower(), []).append(registration)
     for old in histories:
         successor = begun.get(old.key)
-        if successor is None or successor not in unanswered:
-            continue
-        # If the key has got another successor meanwhile, this one is only to be found out, since a
-        # new key is of no use: what is registered stays as it is (409, interface 7.3).
-        has_other = any(other.signs for other in made_for.get(old.key.selector, ()))
-        spec = spec_of(old, successor.selector, settings, now)
-        due.settling.append(spec._replace(enable=not has_other))
+        if successor is not None and successor in unanswered:
+            # If the key has got another successor meanwhile, this one is only to be found out,
+            # since a new key is of no use: what is registered stays as it is (409, interface 7.3).
+            has_other = any(other.signs for other in made_for.get(old.key.selector, ()))
+            spec = spec_of(old, successor.selector, settings, now)
+            yield DueKey(old, spec._replace(enable=not has_other), is_begun=True)
 
     used = {key.selector for key in (*begun.values(), *unanswered)}
     used |= {closed.key.selector for closed in domain.closed}
-    specs, is_undated = _successors_of(histories, used, policy, now)
+    specs, is_undated = _successors_of(histories, used, _run_policy(settings, now), now)
     *_, last = histories
     if any(map(_is_too_long, specs)):
-        due.held.append(HeldKey(last, f"the selector is too long for {domain.sign_domain}"))
-        return due
+        yield DueKey(last, reason=f"the selector is too long for {domain.sign_domain}")
+        return
     if is_undated:
-        due.held.append(HeldKey(last, "the age of its keys is not known"))
-    due.held.extend(_with_late_successors(histories, settings, now))
+        yield DueKey(last, reason="the age of its keys is not known")
+    yield from _with_late_successors(histories, settings, now)
     # Requests that replace no key, so that it is not known what was asked.
     foreign = next((key for key in unanswered if key not in domain.begun), None)
     for spec in specs:
-        line = (
+        newest = newest_of(
             registration
             for registration in histories
             if registration.signs and registration.third_party == spec.default
         )
-        newest = newest_of(line)
         if newest is None or begun.get(newest.key) in unanswered:
             continue
         successors = made_for.get(newest.key.selector, ())
@@ -183,21 +165,22 @@ def due_of(
         if foreign is not None:
             name = foreign.selector or "chosen by the service"
             reason = f"a request for another selector ({name}) was never answered: register "
-            due.held.append(HeldKey(newest, f"{reason}the file of that run again"))
+            yield DueKey(newest, reason=f"{reason}the file of that run again")
         elif disabled is not None:
             reason = f"its successor {disabled.selector} is disabled at the service: enable it "
-            reason += "there, then `dkimctl register --refresh FILE`"
-            due.held.append(HeldKey(newest, reason))
+            yield DueKey(newest, reason=f"{reason}there, then `dkimctl register --refresh FILE`")
         else:
             successor = begun.get(newest.key)
             selector = successor.selector if successor else spec.selector
-            spec_now = spec_of(newest, selector, settings, now)
-            due.new.append((newest.created_at or now, spec_now))
-    return due
+            yield DueKey(newest, spec_of(newest, selector, settings, now))
 
 
-def _selected_domains(ledger: Ledger, selection: Selection) -> Iterator[DomainKeys]:
-    return (domain for domain in ledger.domains() if _is_selected(domain, selection))
+@lru_cache(maxsize=1)  # it is the same for all domains
+def _run_policy(settings: RotationSettings, now: datetime) -> RotationPolicy:
+    """That of `rotate run`; what `spec_of` makes counts for all but the selector."""
+    template = SelectorTemplate(_TEMPLATE, now.astimezone(UTC))
+    start = start_date(now, settings.lead)
+    return RotationPolicy(settings.max_age, start, _KEY_LEN, template.selector)
 
 
 def _is_selected(domain: DomainKeys, selection: Selection) -> bool:
@@ -222,15 +205,13 @@ def _successors_of(
     specs: list[DomainSpec] = []
     is_undated = False
     for line in lines_of(registrations):
-        starts = (registration.starts_at for registration in line)
-        if any(start is not None and start > now for start in starts):
+        if any((registration.starts_at or now) > now for registration in line):
             continue
         newest = newest_of(line)
         if newest is None:
             is_undated = True
         elif _is_older(newest, policy.older_than, now):
-            if not specs:
-                used |= {registration.key.selector for registration in registrations}
+            used |= {registration.key.selector for registration in registrations}
             selector = preferred = policy.selector_for(newest.key.sign_domain)
             number = itertools.count(2)
             while selector.lower() in used:
@@ -265,7 +246,7 @@ def start_date(now: datetime, start_in: timedelta) -> str:
     """The first full minute after `start_in` has passed: `YYYY-MM-DDThh:mm+00:00`."""
     start = (now + start_in).astimezone(UTC)
     minute = start.replace(second=0, microsecond=0)
-    return (minute if minute == start else minute + _MINUTE).isoformat(timespec="minutes")
+    return (minute + timedelta(minutes=minute != start)).isoformat(timespec="minutes")
 
 
 def lines_of(registrations: Iterable[Registration]) -> list[list[Registration]]:
@@ -285,23 +266,17 @@ def newest_of(line: Iterable[Registration]) -> Registration | None:
 
 def _with_late_successors(
     of_domain: Iterable[Registration], settings: RotationSettings, now: datetime
-) -> Iterator[HeldKey]:
+) -> Iterator[DueKey]:
     """The keys that are due, and whose successor starts long after a new one would."""
     for line in lines_of(of_domain):
-        starts = {registration: registration.starts_at for registration in line}
-        later = {
-            registration: at for registration, at in starts.items() if at is not None and at > now
-        }
+        later = [registration for registration in line if (registration.starts_at or now) > now]
         newest = newest_of(registration for registration in line if registration not in later)
-        if not later or newest is None or min(later.values()) <= now + 2 * settings.lead:
+        if not later or newest is None or not _is_older(newest, settings.max_age, now):
             continue
-        if _is_older(newest, settings.max_age, now):
-            next_ = min(later, key=later.__getitem__)
-            yield HeldKey(
-                newest,
-                f"{next_.selector}, which follows it, does not start before "
-                f"{later[next_].date()}: register another one with an earlier start_date",
-            )
+        start, selector = min((each.starts_at or NEVER, each.selector or "") for each in later)
+        if start > now + 2 * settings.lead:
+            reason = f"{selector}, which follows it, does not start before {start.date()}: "
+            yield DueKey(newest, reason=f"{reason}register another one with an earlier start_date")
 
 
 def spec_of(

@@ -21,7 +21,6 @@ from dkimctl.mail.message import KnownKey, MailReport, MailVerdict, read_message
 from dkimctl.mail.verification import require_dkimpy, verify_mail
 from dkimctl.models import RegistrationKey
 from dkimctl.rotation.life import keys_of
-from dkimctl.rotation.successors import run_policy
 
 if TYPE_CHECKING:
     from dkimctl.dns.queries import Source
@@ -108,12 +107,11 @@ def _verify(
         if ledger is None:
             return {}
         now, settings = datetime.now(UTC), session.config.rotation
-        policy = run_policy(settings, now)
         return {
             key.key: KnownKey(key.stage, None if key.is_removed else key.registration)
             for domain in ledger.domains()
             if domain.sign_domain in domains
-            for key in keys_of(domain, settings, policy, now)
+            for key in keys_of(domain, settings, now)
         }
 
     return verify_mail(message, name, *sources, read_known, time.time())

@@ -15,14 +15,12 @@ from dkimctl.models import ClosedKey, DomainSpec, KeyHistory, Registration, key_
 from dkimctl.names import Selection
 from dkimctl.rotation.life import NOT_CHECKED, KeyStage, NextAction, keys_of, read_keys, removed_key
 from dkimctl.rotation.retirement import Retirement, RetirementPolicy, statuses_of
-from dkimctl.rotation.successors import run_policy
 from dkimctl.settings.config import RotationSettings
 from portfolio import ACCOUNT, Portfolio
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 SETTINGS = RotationSettings()  # 180, 7 and 14 days
-RUN = run_policy(SETTINGS, NOW)
 
 
 def ago(days: float | None) -> datetime | None:
@@ -54,7 +52,7 @@ def stages_of():
         ]
         histories = dict(zip(registrations, (history for _, history in keys.values()), strict=True))
         domain = DomainKeys("example.com", histories)
-        return {key.selector: key for key in keys_of(domain, SETTINGS, RUN, NOW)}
+        return {key.selector: key for key in keys_of(domain, SETTINGS, NOW)}
 
     return stages_of
 
@@ -219,7 +217,7 @@ def test_a_key_is_retired_or_in_its_grace_period_when_rotate_says_so(keys):
     ]
     histories = dict(zip(registrations, (history for _, history in keys), strict=True))
     domain = DomainKeys("example.com", histories)
-    stages = {key.selector: key.stage for key in keys_of(domain, SETTINGS, RUN, NOW)}
+    stages = {key.selector: key.stage for key in keys_of(domain, SETTINGS, NOW)}
     policy = RetirementPolicy(NOW, NOW - DAY, grace=SETTINGS.grace)
     for status in statuses_of(histories, policy):
         stage = stages[status.registration.selector]

@@ -531,7 +531,8 @@ def test_one_of_two_successors_that_answers_is_an_answer(review, dns, pair, open
 class TestKnownKeys:
     @pytest.mark.parametrize("verdict", [*Verdict])
     def test_a_record_is_there_unless_the_last_look_found_it_missing(self, pair, verdict):
-        known = KnownKeys([*pair], frozenset(pair), {NEW: KeyHistory(NOW, verdict=verdict)})
+        histories = {pair[0]: KeyHistory(), pair[1]: KeyHistory(NOW, verdict=verdict)}
+        known = KnownKeys([histories], frozenset(pair))
         status = RetirementStatus(pair[1], Retirement.CURRENT, "")
         expected = {} if verdict is Verdict.MISSING else {"example.com (selector new)": verdict}
         assert known.not_seen_gone([status]) == expected
@@ -541,7 +542,6 @@ class TestKnownKeys:
         looks = Looks()
         for verdict in Verdict.MISSING, Verdict.PUBLISHED:
             looks.add(Check("example.com", "new", "", None, None, Finding(verdict)))
-        [(key, after)] = (
-            KnownKeys([], frozenset(), {NEW: history}).after(looks, NOW).histories.items()
-        )
+        known = KnownKeys([{pair[1]: history}], frozenset())
+        [(key, after)] = known.after(looks, NOW).histories.items()
         assert (key, after.published_at, after.looked_at) == (NEW, NOW, NOW)
