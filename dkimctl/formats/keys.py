@@ -11,7 +11,7 @@ from dkimctl.formats.data import open_data
 from dkimctl.formats.renderer import KeyFormat, TableLayout, render_all
 from dkimctl.formats.table import INDENT, Row, Style, below, styled, table
 from dkimctl.names import readable
-from dkimctl.rotation.life import NOT_CHECKED, Key, KeyStage, NextAction
+from dkimctl.rotation.life import NOT_CHECKED, Key, NextAction
 from dkimctl.text import printable
 
 KEY_COLUMNS = (
@@ -73,7 +73,6 @@ _GOOD_STATES = {
     Verdict.NO_ANSWER: Style.YELLOW,
     NOT_CHECKED: Style.YELLOW,
 }
-_OVER = (KeyStage.REMOVED, KeyStage.DISABLED, KeyStage.TAKEN)
 
 
 def _row(
@@ -110,7 +109,7 @@ def _style(key: Key, column: str) -> str:
         return Style.BOLD_RED if key.urgency else _GOOD_STATES.get(key.state, Style.RED)
     if key.urgency and column in ("NEXT", "DUE"):
         return Style.BOLD_RED
-    return Style.DIM if key.stage in _OVER else ""
+    return Style.DIM if key.action is NextAction.NONE else ""
 
 
 def short_time(time: timedelta | None) -> str:

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias
 
 from dkimctl.dns.verdicts import Urgency
 from dkimctl.formats.data import json_line
@@ -17,7 +17,7 @@ from dkimctl.formats.keys import key_fields, short_time, written_time
 from dkimctl.formats.renderer import TableLayout
 from dkimctl.formats.table import Style, columns_of, lines_of, padded_to, styled, wrapped
 from dkimctl.names import readable
-from dkimctl.rotation.life import NOT_IN_USE, Key, NextAction, due_first
+from dkimctl.rotation.life import NOT_IN_USE, Key, KeyStage, NextAction, due_first
 from dkimctl.text import printable
 
 WEEK, MONTH = timedelta(days=7), timedelta(days=30)
@@ -27,8 +27,6 @@ _WHATS = {
     NextAction.REMOVE: "remove record",
 }
 _AGES = (30, 90, 180, 365)  # days: where one band of ages ends and the next begins
-
-GroupT = TypeVar("GroupT")
 
 
 class Event(NamedTuple):
@@ -75,7 +73,13 @@ def make_overview(keys: Iterable[Key], now: datetime, lead: timedelta) -> Overvi
     """The overview of these keys, removed ones left out."""
     known = sorted((key for key in keys if not key.is_removed), key=due_first)
     used = [key for key in known if key.stage not in NOT_IN_USE]
-    events = [event for key in known for event in _events(key, now)]
+    events, end = list[Event](), now + MONTH
+    for key in known:
+        if key.enable and key.starts_at is not None and now <= key.starts_at < end:
+            events.append(Event(key.starts_at, "signing starts", key))
+        what = _WHATS.get(key.action)
+        if what and key.due is not None and key.due < end and not key.urgency:
+            events.append(Event(key.due, what, key))
     events.sort(key=lambda event: event.at)
     days = [key.age.days for key in used if key.age is not None]
     bounds = zip((0, *_AGES), (*_AGES, None), strict=True)
@@ -98,17 +102,6 @@ def make_overview(keys: Iterable[Key], now: datetime, lead: timedelta) -> Overvi
         ],
         known,
     )
-
-
-def _events(key: Key, now: datetime) -> Iterator[Event]:
-    """Those of a month; not that an urgent key is to be published, which is said anyway."""
-    end = now + MONTH
-    starts = key.starts_at if key.enable else None
-    if starts is not None and now <= starts < end:
-        yield Event(starts, "signing starts", key)
-    what = _WHATS.get(key.action)
-    if what and key.due is not None and key.due < end and not key.urgency:
-        yield Event(key.due, what, key)
 
 
 def overview_lines(overview: Overview) -> Iterator[str]:
@@ -149,9 +142,7 @@ _URGENCIES = {
     Urgency.PARTLY: "signing now, partly in DNS",
     Urgency.SOON: "signing starts soon, not in DNS",
 }
-
-
-# What is said of several keys, on a day or "".
+# A day or "", what is said of it, and of which keys.
 Row: TypeAlias = tuple[str, str, Sequence[Key]]
 
 
@@ -165,11 +156,11 @@ def overview_text(
     now = overview.now
     title = f"{_counted(overview.domains, 'domain')}, {_counted(overview.keys, 'key')}"
     lines = [_title(title, f"on {now:%Y-%m-%d}", layout).lstrip("\n")]
-    facts = {"Stages": _counts(overview.stages), "In DNS": _counts(overview.states)}
+    in_dns = _counts(overview.states)
     if overview.states and overview.looked_at is not None:
-        facts["In DNS"] += f"; last look {short_time(now - overview.looked_at)} ago"
+        in_dns += f"; last look {short_time(now - overview.looked_at)} ago"
     bits = {f"{length} bits": count for length, count in sorted(overview.key_lengths.items())}
-    facts["Keys"] = _counts(bits)
+    facts = {"Stages": _counts(overview.stages), "In DNS": in_dns, "Keys": _counts(bits)}
     for name, text in facts.items():
         lines += wrapped(f"{name:<7} {text}", layout) if text else ()
     if overview.urgent:
@@ -181,8 +172,15 @@ def overview_text(
         lines.append(_title("For you to decide", why, layout))
         undecided = [("", str(key.action), key) for key in overview.undecided]
         lines += _rows(undecided, Style.YELLOW, layout)
-    lines += _section("This week", overview.week, now + WEEK, now, layout)
-    lines += _section("This month", overview.month, now + MONTH, now, layout)
+    for name, events, until in (
+        ("This week", overview.week, now + WEEK), ("This month", overview.month, now + MONTH)
+    ):  # fmt: skip
+        lines.append(_title(name, f"until {until:%Y-%m-%d}", layout))
+        overdue = [("overdue", what, key) for at, what, key in events if at < now]
+        lines += _rows(overdue, Style.BOLD_RED, layout)
+        coming = [(str(at.date()), what, key) for at, what, key in events if at >= now]
+        lines += _rows(coming, Style.CYAN, layout, _MOST_DATES)
+        lines += [] if events else ["  nothing\n"]
     lines.append(_title("Age of the keys", "in days", layout))
     most = max(band.keys for band in overview.ages)
     for band in overview.ages:
@@ -202,26 +200,16 @@ def overview_text(
         yield from wrapped(complete(rest), layout)
 
 
-def _section(
-    title: str, events: Sequence[Event], until: datetime, now: datetime, layout: TableLayout
-) -> Iterator[str]:
-    yield _title(title, f"until {until:%Y-%m-%d}", layout)
-    overdue = [("overdue", event.what, event.key) for event in events if event.at < now]
-    yield from _rows(overdue, Style.BOLD_RED, layout)
-    coming = [(str(at.date()), what, key) for at, what, key in events if at >= now]
-    yield from _rows(coming, Style.CYAN, layout, _MOST_DATES)
-    if not events:
-        yield "  nothing\n"
-
-
 def rows_of_events(events: Sequence[tuple[str, str, Key]], most: int | None) -> Sequence[Row]:
     """A row for each day and kind of event; for each kind alone if those are more than `most`."""
-    by_day = grouped(((day, what), key) for day, what, key in events)
+    by_day: dict[tuple[str, str], list[Key]] = {}
+    by_kind: dict[str, tuple[str, list[Key]]] = {}  # with the first day
+    for day, what, key in events:
+        by_day.setdefault((day, what), []).append(key)
+        by_kind.setdefault(what, (day, []))[1].append(key)
     if most is None or len(by_day) <= most:
         return [(day, what, keys) for (day, what), keys in by_day.items()]
-    firsts = {what: day for day, what in reversed(by_day)}
-    kinds = grouped((what, key) for _, what, key in events)
-    return [(f"from {firsts[what]}", what, keys) for what, keys in kinds.items()]
+    return [(f"from {day}", what, keys) for what, (day, keys) in by_kind.items()]
 
 
 def _rows(
@@ -235,27 +223,17 @@ def _rows(
         head = f"  {day:<{days}}  " if days else "  "
         count = _counted(len(keys), "key")
         left = layout.width - len(head) - whats - len(count) - len("    ")
-        names = []
-        for key in keys:
+        names, text = "", ""  # the first names, and how many more
+        for number, key in enumerate(keys, start=1):
             name = readable(key.sign_domain, layout.encoding)
-            names.append(printable(f"{name} ({key.selector})" if key.selector else name))
-        text = ""  # the first names, and how many more
-        for some in range(1, len(names) + 1):
-            more = f" and {len(names) - some} more" if some < len(names) else ""
-            longer = ", ".join(names[:some]) + more
-            if columns_of(longer) > left:
+            name = f"{name} ({key.selector})" if key.selector else name
+            names += (", " if names else "") + printable(name)
+            more = f" and {len(keys) - number} more" if number < len(keys) else ""
+            if columns_of(names + more) > left:
                 break
-            text = longer
+            text = names + more
         shown = styled(f"{what:<{whats}}", style, layout)
         yield f"{head}{shown}  {count}  {text}".rstrip() + "\n"
-
-
-def grouped(pairs: Iterable[tuple[GroupT, Key]]) -> dict[GroupT, list[Key]]:
-    """The keys of each group, in order."""
-    groups: dict[GroupT, list[Key]] = {}
-    for group, key in pairs:
-        groups.setdefault(group, []).append(key)
-    return groups
 
 
 def _title(title: str, more: str, layout: TableLayout) -> str:
@@ -272,40 +250,52 @@ def _counted(count: int, singular: str) -> str:
     return f"{count:,} {singular}" if count == 1 else f"{count:,} {singular}s"
 
 
-# The phases of a key's life: the date of KeyDates that begins each, and those that may end it.
-PHASES = {
-    "registered": ("created_at",
-                   "published_at", "signs_since", "replaced_at", "removable_at", "removed_at"),
-    "published": ("published_at", "signs_since", "replaced_at", "removable_at", "removed_at"),
-    "signing": ("signs_since", "replaced_at", "removed_at"),
-    "grace period": ("replaced_at", "removable_at", "removed_at"),
-    "retired": ("removable_at", "removed_at"),
-}  # fmt: skip
+# The timeline: bars that read without colour, and in ASCII, by a character for each phase of a
+# key's life. The first begins with the first date of KeyDates, the second with the second, ...
+_LOOKS = {
+    KeyStage.REGISTERED: (".", Style.DIM),
+    KeyStage.PUBLISHED: ("o", Style.CYAN),
+    KeyStage.SIGNING: ("#", Style.GREEN),
+    KeyStage.GRACE: ("~", Style.YELLOW),
+    KeyStage.RETIRED: ("x", Style.RED),
+}
+PHASES = tuple(_LOOKS)
+_TODAY = "|"
+# The characters of a bar, as far as they are alike; and one that the legend explains.
+_RUN, _ALONE = r"([.o#~x|])\1*", r"(?<!\S)([.o#~x|])(?!\S)"
+_STYLES = {_TODAY: Style.BOLD} | dict(_LOOKS.values())
+_HEADER = ("DOMAIN", "SELECTOR")
+_MIN_WIDTH = 40
+_GAP = "  "  # between cells
+_LONGEST_PAST, _LONGEST_FUTURE = timedelta(days=730), timedelta(days=365)  # that are drawn
 
 
-def spans_of(status: Key, now: datetime) -> Iterator[tuple[str, datetime, datetime]]:
+def spans_of(key: Key, now: datetime) -> Iterator[tuple[KeyStage, datetime, datetime]]:
     """The phases of a key, each with its begin and end (UTC), as far as the begin is known.
 
     A later one may begin before the end of another. A phase whose end is not known goes on until
     now, or until something is due.
     """
-    open_end = max(now, status.due or now)
-    for phase, names in PHASES.items():
-        begin, *dates = (getattr(status.dates, name) for name in names)
+    open_end = max(now, key.due or now)
+    for at, phase in enumerate(PHASES):
+        begin, *later = key.dates[at:]
         if begin is None:
             continue
-        end = min((date for date in dates if date is not None), default=max(begin, open_end))
+        end = min((date for date in later if date is not None), default=max(begin, open_end))
         if end >= begin:
             yield phase, begin, end
 
 
-def first_domains(statuses: Sequence[Key], most: int) -> list[Key]:
+def first_domains(keys: Sequence[Key], most: int) -> list[Key]:
     """The keys of the first domains, each domain's together and whole, about `most` of them."""
+    by_domain: dict[str, list[Key]] = {}
+    for key in keys:
+        by_domain.setdefault(key.sign_domain, []).append(key)
     shown: list[Key] = []
-    for keys in grouped((status.sign_domain, status) for status in statuses).values():
-        if shown and len(shown) + len(keys) > most:
+    for of_domain in by_domain.values():
+        if shown and len(shown) + len(of_domain) > most:
             break
-        shown += keys
+        shown += of_domain
     return shown
 
 
@@ -327,24 +317,6 @@ class Scale:
     def share(self, time: datetime) -> float:
         span = max(self.last - self.first, timedelta(days=1))
         return max(0.0, min((time - self.first) / span, 1.0))
-
-
-# The timeline: bars that read without colour, and in ASCII, by a character for each phase.
-_LOOKS = {
-    "registered": (".", Style.DIM),
-    "published": ("o", Style.CYAN),
-    "signing": ("#", Style.GREEN),
-    "grace period": ("~", Style.YELLOW),
-    "retired": ("x", Style.RED),
-}
-_TODAY = "|"
-# The characters of a bar, as far as they are alike; and one that the legend explains.
-_RUN, _ALONE = r"([.o#~x|])\1*", r"(?<!\S)([.o#~x|])(?!\S)"
-_STYLES = {_TODAY: Style.BOLD} | dict(_LOOKS.values())
-_HEADER = ("DOMAIN", "SELECTOR")
-_MIN_WIDTH = 40
-_GAP = "  "  # between cells
-_LONGEST_PAST, _LONGEST_FUTURE = timedelta(days=730), timedelta(days=365)  # that are drawn
 
 
 def timeline(statuses: Sequence[Key], now: datetime, layout: TableLayout) -> Iterator[str]:
