@@ -40,13 +40,6 @@ def test_reads_no_more_entries_than_the_window_holds():
     assert [len(batch.specs) for batch in batches] == [4, 3, 3]  # the last is not held back
 
 
-def test_known_results_make_room_before_a_small_batch_is_sent():
-    intake = BatchBuilder(slots("k" * 8 + "s" * 20), batch_size=4, window=10)
-    assert intake.next_batch() is None
-    assert len(list(intake.known_results())) == 8
-    assert names(intake.next_batch()) == ["d8", "d9", "d10", "d11"]
-
-
 def test_the_size_that_the_service_accepts_is_not_that_of_a_last_retry(make_registration):
     """Or all later batches would have one entry each."""
     batch = Batch(slots("ssss"))

@@ -147,19 +147,7 @@ def test_what_an_answer_leaves_beside_a_sound_key(ledger, make_registration, out
 
 
 class TestAStop:
-    def test_what_is_in_flight_is_awaited_and_stored(self, ledger, register):
-        def before(specs, run):
-            if len(run.server.batches) == 1:
-                run.engine.stop()
-                time.sleep(0.1)
-
-        run = register(entries(8), before=before, batch_size=2)
-        assert run.outcomes == ["created"] * 4 + ["pending"] * 4
-        assert isinstance(run.engine.stopped, Interrupted)
-        assert run.observer.endings == [(1, 5.0)]
-        assert (len(list(ledger.all())), ledger.intents()) == (4, [])
-
-    def test_but_no_longer_than_the_grace_period(self, ledger, register):
+    def test_waits_for_what_is_in_flight_no_longer_than_the_grace_period(self, ledger, register):
         release = threading.Event()
 
         def before(specs, run):
@@ -320,11 +308,7 @@ def assigning(selector):
 
 
 class TestTheNextRun:
-    def test_retries_entries_with_a_selector(self, register):
-        register(entries(1), *[LOST] * 4)
-        assert register(entries(1)).outcomes == ["created"]
-
-    def test_retries_entries_without_one_only_with_retry_unknown(self, ledger, register):
+    def test_retries_entries_without_a_selector_only_with_retry_unknown(self, ledger, register):
         register(entries(2, None), LOST)
         again = register(entries(3, None))
         assert again.outcomes == ["unknown", "unknown", "created"]
@@ -332,12 +316,6 @@ class TestTheNextRun:
         assert ledger.intents()[0].sent_at in again.results[0].reason
         assert register(entries(2, None), retry_unknown=True).outcomes == ["created"] * 2
         assert ledger.intents() == []
-
-    def test_keeps_the_assigned_selector(self, register):
-        register(entries(1, None), *[LOST] * 4, **assigning("s202611"))
-        again = register(entries(1, None), **assigning("s202612"))
-        assert again.server.batches == [[DomainSpec("d0.example", "s202611")]]
-        assert register(entries(1, None)).server.batches == []
 
     def test_assigns_none_where_a_request_without_one_went_unanswered(self, register):
         register(entries(1, None), LOST)
@@ -353,11 +331,6 @@ class TestTheNextRun:
         again = register(entries(1, selector), *[error] * 4, retry_unknown=True)
         assert again.outcomes == ["unknown"]
         assert [intent[:2] for intent in ledger.intents()] == [("d0.example", selector)]
-
-    def test_stays_in_doubt_after_a_stop(self, ledger, register):
-        register(entries(1), *[LOST] * 4)
-        assert register(entries(1), is_stopped=True).outcomes == ["unknown"]
-        assert len(ledger.intents()) == 1
 
     @pytest.mark.parametrize("is_taken", [True, False])
     def test_adopts_an_answer_with_any_selector_unless_it_is_another_clients(
@@ -399,7 +372,7 @@ class TestTheLedgerFails:
         assert run.engine.stopped.exit_code == 4
         assert open_intents(path) == {("d0.example", "s1"), ("d1.example", "s1")}
 
-    @pytest.mark.parametrize("page", [2, 5, 8, 11])
+    @pytest.mark.parametrize("page", [2, 5, 8])
     def test_nothing_is_sent_if_any_page_is_damaged(
         self, path, open_ledger, make_run, make_registration, page
     ):

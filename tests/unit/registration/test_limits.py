@@ -8,7 +8,7 @@ import time
 import pytest
 
 from dkimctl.errors import LedgerError, MaybeProcessed, ThreadLimitError, Throttled
-from dkimctl.registration.limits import BatchScheduler, ConcurrencyLimiter, WorkerChannel
+from dkimctl.registration.limits import ConcurrencyLimiter, WorkerChannel
 from fakes import Clock, entries
 from thread_limits import FewThreads
 
@@ -87,14 +87,6 @@ def test_a_full_disk_stops_sending_and_leaves_nothing_in_doubt(ledger, register,
     assert run.engine.stopped.exit_code == 4
 
 
-def test_disk_space_is_required_for_all_answers_that_may_arrive(ledger, register, monkeypatch):
-    asked = []
-    monkeypatch.setattr(ledger, "require_disk_space", lambda count: asked.append(count) or 0)
-    register(entries(40), batch_size=5, concurrency=2)
-    assert asked[0] >= 5
-    assert max(asked) == (2 + 2) * 5  # two at the service, two with a permit
-
-
 @pytest.mark.parametrize("selector", ["s1", None])
 @pytest.mark.parametrize(("allowed", "most"), [(1, 1), (3, 1), (5, 3), (20, 4)])
 def test_as_many_requests_at_a_time_as_there_are_threads_but_two(
@@ -127,18 +119,6 @@ def test_as_many_requests_at_a_time_as_there_are_threads_but_two(
         assert max(intents) <= most + 3
     text = f"the system allows only {most} of 4 threads for requests (ulimit -u)"
     assert run.warned == ([text] if most < 4 else [])
-
-
-def test_a_service_that_asks_for_less_gets_less_than_the_threads_could_send():
-    limiter, warned = ConcurrencyLimiter(8), []
-    scheduler = BatchScheduler(8, limiter, WorkerChannel(), FewThreads(4))
-    scheduler.open(lambda batch: None, warned.append)
-    for _ in range(10):
-        limiter.answered()
-    assert limiter.limit == 2
-    limiter.throttled(0)
-    assert limiter.limit == 1
-    scheduler.close()
 
 
 def test_without_a_thread_nothing_is_sent_or_in_doubt(ledger, register):

@@ -113,99 +113,86 @@ def test_an_entry_without_selector_stands_for_a_key_that_has_a_length_and_a_star
     assert "key_len: asked for 2048, registered 1024; start_date: asked for" in new.reason
 
 
-class TestRegistrationFor:
-    """Which known registration an entry means."""
-
-    NOW = datetime(2026, 11, 21, tzinfo=UTC)
-    BEGUN, TO_COME = "2026-11-21T00:00+00:00", "2026-11-21T00:01+00:00"
-
-    @pytest.fixture
-    def key(self, make_registration):
-        """Make a key that was registered in a month of 2026."""
-
-        def make(selector, month, **fields):
-            return make_registration(
-                selector=selector, regist_date=f"2026-{month:02}-01T00:00:00+00:00", **fields
-            )
-
-        return make
-
-    def chosen(self, *known, **stated) -> str | None:
-        spec = DomainSpec("example.com", **stated)
-        one = outcomes.registration_for(spec, known, self.NOW)
-        return None if one is None else one.selector
-
-    def test_the_same_selector_in_any_case(self, key):
-        known = [key("S1", 2), key("s2", 1)]
-        assert self.chosen(*known, selector="s1") == "S1"
-        assert self.chosen(*known, selector="s3") is None
-
-    def test_without_selector_the_newest_that_signs(self, key):
-        assert self.chosen(key("s1", 1), key("s2", 2, start_date=self.BEGUN)) == "s2"
-        assert self.chosen(key("s2", 2), key("s1", 1)) == "s2", "whatever the ledger's order"
-        assert self.chosen(key("s1", 1), key("s2", 2, start_date=self.TO_COME)) == "s1"
-        assert self.chosen(key("s1", 1), key("s2", 2, enable=False)) == "s1"
-
-    def test_without_one_that_signs_the_newest(self, key):
-        to_come = {"start_date": self.TO_COME}
-        assert self.chosen(key("s1", 1, **to_come), key("s2", 2, **to_come)) == "s2"
-        assert self.chosen(key("s1", 1, enable=False), key("s2", 2, enable=False)) == "s2"
-        assert self.chosen(key("s1", 1, enable=False), key("s2", 2, **to_come)) == "s2"
-
-    def test_a_key_without_dates_is_old_and_has_begun(self, key, make_registration):
-        undated = make_registration(selector="s0")
-        assert self.chosen(key("s1", 1), undated) == "s1"
-        assert self.chosen(key("s1", 1, start_date=self.TO_COME), undated) == "s0"
-
-    def test_one_with_the_default_and_enable_that_are_asked_for(self, key):
-        known = [
-            key("s1", 1, enable=True, default=1),
-            key("s2", 2, enable=False, default=0),
-            key("s3", 3, enable=True, default=0),
-        ]
-        assert self.chosen(*known, default=1) == "s1"
-        assert self.chosen(*known, enable=False) == "s2"
-        assert self.chosen(*known) == self.chosen(*known, default=7) == "s3"
-        assert self.chosen(*known, key_len=1024) == "s3", "which is for a new key"
-
-    def test_another_accounts_is_not_meant_without_selector(self, make_registration):
-        taken = make_registration(code="409", record=None)
-        assert self.chosen(taken) is None
-        assert self.chosen(taken, selector="s1") == "s1"
-
-    def test_one_without_record_is_meant_so_that_no_second_is_made(self, make_registration):
-        known = [make_registration(selector=None, record=None)]
-        assert outcomes.registration_for(DomainSpec("example.com"), known, self.NOW) is known[0]
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+BEGUN, TO_COME = "2026-11-21T00:00+00:00", "2026-11-21T00:01+00:00"
+# Keys: selector, month of the registration (0: no date), other fields.
+LATER = {"start_date": TO_COME}
+OFF = {"enable": False}
+MARKED = (
+    ("s1", 1, {"enable": True, "default": 1}),
+    ("s2", 2, {"enable": False, "default": 0}),
+    ("s3", 3, {"enable": True, "default": 0}),
+)
+THEIRS = {"code": "409", "record": None}
 
 
-class TestBeginsEarly:
-    """A key that was to sign later by the clock here, but not by that of the service."""
+@pytest.mark.parametrize(
+    ("known", "stated", "expected"),
+    [
+        # The same selector, in any case.
+        ([("S1", 2, {}), ("s2", 1, {})], {"selector": "s1"}, "S1"),
+        ([("S1", 2, {}), ("s2", 1, {})], {"selector": "s3"}, None),
+        # Without one the newest that signs, whatever the ledger's order.
+        ([("s1", 1, {}), ("s2", 2, {"start_date": BEGUN})], {}, "s2"),
+        ([("s2", 2, {}), ("s1", 1, {})], {}, "s2"),
+        ([("s1", 1, {}), ("s2", 2, LATER)], {}, "s1"),
+        ([("s1", 1, {}), ("s2", 2, OFF)], {}, "s1"),
+        # If none signs, the newest.
+        ([("s1", 1, LATER), ("s2", 2, LATER)], {}, "s2"),
+        ([("s1", 1, OFF), ("s2", 2, OFF)], {}, "s2"),
+        ([("s1", 1, OFF), ("s2", 2, LATER)], {}, "s2"),
+        # One without dates is old and has begun.
+        ([("s1", 1, {}), ("s0", 0, {})], {}, "s1"),
+        ([("s1", 1, LATER), ("s0", 0, {})], {}, "s0"),
+        # First those with the default and enable that are asked for.
+        (MARKED, {"default": 1}, "s1"),
+        (MARKED, {"enable": False}, "s2"),
+        (MARKED, {}, "s3"),
+        (MARKED, {"default": 7}, "s3"),
+        (MARKED, {"key_len": 1024}, "s3"),  # which is for a new key
+        # Another account's is not meant without selector.
+        ([("s1", 0, THEIRS)], {}, None),
+        ([("s1", 0, THEIRS)], {"selector": "s1"}, "s1"),
+        # One without record is meant, so that no second is made.
+        ([("s1", 0, {"record": None})], {}, "s1"),
+    ],
+)
+def test_which_known_registration_an_entry_means(make_registration, known, stated, expected):
+    registrations = [
+        make_registration(
+            selector=selector,
+            regist_date=f"2026-{month:02}-01T00:00:00+00:00" if month else None,
+            **fields,
+        )
+        for selector, month, fields in known
+    ]
+    spec = DomainSpec("example.com", **stated)
+    meant = outcomes.registration_for(spec, registrations, NOW)
+    assert (meant and meant.selector) == expected
 
-    NOW = datetime(2026, 11, 21, tzinfo=UTC)
-    START = "2026-11-22T00:00+00:00"
-    SPEC = DomainSpec("example.com", "s1", start_date=START)
 
-    @pytest.mark.parametrize(
-        ("stated", "answered", "expected"),
-        [
-            ({}, {}, True),
-            ({}, {"regist_date": "2026-11-21T23:59:59+00:00"}, False),
-            ({}, {"regist_date": "2026-11-22T09:00:00+09:00"}, True),
-            ({}, {"start_date": "2026-11-23T00:00+00:00"}, True),  # moved to the registration
-            ({}, {"start_date": "2026-11-23T00:01+00:00"}, False),
-            ({}, {"code": "409"}, False),
-            ({}, {"enable": False}, False),
-            ({}, {"regist_date": "soon"}, False),
-            ({"start_date": "2026-11-21T00:00+00:00"}, {}, False),
-            ({"start_date": "2026-11-21T00:00+00:00", "replaces": "s0"}, {}, True),
-        ],
-    )
-    def test_it_shows_in_the_dates_of_a_new_key(
-        self, make_registration, stated, answered, expected
-    ):
-        fields = {"start_date": self.START, "regist_date": "2026-11-23T00:00:00+00:00"} | answered
-        spec = self.SPEC._replace(**stated)
-        assert outcomes.begins_early(spec, make_registration(**fields), self.NOW) is expected
+@pytest.mark.parametrize(
+    ("stated", "answered", "expected"),
+    [
+        ({}, {}, True),
+        ({}, {"regist_date": "2026-11-21T23:59:59+00:00"}, False),
+        ({}, {"regist_date": "2026-11-22T09:00:00+09:00"}, True),
+        ({}, {"start_date": "2026-11-23T00:00+00:00"}, True),  # moved to the registration
+        ({}, {"start_date": "2026-11-23T00:01+00:00"}, False),
+        ({}, {"code": "409"}, False),
+        ({}, {"enable": False}, False),
+        ({}, {"regist_date": "soon"}, False),
+        ({"start_date": BEGUN}, {}, False),
+        ({"start_date": BEGUN, "replaces": "s0"}, {}, True),
+    ],
+)
+def test_a_key_that_was_to_sign_later_by_the_clock_here_shows_in_its_dates(
+    make_registration, stated, answered, expected
+):
+    start = "2026-11-22T00:00+00:00"
+    fields = {"start_date": start, "regist_date": "2026-11-23T00:00:00+00:00"} | answered
+    spec = SPEC._replace(**{"start_date": start} | stated)
+    assert outcomes.begins_early(spec, make_registration(**fields), NOW) is expected
 
 
 @pytest.mark.interface("2.3", "selector-optional")

@@ -112,34 +112,23 @@ def plan(ledger):
     return lambda spec, **options: Planner(ledger, now=NOW, **options).plan_entry(spec)
 
 
-class TestRefresh:
-    def test_it_asks_for_the_selector_as_the_ledger_spells_it(
-        self, ledger, plan, make_registration
-    ):
-        ledger.record([make_registration(selector="s1")])
-        spec = DomainSpec("example.com", "S1", 2048)
-        assert plan(spec, refresh=True) == spec._replace(selector="s1")
-
-    def test_a_registration_without_selector_is_never_asked_for_again(
-        self, ledger, plan, make_registration
-    ):
-        """The service would take it for another one, and register the domain twice."""
-        ledger.record([make_registration()._replace(selector=None)])
-        result = plan(WITHOUT, refresh=True)
-        assert result.outcome is Outcome.UNUSABLE
+def test_a_registration_without_selector_is_never_asked_for_again(ledger, plan, make_registration):
+    """The service would take it for another one, and register the domain twice."""
+    ledger.record([make_registration()._replace(selector=None)])
+    assert plan(WITHOUT, refresh=True).outcome is Outcome.UNUSABLE
 
 
-class TestWithoutSelector:
-    def test_only_the_entry_that_was_sent_is_in_doubt(self, ledger):
-        ledger.commit(begun=[[DomainSpec("example.com", "s9")]])
-        planner = Planner(ledger, now=NOW)
-        assert planner.is_in_doubt(DomainSpec("Example.com", "S9"))
-        assert not planner.is_in_doubt(DomainSpec("example.com", "s1"))
-        assert not planner.is_in_doubt(WITHOUT)
+def test_only_the_entry_that_was_sent_is_in_doubt(ledger):
+    ledger.commit(begun=[[DomainSpec("example.com", "s9")]])
+    planner = Planner(ledger, now=NOW)
+    assert planner.is_in_doubt(DomainSpec("Example.com", "S9"))
+    assert not planner.is_in_doubt(DomainSpec("example.com", "s1"))
+    assert not planner.is_in_doubt(WITHOUT)
 
-    def test_a_quarantined_ledger_may_have_it(self, ledger, plan, tmp_path):
-        (tmp_path / "ledger.db.damaged-20261120T000000").write_bytes(b"")
-        result = plan(WITHOUT)
-        assert result.outcome is Outcome.UNKNOWN
-        assert "ledger.db.damaged-20261120T000000 may have it" in result.reason
-        assert plan(DomainSpec("example.com", "s1")) == DomainSpec("example.com", "s1")
+
+def test_a_quarantined_ledger_may_have_it(ledger, plan, tmp_path):
+    (tmp_path / "ledger.db.damaged-20261120T000000").write_bytes(b"")
+    result = plan(WITHOUT)
+    assert result.outcome is Outcome.UNKNOWN
+    assert "ledger.db.damaged-20261120T000000 may have it" in result.reason
+    assert plan(DomainSpec("example.com", "s1")) == DomainSpec("example.com", "s1")
