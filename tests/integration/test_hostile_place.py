@@ -177,7 +177,7 @@ def test_a_credential_file_of_another_user(cli, state, planted, scripted_server,
 
 class TestTheConfigFile:
     @pytest.fixture
-    def config(self, cli, scripted_server) -> Path:
+    def config(self, cli, scripted_account, scripted_server) -> Path:
         """A config file in the default place that names a URL."""
         path = cli.home / ".config" / "dkimctl" / "config.yaml"
         path.parent.mkdir(mode=0o755, parents=True)
@@ -185,31 +185,30 @@ class TestTheConfigFile:
         profile = f"{{auth_url: '{url}', base_url: '{url}', client_id: me}}"
         path.write_text(f"profiles: {{default: {profile}}}\n")
         path.chmod(0o644)
+        cli.environment["DKIMCTL_CLIENT_SECRET"] = SECRET
         return path
 
     def test_that_others_can_write_is_refused_unless_it_is_named(
-        self, cli, config, scripted_account, scripted_server
+        self, cli, config, scripted_server
     ):
-        environment = {"DKIMCTL_CLIENT_SECRET": SECRET}
         config.chmod(0o646)
-        done = cli("token", env=environment)
+        done = cli("token")
         assert (done.status, scripted_server.requests) == (2, [])
         assert f"unsafe file {config}: other users can write to it" in done.err
         assert f"chmod go-w {config}" in done.err
-        assert cli("token", "--config", config, env=environment).status == 0
-        assert cli("token", env=environment | {"DKIMCTL_CONFIG": str(config)}).status == 0
+        assert cli("token", "--config", config).status == 0
+        assert cli("token", env={"DKIMCTL_CONFIG": str(config)}).status == 0
 
     def test_of_another_user_is_refused(self, cli, config, scripted_server, needs_root):
         give(config)
-        done = cli("token", env={"DKIMCTL_CLIENT_SECRET": SECRET})
+        done = cli("token")
         assert (done.status, scripted_server.requests) == (2, [])
         assert f"unsafe file {config}: it belongs to another user" in done.err
         assert "--config" in done.err
 
-    def test_may_be_a_link_of_the_user(self, cli, config, scripted_account):
-        dotfile = config.rename(cli.home / "dkimctl.yaml")
-        config.symlink_to(dotfile)
-        assert cli("token", env={"DKIMCTL_CLIENT_SECRET": SECRET}).status == 0
+    def test_may_be_a_link_of_the_user(self, cli, config):
+        config.symlink_to(config.rename(cli.home / "dkimctl.yaml"))
+        assert cli("token").status == 0
 
 
 class TestTheServicesDataFile:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dkimctl.formats.renderer import Format
+from dkimctl.ledger.account_lock import account_lock
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import DnsRecord, DomainSpec, Outcome, Result, key_of
 from ledgers import histories_of
@@ -90,11 +91,15 @@ class TestImport:
         twice = cli("ledger", "import", "-", stdin=shown.out, env=account)
         assert (twice.status, twice.err) == (0, "dkimctl: already there 2\n")
 
-    def test_a_raw_response_is_accepted(self, cli, ledger, make_registration):
-        items = json.loads(export(make_registration()))["items"]
-        raw = {key: value for key, value in items[0].items() if key != "outcome"}
-        assert cli("ledger", "import", "-", stdin=response(raw)).status == 0
-        assert known(ledger) == [make_registration()]
+    def test_a_raw_response_is_accepted_and_utf_16_as_windows_shells_write_it(
+        self, cli, ledger, make_registration
+    ):
+        one, other = make_registration(), make_registration("example.net")
+        [item] = json.loads(export(one))["items"]
+        del item["outcome"]
+        assert cli("ledger", "import", "-", stdin=response(item)).status == 0
+        assert cli("ledger", "import", "-", stdin=export(other).encode("utf-16")).status == 0
+        assert known(ledger) == [one, other]
 
     def test_items_that_are_not_registrations_are_reported_by_kind(
         self, cli, ledger, make_registration
@@ -134,22 +139,19 @@ class TestImport:
         assert "dkimctl: imported 1, in conflict 1\n" in done.err
         assert known(ledger) == [there, new]
 
-    @pytest.mark.parametrize("fault", ["key_len", "size"])
     def test_an_unusable_record_is_imported_and_stays_unusable(
-        self, cli, ledger, make_registration, key_records, fault
+        self, cli, ledger, make_registration, key_records
     ):
-        unusable = make_registration(key_len=1024)._replace(key_len=2048)
-        if fault == "size":
-            long = DnsRecord(unusable.record.fqdn, "TXT", f"{key_records[2048]}; n={'x' * 4096}")
-            unusable = unusable._replace(record=long)
-        assert cli("ledger", "import", "-", stdin=export(unusable)).status == 0
+        sound = make_registration()
+        long = DnsRecord(sound.record.fqdn, "TXT", f"{key_records[2048]}; n={'x' * 4096}")
+        unusable = export(sound._replace(record=long))
+        assert cli("ledger", "import", "-", stdin=unusable).status == 0
         shown = cli("show-dns", "--format", "zone")
-        assert (shown.status, shown.out) == (1, "")
-        assert "unusable" in shown.err
+        assert (shown.status, shown.out, "unusable" in shown.err) == (1, "", True)
 
     @pytest.mark.parametrize(
         "content",
-        ["[]", '{"items": 1}', "\ufeff{}", "x" * 999_999, b'{"items": "\xe9"}', "[" * 99_999],
+        ["[]", '{"items": 1}', "x" * 999_999, b'{"items": "\xe9"}', "[" * 99_999],
         ids=lambda content: repr(content[:14]),
     )  # fmt: skip
     def test_an_invalid_saved_result_is_2_and_changes_nothing(self, cli, tmp_path, content):
@@ -159,22 +161,15 @@ class TestImport:
         assert "--format json" in done.err
         assert not list(cli.home.rglob("ledger.db"))
 
-    def test_utf_16_as_windows_shells_write_it_is_accepted(self, cli, ledger, make_registration):
-        saved = export(make_registration()).encode("utf-16")
-        assert cli("ledger", "import", "-", stdin=saved).status == 0
-        assert known(ledger) == [make_registration()]
-
     def test_a_too_large_file_is_2(self, cli):
         with (cli.home / "huge.json").open("wb") as file:
             file.truncate((1 << 29) + 1)
         done = cli("ledger", "import", "huge.json", "--sandbox")
         assert (done.status, "larger than 512 MiB" in done.err) == (2, True)
 
-    def test_an_empty_result_is_nothing_to_do(self, cli):
+    def test_an_empty_result_is_nothing_to_do_and_without_an_account_an_error(self, cli):
         done = cli("ledger", "import", "-", "--sandbox", stdin=response())
         assert (done.status, done.err) == (0, "dkimctl: nothing to import\n")
-
-    def test_import_needs_an_account(self, cli):
         assert cli("ledger", "import", "-", stdin=response()).status == 2
 
 
@@ -229,14 +224,6 @@ class TestForget:
         assert "wait until" in done.err
         assert known(ledger) == list(pair)
 
-    def test_force_forgets_the_whole_selection(self, cli, ledger, pair, make_registration):
-        kept = make_registration("example.net")
-        with ledger() as opened:
-            opened.record([kept])
-        done = cli("ledger", "forget", "--force", "*.com", "--format", "json")
-        assert (done.status, done.json["count"]) == (0, 2)
-        assert known(ledger) == [kept]
-
     @pytest.mark.parametrize("words", [(), ("--force",)])
     def test_what_the_last_check_saw_in_dns_is_refused(self, cli, ledger, pair, words):
         self.see(ledger, 15, "s1", "s2")
@@ -265,14 +252,21 @@ class TestForget:
         done = cli("ledger", "forget", "*")
         assert (done.status, done.json["count"]) == (0, 1), "an unusable one cannot be checked"
 
-    def test_a_spec_file_selects_single_selectors(self, cli, ledger, pair):
+    def test_force_forgets_the_whole_selection(self, cli, ledger, pair, make_registration):
+        kept = make_registration("example.net")
+        with ledger() as opened:
+            opened.record([kept])
         cli.write("sold.yaml", "- {sign_domain: example.com, selector: s2}\n")
         assert cli("ledger", "forget", "--force", "sold.yaml").status == 0
-        assert known(ledger) == [pair[0]]
+        assert known(ledger) == [pair[0], kept]
+        done = cli("ledger", "forget", "--force", "*.com", "--format", "json")
+        assert (done.status, done.json["count"]) == (0, 1)
+        assert known(ledger) == [kept]
 
-    def test_registrations_that_cannot_be_written_are_not_forgotten(self, cli, ledger, pair):
-        words = ("--force", "example.com", "--output", "no/such/file")
-        assert cli("ledger", "forget", *words).status == 4
+    def test_nothing_is_forgotten_that_cannot_be_written(self, cli, ledger, pair):
+        words = ("ledger", "forget", "--force", "example.com")
+        assert cli(*words, "--output", "no/such/file").status == 4
+        assert cli(*words, "--format", "zone").status == 2
         assert known(ledger) == list(pair)
 
     def test_a_selection_is_required_and_must_match(self, cli, ledger, pair):
@@ -286,10 +280,6 @@ class TestForget:
         assert (partly.status, partly.json["count"]) == (1, 2)
         assert "absent.example is not registered" in partly.err
 
-    def test_other_formats_are_refused(self, cli, ledger, pair):
-        assert cli("ledger", "forget", "*", "--force", "--format", "zone").status == 2
-        assert known(ledger) == list(pair)
-
     def test_a_taken_registration_is_forgotten_only_with_force(
         self, cli, ledger, make_registration
     ):
@@ -302,8 +292,6 @@ class TestForget:
         assert known(ledger) == []
 
     def test_forget_waits_for_a_concurrent_run(self, cli, ledger, pair, tmp_path):
-        from dkimctl.ledger.account_lock import account_lock
-
         with account_lock(tmp_path / "state", **HERE, on_wait=lambda holder: None):
             process = cli.start("ledger", "forget", "--force", "*", stdout=-1, stderr=-1)
             assert b"waiting for another register" in process.stderr.readline()

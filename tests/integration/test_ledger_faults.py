@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 
 import pytest
 
@@ -83,56 +82,23 @@ def test_a_read_only_state_directory_is_2_for_writers_and_works_for_readers(
     assert [item["outcome"] for item in planned.json["items"]] == ["exists", "exists", "pending"]
 
 
-class TestADamagedLedger:
-    @pytest.fixture
-    def damaged(self, cli, registering, ledger):
-        assert cli("register", "-", stdin=specs(2) + "- chosen.example\n").status == 0
-        registering.entries.clear()
-        data = ledger.read_bytes()
-        ledger.write_bytes(b"not a database, by far" + data[22:])
-        return ledger
-
-    def test_is_set_aside_and_nothing_is_sent(self, cli, registering, damaged, sent):
-        before = damaged.read_bytes()
-        done = cli("register", "-", stdin=specs(2))
-        assert (done.status, done.out) == (2, "")
-        assert "quarantined" in done.err
-        assert sent() == []
-        (aside,) = damaged.parent.glob("ledger.db.damaged-*")
-        assert aside.read_bytes() == before
-        assert str(aside) in done.err
-        assert not damaged.exists()
-
-    def test_afterwards_only_domains_with_a_selector_are_sent_again(
-        self, cli, registering, damaged, sent
-    ):
-        cli("register", "-", stdin=specs(2))
-        text = specs(2) + "- chosen.example\n"
-        done = cli("register", "-", "--format", "json", stdin=text)
-        assert [item["outcome"] for item in done.json["items"]] == ["created"] * 2 + ["unknown"]
-        assert done.status == 4
-        assert sorted(sent()) == ["d0.example", "d1.example"]
-        assert "damaged ledger" in done.err
-        again = cli("register", "-", "--retry-unknown", stdin=text)
-        assert again.status == 0
-        assert sent()[2:] == ["chosen.example"]
-
-    def test_a_reader_reports_it_and_changes_nothing(self, cli, damaged):
-        before = damaged.read_bytes()
-        done = cli("show-dns")
-        assert done.status == 2
-        assert "damaged" in done.err
-        assert damaged.read_bytes() == before
-
-
-def test_a_ledger_of_a_newer_version_is_2_and_unchanged(cli, registering, ledger):
-    ledger.parent.mkdir()
-    connection = sqlite3.connect(ledger)
-    connection.execute("PRAGMA user_version = 99")
-    connection.close()
-    before = ledger.read_bytes()
-    done = cli("register", "-", stdin=specs(1))
-    assert done.status == 2
-    assert "newer" in done.err
-    assert "upgrade" in done.err
-    assert (ledger.read_bytes(), registering.requests) == (before, [])
+def test_a_damaged_ledger_is_set_aside_and_only_what_has_a_selector_is_sent_again(
+    cli, registering, ledger, sent
+):
+    text = specs(2) + "- chosen.example\n"
+    assert cli("register", "-", stdin=text).status == 0
+    registering.entries.clear()
+    ledger.write_bytes(before := b"not a database, by far" + ledger.read_bytes()[22:])
+    reader = cli("show-dns")
+    assert (reader.status, "damaged" in reader.err, ledger.read_bytes()) == (2, True, before)
+    done = cli("register", "-", stdin=text)
+    assert (done.status, done.out, sent()) == (2, "", [])
+    (aside,) = ledger.parent.glob("ledger.db.damaged-*")
+    assert (aside.read_bytes(), ledger.exists()) == (before, False)
+    assert f"quarantined as {aside}" in done.err
+    again = cli("register", "-", "--format", "json", stdin=text)
+    assert [item["outcome"] for item in again.json["items"]] == ["created"] * 2 + ["unknown"]
+    assert (again.status, "damaged ledger" in again.err) == (4, True)
+    assert sorted(sent()) == ["d0.example", "d1.example"]
+    assert cli("register", "-", "--retry-unknown", stdin=text).status == 0
+    assert sent()[2:] == ["chosen.example"]
