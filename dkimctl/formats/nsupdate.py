@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from dkimctl.formats.renderer import (
     PerZoneRenderer,
@@ -34,47 +34,16 @@ class NsupdateRenderer(Renderer[Result]):
         self._ttl = ttl
         self._records: list[DnsRecord] = []
 
-    def add(self, result: Result) -> str:
-        record = sound_record(result) if self._ttl is None else publishable(result)
-        if record is None:
-            return ""
-        if self._zones:
-            self._records.append(record)
-            return ""
-        return f"{self._change(record)}send\n"
+    def add(self, item: Result) -> str:
+        record = sound_record(item) if self._ttl is None else publishable(item)
+        if record is not None and not self._zones:
+            return f"{_change(record, self._ttl)[0]}send\n"
+        self._records += [record] if record else []
+        return ""
 
     def end(self) -> Iterator[str]:
         for zone, records in by_zone(self._records, self._zones).items():
-            yield from self.updates_of(zone, records)
-
-    def updates_of(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[str]:
-        """The updates of one zone, of as many records as fit each."""
-        begin = f"zone {owner_name(zone)}\n"
-        yield begin
-        size = 0
-        for record in records:
-            more = self._size(record)
-            if size + more > _MAX_CHANGES:
-                yield f"send\n{begin}"
-                size = 0
-            size += more
-            yield self._change(record)
-        yield "send\n"
-
-    def _change(self, record: DnsRecord) -> str:
-        name = owner_name(record.fqdn)
-        deletion = f"update delete {name} IN TXT\n"
-        if self._ttl is None:
-            return deletion
-        return f"{deletion}update add {name} {self._ttl} IN TXT {txt_data(record.value)}\n"
-
-    def _size(self, record: DnsRecord) -> int:
-        """The octets of the change in a DNS message, at most: names might not be compressed."""
-        head = len(record.fqdn) + 2 + _FIXED_SIZE
-        if self._ttl is None:
-            return head
-        strings = character_strings(record.value)
-        return 2 * head + sum(map(len, strings)) + len(strings)
+            yield from _updates(zone, records, self._ttl)
 
 
 class NsupdateFilesRenderer(PerZoneRenderer):
@@ -83,4 +52,30 @@ class NsupdateFilesRenderer(PerZoneRenderer):
     suffix = "nsupdate"
 
     def _text(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[str]:
-        return NsupdateRenderer([zone], self._ttl).updates_of(zone, records)
+        return _updates(zone, records, self._ttl)
+
+
+def _updates(zone: str, records: Iterable[DnsRecord], ttl: int | None) -> Iterator[str]:
+    """The updates of one zone, of as many records as fit each."""
+    begin = f"zone {owner_name(zone)}\n"
+    yield begin
+    size = 0
+    for record in records:
+        text, more = _change(record, ttl)
+        if size + more > _MAX_CHANGES:
+            yield f"send\n{begin}"
+            size = 0
+        size += more
+        yield text
+    yield "send\n"
+
+
+def _change(record: DnsRecord, ttl: int | None) -> tuple[str, int]:
+    """The lines that change a record; and their octets in a message, with uncompressed names."""
+    name, head = owner_name(record.fqdn), len(record.fqdn) + 2 + _FIXED_SIZE
+    deletion = f"update delete {name} IN TXT\n"
+    if ttl is None:
+        return deletion, head
+    strings = character_strings(record.value)
+    size = 2 * head + sum(map(len, strings)) + len(strings)
+    return f"{deletion}update add {name} {ttl} IN TXT {txt_data(record.value)}\n", size

@@ -29,13 +29,18 @@ class ZoneRenderer(Renderer[Result]):
         self._origin = origin
 
     def begin(self) -> str:
-        return "" if self._origin is None else _origin_line(self._origin)
+        return "" if self._origin is None else f"$ORIGIN {owner_name(self._origin)}\n"
 
-    def add(self, result: Result) -> str:
-        record = publishable(result)
+    def add(self, item: Result) -> str:
+        record = publishable(item)
         if record is None:
             return ""
-        return _lines(record, self._origin, self._ttl, _comment(result.registration))
+        name = owner_name(record.fqdn)
+        if self._origin is not None:
+            if not contains(self._origin, record.fqdn):
+                raise outside_zones([record.fqdn], [self._origin])
+            name = _relative_owner(record.fqdn, self._origin)
+        return _lines(name, record, self._ttl, _comment(item.registration))
 
 
 class ZoneFilesRenderer(PerZoneRenderer):
@@ -47,29 +52,25 @@ class ZoneFilesRenderer(PerZoneRenderer):
         super().__init__(zones, ttl)
         self._comments: dict[str, str] = {}
 
-    def add(self, result: Result) -> str:
-        if record := publishable(result):
-            self._comments[record.fqdn] = _comment(result.registration)
-        return super().add(result)
+    def add(self, item: Result) -> str:
+        if record := publishable(item):
+            self._comments[record.fqdn] = _comment(item.registration)
+        return super().add(item)
 
     def _text(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[str]:
         # $ORIGIN is only for this file: after an $INCLUDE, the old one is back (RFC 1035, 5.1).
-        yield f"; DKIM records of {zone}, to $INCLUDE in its zone file\n{_origin_line(zone)}"
+        include = f"; DKIM records of {zone}, to $INCLUDE in its zone file"
+        yield f"{include}\n$ORIGIN {owner_name(zone)}\n"
         for record in records:
-            yield _lines(record, zone, self._ttl, self._comments[record.fqdn])
+            name = _relative_owner(record.fqdn, zone)
+            yield _lines(name, record, self._ttl, self._comments[record.fqdn])
 
 
-def _origin_line(zone: str) -> str:
-    return f"$ORIGIN {owner_name(zone)}\n"
+def _relative_owner(fqdn: str, zone: str) -> str:
+    return owner_name(relative_name(fqdn, zone, apex="@")).removesuffix(".")
 
 
-def _lines(record: DnsRecord, origin: str | None, ttl: int, comment: str) -> str:
-    """The lines of a record, whose name is relative to `origin`, if there is one."""
-    name = owner_name(record.fqdn)
-    if origin is not None:
-        if not contains(origin, record.fqdn):
-            raise outside_zones([record.fqdn], [origin])
-        name = owner_name(relative_name(record.fqdn, origin, apex="@")).removesuffix(".")
+def _lines(name: str, record: DnsRecord, ttl: int, comment: str) -> str:
     return f"; {comment}\n{name} {ttl} IN TXT {txt_data(record.value)}\n"
 
 
@@ -92,22 +93,20 @@ class ValueRenderer(Renderer[Result]):
     """
 
     def __init__(self) -> None:
-        self._first: DnsRecord | None = None  # until there is a second
-        self._has_several = False
+        self._count = 0
+        self._first = DnsRecord("", "", "")
 
-    def add(self, result: Result) -> str:
-        record = publishable(result)
+    def add(self, item: Result) -> str:
+        record = publishable(item)
         if record is None:
             return ""
-        line = f"{printable(record.fqdn)}\t{printable(record.value)}\n"
-        if self._has_several:
-            return line
-        if self._first is None:
+        self._count += 1
+        if self._count == 1:  # until there is a second
             self._first = record
             return ""
-        self._has_several = True
-        return f"{printable(self._first.fqdn)}\t{printable(self._first.value)}\n{line}"
+        shown = [self._first, record] if self._count == 2 else [record]
+        return "".join(f"{printable(each.fqdn)}\t{printable(each.value)}\n" for each in shown)
 
     def end(self) -> Iterator[str]:
-        if self._first is not None and not self._has_several:
+        if self._count == 1:
             yield f"{printable(self._first.value)}\n"

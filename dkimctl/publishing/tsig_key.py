@@ -7,16 +7,16 @@ one line with colons. No error quotes the content: any part of it may be the sec
 from __future__ import annotations
 
 import base64
+import contextlib
 import errno
 import os
 import re
 import stat
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from dkimctl.errors import InputError, UsageError
+from dkimctl.errors import UsageError
 from dkimctl.files import fault_of, path_fault, read_regular, refuse, status_fault
 from dkimctl.models import Secret
 from dkimctl.names import is_name
@@ -33,7 +33,6 @@ _DEFAULT_ALGORITHM = "hmac-sha256"  # of nsupdate and knsupdate
 _MAX_SECRET = 1024  # characters; those of an hmac-sha512 have 88
 
 _WRITE_ONE = "write one key, as `tsig-keygen NAME` (BIND) or `keymgr -t NAME` (Knot DNS) does"
-_NOT_ONE = "it does not contain exactly one key"
 _ONE_LINE = r"(?:([^:\s]*):)?([^:\s]+):([^:\s]*)"
 _KNOT = r"(?m)^key:"
 _TOKENS = r"""(?xs)
@@ -94,16 +93,27 @@ def _read(path: Path, name: str) -> TsigKey:
 
 def parse_tsig_key(data: bytes) -> TsigKey:
     """The key that a file holds. Raises UsageError."""
-    try:
-        text = data.decode("ascii")
-    except UnicodeDecodeError:
-        raise UsageError("it is binary, or contains no TSIG key", hint=_WRITE_ONE) from None
-    if not text.strip():
-        raise UsageError("it is empty", hint=_WRITE_ONE)
-    if line := re.fullmatch(_ONE_LINE, text.strip()):
+    text = data.decode("ascii", "replace").strip()
+    if line := re.fullmatch(_ONE_LINE, text):
         algorithm, name, secret = line.groups()
         return _key(name, algorithm or _DEFAULT_ALGORITHM, secret)
-    return _knot_key(data) if re.search(_KNOT, text) else _bind_key(text)
+    if re.search(_KNOT, text):
+        import yaml
+
+        content: Any = None
+        # An error may quote the secret.
+        with contextlib.suppress(yaml.YAMLError, RecursionError):
+            content = yaml.load(text, yaml.BaseLoader)  # noqa: S506 - makes nothing but text
+        match content:
+            case {"key": [{"id": str(name), "algorithm": str(algorithm), "secret": str(secret)}]}:
+                return _key(name, algorithm, secret)
+    tokens = [match[match.lastgroup] for match in re.finditer(_TOKENS, text) if match.lastgroup]
+    match tokens:
+        case ["key", name, "{", first, one, ";", second, other, ";", "}", ";"]:
+            fields = {first: one, second: other}
+            if set(fields) == {"algorithm", "secret"}:
+                return _key(name, fields["algorithm"], fields["secret"])
+    raise UsageError("it is not one key as BIND or Knot DNS writes it", hint=_WRITE_ONE)
 
 
 def _key(name: str, algorithm: str, secret: str) -> TsigKey:
@@ -122,44 +132,3 @@ def _key(name: str, algorithm: str, secret: str) -> TsigKey:
     if not is_secret:
         raise UsageError("the secret is missing, or not valid base64", hint=_WRITE_ONE)
     return TsigKey(name, algorithm, Secret(secret))
-
-
-def _knot_key(data: bytes) -> TsigKey:
-    from dkimctl.strict_yaml import Document
-
-    keys: list[Mapping[str, str]] = []
-    try:
-        with Document(data, "") as document:
-            root = document.root()
-            for section, node in document.pairs(root, "") if root else ():
-                if section.value != "key":
-                    document.stop(section, "it is not a key", "")
-                for item in document.items(node, ""):
-                    pairs = document.pairs(item, "")
-                    fields = {
-                        key.value: document.value(value, "", lambda text, _: text)
-                        for key, value in pairs
-                    }
-                    keys.append({name: text for name, text in fields.items() if text is not None})
-    except InputError as error:  # its message may quote the secret
-        reason = f"line {error.problems[0].line}: it is not as Knot DNS writes a key"
-        raise UsageError(reason, hint=_WRITE_ONE) from None
-    if len(keys) != 1:
-        raise UsageError(_NOT_ONE, hint=_WRITE_ONE)
-    if set(keys[0]) != {"id", "algorithm", "secret"}:
-        raise UsageError(
-            "a key has a name, an algorithm and a secret, and nothing else", hint=_WRITE_ONE
-        )
-    return _key(keys[0]["id"], keys[0]["algorithm"], keys[0]["secret"])
-
-
-def _bind_key(text: str) -> TsigKey:
-    tokens = [match[match.lastgroup] for match in re.finditer(_TOKENS, text) if match.lastgroup]
-    match tokens:
-        case ["key", name, "{", first, one, ";", second, other, ";", "}", ";"]:
-            fields = {first: one, second: other}
-            if set(fields) == {"algorithm", "secret"}:
-                return _key(name, fields["algorithm"], fields["secret"])
-    if tokens.count("key") > 1:
-        raise UsageError(_NOT_ONE, hint=_WRITE_ONE)
-    raise UsageError("it is not as BIND or Knot DNS writes a key", hint=_WRITE_ONE)

@@ -7,22 +7,9 @@ from typing import Annotated
 
 import typer
 
-from dkimctl.cli.options import (
-    LEDGER,
-    SAVED_RESULT,
-    App,
-    FindZonesOption,
-    FormatOption,
-    OriginOption,
-    OutputDirOption,
-    ProviderOption,
-    ResultsOutputOption,
-    TtlOption,
-    WideOption,
-    ZoneOption,
-    examples,
-)
-from dkimctl.cli.output import OutputOptions, read_output_options, resolve_zones
+from dkimctl.cli import options
+from dkimctl.cli.options import LEDGER, SAVED_RESULT, App, examples
+from dkimctl.cli.output import read_output_options, resolve_zones
 from dkimctl.cli.results import show
 from dkimctl.cli.selected import (
     SelectionArgument,
@@ -31,11 +18,10 @@ from dkimctl.cli.selected import (
     saved_results,
     warn_unmatched,
 )
-from dkimctl.cli.session import Session, open_session
+from dkimctl.cli.session import open_session
 from dkimctl.errors import ExitCode, NegativeAnswer, worst
 from dkimctl.formats.renderer import Format, publishable
 from dkimctl.models import Outcome, Result, named
-from dkimctl.names import Selection
 from dkimctl.text import few
 
 # Formats that no DNS tool reads.
@@ -66,15 +52,15 @@ def show_dns(
             help=f"Read the registrations in a file instead of those in the ledger: {SAVED_RESULT}",
         ),
     ] = None,
-    fmt: FormatOption = None,
-    ttl: TtlOption = 3600,
-    origin: OriginOption = None,
-    zone: ZoneOption = None,
-    find_zones: FindZonesOption = False,
-    provider: ProviderOption = None,
-    output: ResultsOutputOption = None,
-    output_dir: OutputDirOption = None,
-    wide: WideOption = False,
+    fmt: options.FormatOption = None,
+    ttl: options.TtlOption = 3600,
+    origin: options.OriginOption = None,
+    zone: options.ZoneOption = None,
+    find_zones: options.FindZonesOption = False,
+    provider: options.ProviderOption = None,
+    output: options.ResultsOutputOption = None,
+    output_dir: options.OutputDirOption = None,
+    wide: options.WideOption = False,
 ) -> int:
     """Show the DNS records of what is registered.
 
@@ -87,48 +73,35 @@ def show_dns(
     )  # fmt: skip
     output_options.require_zones_fit()
     selected = read_selection(session, selection)
-    if saved is not None:
-        return _show_saved(session, output_options, saved, selected)
-    registered = registered_results(session, selected)
-    results, output_options = _with_zones(session, output_options, registered)
+    unreadable = ExitCode.OK
+    results: Iterable[Result]
+    if saved is None:
+        results = registered_results(session, selected)
+    else:  # without ledger, token or network
+        in_file, unreadable = saved_results(session, saved, selected)
+        results = list(in_file)
+        retired = [
+            named(result.registration) for result in results if result.outcome is Outcome.RETIRED
+        ]
+        if retired and output_options.fmt not in _WITHOUT_EFFECT:  # DNS would get them back
+            raise NegativeAnswer(
+                f"{saved} has records of retired keys, which must not be published again: "
+                f"{len(retired)} ({few(retired)})",
+                hint="`dkimctl rotate --retired --format nsupdate` deletes them; to see them, add "
+                "--format table",
+            )
+        if not results and (unmatched := selected.unmatched()):
+            raise NegativeAnswer(
+                f"nothing in {saved} matches {few(unmatched)}",
+                hint="leave out the selection to see everything in the file",
+            )
+    if output_options.has_zones:
+        results = list(results)
+        names = (record.fqdn for record in filter(None, map(publishable, results)))
+        output_options = resolve_zones(output_options, names, session.reporter.note)
     shown = show(results, output_options, session.reporter)
-    return worst([shown.status, warn_unmatched(session, selected)])
-
-
-def _show_saved(
-    session: Session, output_options: OutputOptions, path: str, selected: Selection
-) -> int:
-    """Show the records in a file, without ledger, token or network."""
-    selected_results, unreadable = saved_results(session, path, selected)
-    results = list(selected_results)
-    retired = [
-        named(result.registration) for result in results if result.outcome is Outcome.RETIRED
-    ]
-    if retired and output_options.fmt not in _WITHOUT_EFFECT:  # DNS would get them back
-        raise NegativeAnswer(
-            f"{path} has records of retired keys, which must not be published again: "
-            f"{len(retired)} ({few(retired)})",
-            hint="`dkimctl rotate --retired --format nsupdate` deletes them; to see them, add "
-            "--format table",
-        )
-    if not results and (unmatched := selected.unmatched()):
-        raise NegativeAnswer(
-            f"nothing in {path} matches {few(unmatched)}",
-            hint="leave out the selection to see everything in the file",
-        )
-    _, output_options = _with_zones(session, output_options, results)
-    shown = show(results, output_options, session.reporter)
-    # The service was not asked: what failed or is unknown is so in the file, and a no.
-    status = shown.status if shown.failure else min(shown.status, ExitCode.NO)
+    status = shown.status
+    if saved is not None and not shown.failure:
+        # The service was not asked: what failed or is unknown is so in the file, and a no.
+        status = min(status, ExitCode.NO)
     return worst([status, unreadable, warn_unmatched(session, selected)])
-
-
-def _with_zones(
-    session: Session, output_options: OutputOptions, results: Iterable[Result]
-) -> tuple[Iterable[Result], OutputOptions]:
-    """The results, and the output options with the zones of their records."""
-    if not output_options.has_zones:
-        return results, output_options
-    known = list(results)
-    names = (record.fqdn for record in filter(None, map(publishable, known)))
-    return known, resolve_zones(output_options, names, session.reporter.note)
