@@ -44,60 +44,51 @@ def port_of(url: httpx.URL) -> int:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        ("http://127.0.0.1", "http://127.0.0.1"),
-        ("http://127.0.0.1:80", "http://127.0.0.1"),
-        ("http://127.0.0.1:", "http://127.0.0.1"),
-        ("HTTPS://API.Example:443//", "https://api.example"),
-        ("https://api.example:80", "https://api.example:80"),
-        ("https://api.example:0", "https://api.example:0"),
-        ("https://api.example:" + "0" * 5000 + "8443", "https://api.example:8443"),
-        ("https://api.example.", "https://api.example"),
-        ("http://[0:0:0:0:0:0:0:1]:8080", "http://[::1]:8080"),
-        ("https://[2001:DB8:0:0:1:0:0:1]", "https://[2001:db8::1:0:0:1]"),
-        ("https://[2001:db8:0:1:1:1:1:1]", "https://[2001:db8:0:1:1:1:1:1]"),
-        ("https://[::ffff:c000:201]", "https://[::ffff:192.0.2.1]"),
-        ("https://例え。jp。", "https://xn--r8jz45g.jp"),
-        ("https://%E4%BE%8B%e3%81%88.jp", "https://xn--r8jz45g.jp"),
-        ("https://BÜCHER.example", "https://xn--bcher-kva.example"),
-        ("https://%61pi.example", "https://api.example"),
-        ("https://a.example/%7euser/%2f", "https://a.example/~user/%2F"),
-        ("https://a.example/a/%2e%2E/b", "https://a.example/b"),
-        ("https://a.example/../..", "https://a.example"),
-        ("https://a.example/a//b", "https://a.example/a//b"),
-        ("https://a.example/%2541", "https://a.example/%2541"),
-        ("https://a.example/ü|", "https://a.example/%C3%BC%7C"),
-    ],
-)
+    [("http://127.0.0.1", "http://127.0.0.1"), ("http://127.0.0.1:80", "http://127.0.0.1"),
+     ("http://127.0.0.1:", "http://127.0.0.1"),
+     ("HTTPS://API.Example:443//", "https://api.example"),
+     ("https://api.example:80", "https://api.example:80"),
+     ("https://api.example:0", "https://api.example:0"),
+     ("https://api.example:" + "0" * 5000 + "8443", "https://api.example:8443"),
+     ("https://api.example.", "https://api.example"),
+     ("http://[0:0:0:0:0:0:0:1]:8080", "http://[::1]:8080"),
+     ("https://[2001:DB8:0:0:1:0:0:1]", "https://[2001:db8::1:0:0:1]"),
+     ("https://[2001:db8:0:1:1:1:1:1]", "https://[2001:db8:0:1:1:1:1:1]"),
+     ("https://[::ffff:c000:201]", "https://[::ffff:192.0.2.1]"),
+     ("https://例え。jp。", "https://xn--r8jz45g.jp"),
+     ("https://%E4%BE%8B%e3%81%88.jp", "https://xn--r8jz45g.jp"),
+     ("https://BÜCHER.example", "https://xn--bcher-kva.example"),
+     ("https://%61pi.example", "https://api.example"),
+     ("https://a.example/%7euser/%2f", "https://a.example/~user/%2F"),
+     ("https://a.example/a/%2e%2E/b", "https://a.example/b"),
+     ("https://a.example/../..", "https://a.example"),
+     ("https://a.example/a//b", "https://a.example/a//b"),
+     ("https://a.example/%2541", "https://a.example/%2541"),
+     ("https://a.example/ü|", "https://a.example/%C3%BC%7C")],
+)  # fmt: skip
 def test_the_canonical_form(text, expected):
     assert canonical(text) == expected
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [
-        ("https://a.example/%zz-hunter2", "without two hexadecimal digits"),
-        ("https://a.example/hunter2%4", "without two hexadecimal digits"),
-        ("http://0x7f000001/hunter2", "IPv4"),
-        ("http://127.0.0.01/hunter2", "IPv4"),
-        ("http://[::1%25lo]/hunter2", "IPv6"),
-        ("http://[v1.hunter2]", "IPv6"),
-        ("http://[127.0.0.1]/hunter2", "IPv6"),
-        ("http://[::1]hunter2", "host or port"),
-        ("https://a.example:65536/hunter2", "host or port"),
-        ("https://a.example:٨٠/hunter2", "host or port"),
-        ("https://a.example../hunter2", "host or port"),
-        ("https://hunter2%40a.example", "host or port"),
-        ("https://hunter2%2541.example", "host or port"),
-        ("https://hunter2%ff.example", "internationalized"),
-        ("https://" + "hunter2" * 10 + ".example", "host or port"),
-        ("https://" + "例" * 300, "host or port"),
-        ("http\u017f://hunter2.example", "scheme or host"),
-        ("https:///hunter2", "scheme or host"),
-        ("https://me:hunter2@a.example", "user name or password"),
-        ("https://a.example?hunter2", "query or fragment"),
-    ],
-)
+    [("https://a.example/%zz-hunter2", "without two hexadecimal digits"),
+     ("https://a.example/hunter2%4", "without two hexadecimal digits"),
+     ("http://0x7f000001/hunter2", "IPv4"), ("http://127.0.0.01/hunter2", "IPv4"),
+     ("http://[::1%25lo]/hunter2", "IPv6"), ("http://[v1.hunter2]", "IPv6"),
+     ("http://[127.0.0.1]/hunter2", "IPv6"), ("http://[::1]hunter2", "host or port"),
+     ("https://a.example:65536/hunter2", "host or port"),
+     ("https://a.example:٨٠/hunter2", "host or port"),
+     ("https://a.example../hunter2", "host or port"),
+     ("https://hunter2%40a.example", "host or port"),
+     ("https://hunter2%2541.example", "host or port"),
+     ("https://hunter2%ff.example", "internationalized"),
+     ("https://" + "hunter2" * 10 + ".example", "host or port"),
+     ("https://" + "例" * 300, "host or port"), ("http\u017f://hunter2.example", "scheme or host"),
+     ("https:///hunter2", "scheme or host"),
+     ("https://me:hunter2@a.example", "user name or password"),
+     ("https://a.example?hunter2", "query or fragment")],
+)  # fmt: skip
 def test_any_other_text_is_refused_and_not_quoted(text, reason):
     with pytest.raises(UsageError, match=reason) as caught:
         parse_url(text)
@@ -167,21 +158,18 @@ def test_this_machine_under_its_other_names():
 
 @pytest.mark.parametrize(
     ("text", "address", "shown"),
-    [
-        ("192.0.2.1", Address("192.0.2.1", 53), "192.0.2.1"),
-        ("192.0.2.1:53", Address("192.0.2.1", 53), "192.0.2.1"),
-        ("192.0.2.1:5353", Address("192.0.2.1", 5353), "192.0.2.1:5353"),
-        ("192.0.2.1:00053", Address("192.0.2.1", 53), "192.0.2.1"),
-        ("192.0.2.1:65535", Address("192.0.2.1", 65535), "192.0.2.1:65535"),
-        ("2001:db8::1", Address("2001:db8::1", 53), "2001:db8::1"),
-        ("2001:DB8:0::1", Address("2001:db8::1", 53), "2001:db8::1"),
-        ("::1:53", Address("::1:53", 53), "::1:53"),
-        ("[::1]", Address("::1", 53), "::1"),
-        ("[::1]:5353", Address("::1", 5353), "[::1]:5353"),
-        ("fe80::1%eth0", Address("fe80::1%eth0", 53), "fe80::1%eth0"),
-        ("[fe80::1%eth0]:5353", Address("fe80::1%eth0", 5353), "[fe80::1%eth0]:5353"),
-    ],
-)
+    [("192.0.2.1", Address("192.0.2.1", 53), "192.0.2.1"),
+     ("192.0.2.1:53", Address("192.0.2.1", 53), "192.0.2.1"),
+     ("192.0.2.1:5353", Address("192.0.2.1", 5353), "192.0.2.1:5353"),
+     ("192.0.2.1:00053", Address("192.0.2.1", 53), "192.0.2.1"),
+     ("192.0.2.1:65535", Address("192.0.2.1", 65535), "192.0.2.1:65535"),
+     ("2001:db8::1", Address("2001:db8::1", 53), "2001:db8::1"),
+     ("2001:DB8:0::1", Address("2001:db8::1", 53), "2001:db8::1"),
+     ("::1:53", Address("::1:53", 53), "::1:53"), ("[::1]", Address("::1", 53), "::1"),
+     ("[::1]:5353", Address("::1", 5353), "[::1]:5353"),
+     ("fe80::1%eth0", Address("fe80::1%eth0", 53), "fe80::1%eth0"),
+     ("[fe80::1%eth0]:5353", Address("fe80::1%eth0", 5353), "[fe80::1%eth0]:5353")],
+)  # fmt: skip
 def test_address_is_parsed(text, address, shown):
     assert parse_address(text) == address
     assert str(address) == shown

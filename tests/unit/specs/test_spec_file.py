@@ -27,11 +27,7 @@ from dkimctl.specs.entries import ENTRY_FIELDS
 from dkimctl.specs.spec_file import read_specs
 from spec_files import load_specs
 
-ROOT = Path(__file__).parents[3]
-
-
-FIXTURES = ROOT / "tests" / "fixtures" / "specs"
-
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "specs"
 
 # Each malformed file, with the line and column of every problem in it.
 AT_THE_START = (
@@ -41,55 +37,31 @@ AT_THE_START = (
     "html", "spreadsheet", "config", "email-addresses", "urls",
 )  # fmt: skip
 MALFORMED = {name: [(1, 1)] for name in AT_THE_START} | {
-    "binary": [(2, 3)],
-    "latin-1": [(2, 4)],
-    "utf-16-without-mark": [(1, 2)],
-    "bad-byte-after-mark": [(1, 3)],
-    "escape-character": [(1, 17)],
-    "unclosed-bracket": [(4, 1)],
-    "tab-indentation": [(2, 1)],
-    "colon-in-text": [(1, 27)],
-    "unclosed-quote": [(2, 1)],
+    "binary": [(2, 3)], "latin-1": [(2, 4)], "utf-16-without-mark": [(1, 2)],
+    "bad-byte-after-mark": [(1, 3)], "escape-character": [(1, 17)], "unclosed-bracket": [(4, 1)],
+    "tab-indentation": [(2, 1)], "colon-in-text": [(1, 27)], "unclosed-quote": [(2, 1)],
     "anchor-and-alias": [(1, 16), (2, 16)],
-    "billion-laughs": [(1, 1), (1, 4), (2, 1), (2, 4), (3, 10)],
-    "tag": [(1, 3), (1, 3), (2, 16)],
-    "merge-key": [(2, 3)],
-    "two-documents": [(2, 1)],
-    "complex-key": [(1, 5)],
-    "repeated-key": [(3, 3)],
-    "repeated-top-key": [(2, 1)],
-    "unknown-key": [(2, 3)],
-    "unknown-top-key": [(1, 1), (1, 1)],
-    "unknown-default": [(2, 3), (3, 3)],
-    "nested-too-deep": [(2, 3), (2, 10)],
-    "list-as-value": [(1, 16)],
-    "mapping-as-value": [(2, 13)],
-    "list-as-entry": [(1, 3)],
-    "domains-not-a-list": [(1, 10)],
-    "defaults-not-a-mapping": [(2, 11)],
-    "no-sign-domain": [(2, 3)],
-    "null-entry": [(2, 2)],
+    "billion-laughs": [(1, 1), (1, 4), (2, 1), (2, 4), (3, 10)], "tag": [(1, 3), (1, 3), (2, 16)],
+    "merge-key": [(2, 3)], "two-documents": [(2, 1)], "complex-key": [(1, 5)],
+    "repeated-key": [(3, 3)], "repeated-top-key": [(2, 1)], "unknown-key": [(2, 3)],
+    "unknown-top-key": [(1, 1), (1, 1)], "unknown-default": [(2, 3), (3, 3)],
+    "nested-too-deep": [(2, 3), (2, 10)], "list-as-value": [(1, 16)],
+    "mapping-as-value": [(2, 13)], "list-as-entry": [(1, 3)], "domains-not-a-list": [(1, 10)],
+    "defaults-not-a-mapping": [(2, 11)], "no-sign-domain": [(2, 3)], "null-entry": [(2, 2)],
     "null-values": [(2, 13), (3, 11), (4, 15), (5, 12), (6, 11)],
     "key-len": [(2, 12), (4, 12), (6, 12), (8, 12)],
     "default": [(2, 12), (4, 12), (6, 12), (8, 12), (10, 12)],
     "enable": [(2, 11), (4, 11), (6, 11)],
     "start-date": [(2, 15), (4, 15), (6, 15), (8, 15), (10, 15), (12, 15), (14, 15)],
     "not-domains": [(line, 3) for line in range(1, 17)],
-    "not-selectors": [(line, 13) for line in range(2, 18, 2)],
-    "name-too-long": [(1, 3), (2, 3)],
-    "repeated-pair": [(2, 3)],
-    "repeated-domain": [(3, 3)],
+    "not-selectors": [(line, 13) for line in range(2, 18, 2)], "name-too-long": [(1, 3), (2, 3)],
+    "repeated-pair": [(2, 3)], "repeated-domain": [(3, 3)],
     "with-and-without-selector": [(2, 3), (4, 3)],
-    "replaces": [(1, 3), (2, 3), (5, 13), (8, 13), (11, 12)],
-    "json": [(2, 44)],
-    "domain-as-key": [(1, 3), (1, 3)],
-    "uneven-indentation": [(2, 2)],
-    "equals-sign": [(1, 3)],
-    "wildcard": [(2, 4)],
-    "wildcard-quoted": [(1, 3)],
-    "no-space-after-colon": [(1, 3), (2, 3)],
+    "replaces": [(1, 3), (2, 3), (5, 13), (8, 13), (11, 12)], "json": [(2, 44)],
+    "domain-as-key": [(1, 3), (1, 3)], "uneven-indentation": [(2, 2)], "equals-sign": [(1, 3)],
+    "wildcard": [(2, 4)], "wildcard-quoted": [(1, 3)], "no-space-after-colon": [(1, 3), (2, 3)],
     "typographic-quotes": [(1, 3)],
-}
+}  # fmt: skip
 
 
 def load(text: str, **options) -> list[DomainSpec]:
@@ -160,29 +132,10 @@ def test_selectors_are_sent_as_written(word):
     assert load(f"- {{sign_domain: example.com, selector: '{word}'}}")[0].selector == word
 
 
-@pytest.mark.parametrize("word", ["12:30", "2026_01", "'~'", "1.", "''", "a b"])
-def test_selectors_that_are_not_dns_labels_are_refused(word):
-    (problem,) = refusals(f"- {{sign_domain: example.com, selector: {word}}}")
-    assert problem.startswith("f.yaml:1:40: selector: ")
-
-
 @pytest.mark.parametrize("word", ["s1", "20260101", "a.b", "k_1", "_x", "on", "1e3"])
 def test_replaced_selectors_may_be_any_that_the_service_chose(word):
     [spec] = load(f"- {{sign_domain: example.com, selector: s2, replaces: {word}}}")
     assert spec == DomainSpec("example.com", "s2", replaces=word)
-
-
-@pytest.mark.parametrize(
-    ("entry", "problem"),
-    [
-        ("replaces: s1", "an entry with replaces: needs a selector of its own"),
-        ("selector: S1, replaces: s1", 'the selector "S1" cannot replace itself'),
-        ("selector: s2, replaces: a b", 'replaces: "a b"'),
-    ],
-)
-def test_a_successor_needs_another_selector_than_the_old_key(entry, problem):
-    [refusal] = refusals(f"- {{sign_domain: example.com, {entry}}}")
-    assert problem in refusal
 
 
 def test_entries_override_file_defaults_which_override_the_profile():
@@ -229,24 +182,6 @@ def test_without_libyaml_a_file_has_at_most_3_mib():
 
 @pytest.mark.interface("2.3", "selector-unique")
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("- a.example\n- A.example.\n", '"a.example" is already on line 1'),
-        (
-            "- {sign_domain: a.example, selector: s}\n- {sign_domain: a.example, selector: S}\n",
-            '"a.example" with selector "S" is already on line 1',
-        ),
-        (
-            "- {sign_domain: bücher.example, selector: s}\n- xn--bcher-kva.example\n",
-            '"xn--bcher-kva.example" has entries with and without a selector (line 1)',
-        ),
-    ],
-)
-def test_colliding_entries_name_both_lines(text, expected):
-    assert refusals(text) == [f"f.yaml:2:3: {expected}"]
-
-
-@pytest.mark.parametrize(
     ("selectors", "expected"),
     [
         (["s1", "s2", "s3"], []),
@@ -259,20 +194,21 @@ def test_colliding_entries_name_both_lines(text, expected):
 )
 def test_all_entries_of_a_domain_are_compared(selectors, expected):
     entries = [
-        f"- {{sign_domain: a.example, selector: {selector}}}\n" if selector else "- a.example\n"
+        f"- {{sign_domain: Bücher.example, selector: {selector}}}\n"
+        if selector
+        else "- xn--bcher-kva.example.\n"
         for selector in selectors
     ]
     problems = refused("".join(entries).encode())
     assert len(problems) == len(expected)
     for problem, (line, words) in zip(problems, expected, strict=True):
-        assert problem.startswith(f'f.yaml:{line}:3: "a.example" ')
+        assert problem.startswith(f'f.yaml:{line}:3: "xn--bcher-kva.example" ')
         assert words in problem
 
 
 def test_omitted_selector_counts_as_one_octet_of_253():
     assert key_name_length("a.example", None) == len("s._domainkey.a.example")
     fits = ".".join(["a" * 58] * 4) + ".ab"
-    assert key_name_length(fits, None) == 251
     assert load(f"- {{sign_domain: {fits}, selector: abc}}")
     (problem,) = refusals(f"- {{sign_domain: {fits}, selector: abcd}}")
     assert "254 octets" in problem
@@ -290,10 +226,10 @@ def test_omitted_selector_counts_as_one_octet_of_253():
         ("0001-01-01T09:00+09:00", "0001-01-01T09:00+09:00"),
     ],
 )
-@pytest.mark.parametrize("quote", ["", "'", '"'])
-def test_start_dates_are_normalized_in_any_style(text, expected, quote):
-    (spec,) = load(f"- {{sign_domain: example.com, start_date: {quote}{text}{quote}}}")
-    assert spec.start_date == expected
+def test_start_dates_are_normalized_plain_or_quoted(text, expected):
+    for word in (text, f"'{text}'"):
+        (spec,) = load(f"- {{sign_domain: example.com, start_date: {word}}}")
+        assert spec.start_date == expected
 
 
 def refused(data: bytes) -> list[str]:
@@ -387,22 +323,25 @@ class TestSeveralFiles:
 
 
 @pytest.mark.parametrize(
-    ("name", "what"),
-    [("csv", "is a table (CSV)"), ("csv-semicolons", "is a table (CSV)"),
-     ("csv-tabs", "is a table (CSV)"), ("csv-without-header", "is a table (CSV)"),
-     ("csv-one-column", "is a table (CSV)"), ("plain-list", "is a plain list"),
-     ("plain-list-with-mark", "is a plain list"),
-     ("plain-list-utf-16", "is in UTF-16"), ("saved-result", "is output of dkimctl"),
-     ("saved-lines", "is output of dkimctl"), ("zone-file", "is a zone file"),
-     ("html", "is an HTML or XML document"), ("spreadsheet", "is binary"),
-     ("config", "is a config file"), ("email-addresses", "is a plain list"),
-     ("urls", "is a plain list")],
+    ("file", "name", "what"),
+    [*((name, "list.txt", "is a table (CSV)") for name in
+       ("csv", "csv-semicolons", "csv-tabs", "csv-without-header", "csv-one-column")),
+     *((name, "list.txt", "is a plain list") for name in
+       ("plain-list", "plain-list-with-mark", "email-addresses", "urls")),
+     ("saved-lines", "list.txt", "is output of dkimctl"),
+     ("saved-result", "list.txt", "is output of dkimctl"),
+     ("zone-file", "list.txt", "is a zone file"), ("html", "list.txt", "is an HTML"),
+     ("plain-list-utf-16", "list.txt", "is in UTF-16"), ("spreadsheet", "list.txt", "is binary"),
+     ("config", "list.txt", "is a config file"), ("replaces", "list.csv", "is a spec file (YAML)"),
+     ("plain-list", "list.csv", "is a plain list"), ("html", "list.csv", "is an HTML"),
+     ("plain-list-utf-16", "list.csv", "is in UTF-16"),
+     ("saved-result", "list.csv", "is output of dkimctl")],
 )  # fmt: skip
-def test_another_file_is_called_what_it_is(name, what):
+def test_another_file_is_called_what_it_is(file, name, what):
     with pytest.raises(InputError) as caught:
-        load_specs((FIXTURES / f"{name}.yaml").read_bytes(), "list.txt")
+        load_specs((FIXTURES / f"{file}.yaml").read_bytes(), name)
     [problem] = caught.value.problems
-    assert str(problem).startswith(f"list.txt:1:1: the file {what}")
+    assert str(problem).startswith(f"{name}:1:1: the file {what}")
     assert problem.hint
 
 
@@ -430,12 +369,6 @@ def csv_refusals(text: str | bytes) -> list[str]:
         load_csv(text)
     assert all(problem.hint for problem in caught.value.problems)
     return [str(problem).removeprefix("f.csv:") for problem in caught.value.problems]
-
-
-def hint(text: str | bytes) -> str:
-    with pytest.raises(InputError) as caught:
-        load_csv(text)
-    return caught.value.hint
 
 
 def test_a_row_has_the_fields_of_an_entry_in_any_order():
@@ -467,21 +400,12 @@ def test_the_ways_in_which_programs_write_a_table(text):
 
 
 def test_booleans_may_be_as_spreadsheets_write_them():
-    rows = [f"{domain}.example,{word}" for domain, word in zip("abcd", _BOOLEANS, strict=True)]
-    specs = load_csv("sign_domain,enable\n" + "\n".join(rows))
+    rows = zip("abcd", ["true", "TRUE", "false", "FALSE"], strict=True)
+    text = "".join(f"{letter}.example,{word},\n" for letter, word in rows)
+    specs = load_csv(f"sign_domain,enable,key_len\n{text}", defaults={"key_len": 2048})
     assert [spec.enable for spec in specs] == [True, True, False, False]
+    assert {spec.key_len for spec in specs} == {2048}
     assert csv_refusals(f"sign_domain,enable\n{A},Yes")[0].startswith('2:11: enable: "Yes" is not')
-
-
-_BOOLEANS = ["true", "TRUE", "false", "FALSE"]
-
-
-def test_the_defaults_of_the_profile_are_for_empty_cells():
-    [one, other] = load_csv(
-        f"sign_domain,key_len\n{A},1024\n{B},\n", defaults={"key_len": 2048, "enable": False}
-    )
-    assert one == DomainSpec(A, key_len=1024, enable=False)
-    assert other == DomainSpec(B, key_len=2048, enable=False)
 
 
 @pytest.mark.parametrize("columns", [RESULT_COLUMNS, KEY_COLUMNS, CHECK_COLUMNS])
@@ -494,20 +418,13 @@ def test_the_columns_of_our_own_output_are_known(columns):
 
 @pytest.mark.parametrize(
     "header",
-    ["Domain,Selector,Bits", "Signing Domain;selector;key-length", "DOMAIN\tSELECTOR\tKey Len"],
-)
+    ["Domain,Selector,Bits", "Signing Domain;selector;key-length", "DOMAIN\tSELECTOR\tKey Len",
+     "sep=;\nsign_domain;selector, or so;key_len", '"sep=;"\r\nsign_domain;x;bits'],
+)  # fmt: skip
 def test_headings_may_be_as_people_write_them(header):
-    separator = next(one for one in ",;\t" if one in header)
-    assert load_csv(f"{header}\n{separator.join((A, 's1', '2048'))}\n") == [
-        DomainSpec(A, "s1", 2048)
-    ]
-
-
-@pytest.mark.parametrize("first", ["sep=;", "sep=;\r", '"sep=;"'])
-def test_a_first_line_may_name_the_separator(first):
-    text = f"{first}\nsign_domain;selector, or so;key_len\n{A};;2048\n"
-    assert load_csv(text) == [DomainSpec(A, key_len=2048)]
-    assert csv_refusals(text.replace("2048", "1"))[0].startswith("3:12: key_len")
+    separator = next(char for char in "\t;," if char in header)
+    [spec] = load_csv(f"{header}\n{separator.join((A, 's1', '2048'))}\n")
+    assert (spec.sign_domain, spec.key_len) == (A, 2048)
 
 
 def test_unknown_columns_are_left_out_and_named():
@@ -522,6 +439,7 @@ def test_unknown_columns_are_left_out_and_named():
     [
         ("", ["1:1: the file is empty"]),
         ("selector\ns1\n", ["1:1: the column sign_domain is missing"]),
+        ("a.example,s1\nb.example,s1\n", ["1:1: the column sign_domain is missing"]),
         (
             "sign_domain,selector, sign_domain\n",
             ['1:22: the column "sign_domain" is already column 1'],
@@ -568,22 +486,6 @@ def test_every_mistake_has_its_place(text, expected):
     assert len(problems) == len(expected), problems
     for problem, words in zip(problems, expected, strict=True):
         assert problem.startswith(words)
-
-
-@pytest.mark.parametrize(
-    ("data", "what"),
-    [
-        ("sign_domain\na.example\n".encode("utf-16"), "the file is in UTF-16"),
-        (b"- a.example\n- b.example\n", "the file is a spec file (YAML), not a table (CSV)"),
-        (b"a.example\nb.example\n", "the file is a plain list, not a table (CSV)"),
-        (b"a.example,s1\nb.example,s1\n", "the column sign_domain is missing"),
-        (b'{"items": [], "count": 0}', "the file is output of dkimctl, in JSON, not a table"),
-        (b"<!doctype html>\n", "the file is an HTML or XML document, not a table"),
-    ],
-)
-def test_another_file_is_called_what_it_is_and_not_a_table(data, what):
-    [problem] = csv_refusals(data)
-    assert problem.startswith(f"1:1: {what}")
 
 
 domains = st.from_regex(r"[a-z][a-z0-9]{0,8}(\.[a-z][a-z0-9]{0,8}){1,2}", fullmatch=True)
