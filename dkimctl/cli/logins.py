@@ -11,17 +11,7 @@ from dkimctl.cli import terminal
 from dkimctl.cli.session import Session
 from dkimctl.errors import CredentialsError, UsageError, naming
 from dkimctl.models import Secret, Token
-from dkimctl.settings.profile import (
-    LOGIN_KEYS,
-    login_of,
-    logins_lock,
-    profiles_with,
-    read_logins,
-    read_used_profile,
-    stored_settings,
-    write_logins,
-    write_used_profile,
-)
+from dkimctl.settings import profile as profiles
 from dkimctl.settings.values import Check
 
 # What an account consists of, by key, with an example.
@@ -77,14 +67,14 @@ def store_login(session: Session, secret: Secret, token: Token) -> None:
     signals: list[None] = []
     directory, store, account = session.state_dir, session.credential_store, session.account
     # A signal is handled at the end: within a store, it could leave its lock behind.
-    with terminal.stopping(lambda: signals.append(None)), logins_lock(directory):
-        logins, unused = read_logins(directory)
-        name, login = session.profile.name, login_of(session.profile)
+    with terminal.stopping(lambda: signals.append(None)), profiles.logins_lock(directory):
+        logins, unused = profiles.read_logins(directory)
+        name, login = session.profile.name, profiles.login_of(session.profile)
         changed = logins | {name: login}
         replaced = [*unused, logins[name]] if logins.get(name, login) != login else unused
         before = store.entries(account)
         try:
-            write_logins(directory, changed, replaced)
+            profiles.write_logins(directory, changed, replaced)
             store.set_secret(account, secret)
             if not store.set_token(account, token):
                 text = f"{store.name} cannot hold the token; each command will get its own"
@@ -95,7 +85,7 @@ def store_login(session: Session, secret: Secret, token: Token) -> None:
             if not store.restore(account, before):
                 unused = [*unused, login]
             with suppress(UsageError):
-                write_logins(directory, logins, unused)
+                profiles.write_logins(directory, logins, unused)
             raise
         for error in _delete_unused(session, changed, replaced):
             session.reporter.warn(error.message, hint=error.hint)
@@ -117,8 +107,8 @@ def delete_login(
     directory, existed = session.state_dir, False
     if not directory.exists():  # the lock would create it
         return False, []
-    with logins_lock(directory):
-        logins, unused = read_logins(directory)
+    with profiles.logins_lock(directory):
+        logins, unused = profiles.read_logins(directory)
         login, others = find_login(session, name, logins)
         if login is not None and not (and_profile and others):
             try:
@@ -130,10 +120,10 @@ def delete_login(
             _delete(session, login)
         if and_profile and logins.pop(name, None) is not None:
             existed = True
-            write_logins(directory, logins, unused)
+            profiles.write_logins(directory, logins, unused)
         errors = _delete_unused(session, logins, unused)
-        if and_profile and read_used_profile(directory) == name:
-            write_used_profile(directory, None)
+        if and_profile and profiles.read_used_profile(directory) == name:
+            profiles.write_used_profile(directory, None)
     if errors:
         raise errors[0]
     return existed, others
@@ -146,11 +136,11 @@ def find_login(
 
     It is the profile's own or, if it has none, what its config file says.
     """
-    settings = logins.get(name) or stored_settings(name, session.config, logins)
-    if not all(settings.get(key) for key in LOGIN_KEYS):
+    settings = logins.get(name) or profiles.stored_settings(name, session.config, logins)
+    if not all(settings.get(key) for key in profiles.LOGIN_KEYS):
         return None, []
-    login = {key: settings[key] for key in LOGIN_KEYS}
-    others = profiles_with(login, session.config, logins)
+    login = {key: settings[key] for key in profiles.LOGIN_KEYS}
+    others = profiles.profiles_with(login, session.config, logins)
     return login, [other for other in others if other != name]
 
 
@@ -160,7 +150,7 @@ def _delete_unused(
     """Delete the secrets of `unused` logins but those that a profile uses again."""
     errors, kept = [], []
     for login in unused:
-        if profiles_with(login, session.config, logins):
+        if profiles.profiles_with(login, session.config, logins):
             continue
         try:
             _delete(session, login)
@@ -168,7 +158,7 @@ def _delete_unused(
             errors.append(error)
             kept.append(login)
     if unused:
-        write_logins(session.state_dir, logins, kept)
+        profiles.write_logins(session.state_dir, logins, kept)
     return errors
 
 

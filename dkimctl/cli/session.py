@@ -23,17 +23,8 @@ from dkimctl.errors import ClientRefused, CredentialsError, UsageError
 from dkimctl.files import config_path, state_dir
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import Secret, Token
+from dkimctl.settings import profile as profiles
 from dkimctl.settings.config import Config, load_config
-from dkimctl.settings.profile import (
-    Profile,
-    Settings,
-    Sources,
-    read_logins,
-    require_account,
-    require_ledger_account,
-    resolve_settings,
-    stored_login,
-)
 from dkimctl.settings.values import CHECKS
 from dkimctl.text import counted
 
@@ -88,41 +79,41 @@ class Session:
     @cached_property
     def logins(self) -> Mapping[str, Mapping[str, str]]:
         """The stored logins by profile name."""
-        return read_logins(self.state_dir)[0]
+        return profiles.read_logins(self.state_dir)[0]
 
     @property
-    def sources(self) -> Sources:
+    def sources(self) -> profiles.Sources:
         """What the profile is combined from."""
         config_file = str(self.config_file)
-        return Sources(
+        return profiles.Sources(
             self.flags, os.environ, self.config, config_file, self.logins, self.state_dir
         )
 
     @cached_property
-    def settings(self) -> Settings:
+    def settings(self) -> profiles.Settings:
         """The profile, with the source of each value. Raises UsageError for an unknown one."""
         return self.resolve_settings()
 
     @property
-    def profile(self) -> Profile:
+    def profile(self) -> profiles.Profile:
         return self.settings.profile
 
-    def resolve_settings(self, *, may_be_new: bool = False) -> Settings:
+    def resolve_settings(self, *, may_be_new: bool = False) -> profiles.Settings:
         """The settings by the `flags` that there are now, perhaps of a new profile."""
-        settings = resolve_settings(self.sources, may_be_new=may_be_new)
+        settings = profiles.resolve_settings(self.sources, may_be_new=may_be_new)
         self.reporter.command_options = options_of(settings, self.flags)
         return settings
 
     @cached_property
     def account(self) -> Account:
         """The profile's account. Raises UsageError if a URL or the client ID is missing."""
-        return Account(*require_account(self.profile))
+        return Account(*profiles.require_account(self.profile))
 
     @cached_property
     def stored_account(self) -> Account:
         """That of the credentials, whose URLs an older version may have stored not canonical."""
-        require_account(self.profile)
-        return _account_of(stored_login(self.profile, self.logins))
+        profiles.require_account(self.profile)
+        return _account_of(profiles.stored_login(self.profile, self.logins))
 
     def delete_credentials(self, login: Mapping[str, Any]) -> None:
         """Delete the secret and token of a stored login."""
@@ -267,7 +258,7 @@ class Session:
         Warns, once, if it has domains of this machine under another of its names only: accounts at
         localhost, 127.0.0.1 and [::1] are different, but easily confused.
         """
-        base_url, client_id = require_ledger_account(self.profile)
+        base_url, client_id = profiles.require_ledger_account(self.profile)
         open_ = Ledger.open if for_writing else Ledger.open_existing
         ledger = open_(self.ledger_file, base_url=base_url, client_id=client_id)
         self._resources.enter_context(ledger)
@@ -298,7 +289,7 @@ class Session:
         """
         from dkimctl.ledger.account_lock import Purpose, account_lock  # hashlib
 
-        base_url, client_id = require_ledger_account(self.profile)
+        base_url, client_id = profiles.require_ledger_account(self.profile)
         what = {"rotate": "rotate run", "notify": "notification"}.get(purpose, purpose)
         return account_lock(
             self.state_dir,

@@ -12,17 +12,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
+from dkimctl import files
 from dkimctl.errors import CredentialsError
-from dkimctl.files import (
-    delete_leftovers,
-    fault_of,
-    lock_file_of,
-    locked,
-    prepare_directory,
-    read_safe,
-    refuse,
-    write_private,
-)
 from dkimctl.models import Secret, Token
 
 ALTERNATIVES = (
@@ -166,19 +157,21 @@ class FileStore(CredentialStore):
     def _write(self, account: Account, kind: Kind, text: Secret | None) -> None:
         name = entry_name(account, kind)
         try:
-            prepare_directory(self._path.parent)
-            refuse(fault_of(lock_file_of(self._path)), CredentialsError)
-            with locked(self._path):
+            files.prepare_directory(self._path.parent)
+            files.refuse(files.fault_of(files.lock_file_of(self._path)), CredentialsError)
+            with files.locked(self._path):
                 entries = self._load()
-                delete_leftovers(self._path)
+                files.delete_leftovers(self._path)
                 if entries.get(name) != text:
-                    write_private(self._path, _encode(entries | {name: text}))
+                    files.write_private(self._path, _encode(entries | {name: text}))
         except OSError as error:
             raise self._unusable("cannot write", error) from None
 
     def _load(self) -> dict[str, Secret]:
         try:
-            entries = _decode(read_safe(self._path, _MAX_SIZE, CredentialsError, private=True))
+            entries = _decode(
+                files.read_safe(self._path, _MAX_SIZE, CredentialsError, private=True)
+            )
         except FileNotFoundError:
             return {}
         except OSError as error:

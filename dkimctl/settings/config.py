@@ -15,21 +15,7 @@ from dkimctl.errors import InputError, UsageError
 from dkimctl.files import path_fault, refuse
 from dkimctl.input_files import MAX_CONFIG_BYTES, read_bytes
 from dkimctl.names import is_glob, parse_zone
-from dkimctl.settings.values import (
-    CHECKS,
-    REFERENCE_HINT,
-    SANDBOX,
-    SANDBOX_FIXED,
-    Check,
-    file_path,
-    integer,
-    is_reference,
-    matching,
-    profile_name,
-    service_url,
-    short_duration,
-    values_in,
-)
+from dkimctl.settings import values
 from dkimctl.specs.entries import read_defaults
 from dkimctl.strict_yaml import Document, Node
 from dkimctl.text import parse_duration, quoted
@@ -82,13 +68,13 @@ class DnsTarget(NamedTuple):
 
     def is_for(self, profile: str) -> bool:
         """Whether the profile may use it."""
-        return profile in self.profiles if self.profiles else profile != SANDBOX
+        return profile in self.profiles if self.profiles else profile != values.SANDBOX
 
     def shares_profile(self, other: DnsTarget) -> bool:
         """Whether there is a profile that may use both."""
         if self.profiles and other.profiles:
             return not set(self.profiles).isdisjoint(other.profiles)
-        return any(name != SANDBOX for name in self.profiles or other.profiles or ("",))
+        return any(name != values.SANDBOX for name in self.profiles or other.profiles or ("",))
 
 
 class RotationSettings(NamedTuple):
@@ -122,8 +108,8 @@ class Config(NamedTuple):
 
     def secret_variables(self) -> set[str]:
         """The environment variables that it names as secrets (env/NAME)."""
-        values = values_in([self.notify.webhook, *(target.settings for target in self.dns)])
-        texts = [value for value in values if isinstance(value, str) and is_reference(value)]
+        places = [self.notify.webhook, *(target.settings for target in self.dns)]
+        texts = [str(text) for text in values.values_in(places) if values.is_reference(str(text))]
         return {text.removeprefix("env/") for text in texts if text.startswith("env/")}
 
 
@@ -158,7 +144,7 @@ class _Reader:
         self._directory = directory
 
     def read(self, root: Node) -> Config:
-        checks = {"default_profile": profile_name}
+        checks = {"default_profile": values.profile_name}
         sections = {
             "profiles": self._profiles,
             "dns": self._dns,
@@ -171,12 +157,12 @@ class _Reader:
         nested = {"defaults": lambda value: read_defaults(self._document, value)}
         profiles = {}
         for key, value in self._document.pairs(node, "profiles"):
-            name = self._value(key, "profiles", profile_name)
+            name = self._value(key, "profiles", values.profile_name)
             if name is None:
                 continue
-            profiles[name], keys = self._fields(value, f"the profile {name}", CHECKS, nested)
-            for fixed in keys if name == SANDBOX else ():
-                if fixed in SANDBOX_FIXED:
+            profiles[name], keys = self._fields(value, f"the profile {name}", values.CHECKS, nested)
+            for fixed in keys if name == values.SANDBOX else ():
+                if fixed in values.SANDBOX_FIXED:
                     hint = "remove it, or use another profile name"
                     self._document.problem(keys[fixed], f"{fixed} of the sandbox is fixed", hint)
         return profiles
@@ -200,11 +186,11 @@ class _Reader:
     def _dns_target(self, node: Node) -> DnsTarget:
         document, what = self._document, "an entry of dns"
         nested = {"settings": lambda settings: self._settings(settings, "settings")}
-        values, keys = self._fields(node, what, _DNS_TARGET, nested)
+        fields, keys = self._fields(node, what, _DNS_TARGET, nested)
         if document.is_mapping(node) and "provider" not in keys:
             hint = "add 'provider: rfc2136', or 'provider: octodns' with the class of a provider"
             document.problem(node, f"{what} has no provider", hint)
-        if provider := values.get("provider"):
+        if provider := fields.get("provider"):
             required, example, _ = _PROVIDERS[provider]
             if required not in keys:
                 message = f"an entry with the provider {provider} needs {required}"
@@ -213,10 +199,10 @@ class _Reader:
                 for name in () if other == provider else {*own_keys} & {*keys}:
                     message = f"{name} has no effect with the provider {provider}"
                     document.problem(keys[name], message, f"remove it; it is for {other}")
-        if key_file := values.get("key_file"):
-            values["key_file"] = str(self._directory / key_file)
-        class_name = values.pop("class", "")
-        return DnsTarget(**{"provider": "", **values, "class_name": class_name})
+        if key_file := fields.get("key_file"):
+            fields["key_file"] = str(self._directory / key_file)
+        class_name = fields.pop("class", "")
+        return DnsTarget(**{"provider": "", **fields, "class_name": class_name})
 
     def _settings(self, node: Node, what: str, *, is_secret: bool = False) -> dict[str, object]:
         """Any values, but no secret written out. `is_secret`: a key above is that of a secret."""
@@ -238,8 +224,8 @@ class _Reader:
         return settings
 
     def _rotation(self, node: Node) -> RotationSettings:
-        values, keys = self._fields(node, "rotation", _ROTATION)
-        settings = RotationSettings(**values)
+        fields, keys = self._fields(node, "rotation", _ROTATION)
+        settings = RotationSettings(**fields)
         if settings.lead >= settings.max_age:
             hint = "write a lead of some days, such as 7d, and a max_age of some months, such as "
             place = keys.get("lead") or keys["max_age"]
@@ -263,7 +249,7 @@ class _Reader:
         self,
         node: Node,
         what: str,
-        checks: Mapping[str, Check | list[Check]],
+        checks: Mapping[str, values.Check | list[values.Check]],
         nested: Mapping[str, Callable[[Node], object]] = {},
     ) -> tuple[dict[str, Any], dict[str, Node]]:
         """The values of a mapping that are not None, and its keys, both by the keys' names.
@@ -271,42 +257,42 @@ class _Reader:
         `checks` convert the text of single values or, in brackets, of each item of a list;
         `nested` are for other values.
         """
-        values: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         keys: dict[str, Node] = {}
         for key, value in self._document.pairs(node, what):
             name = key.value
             keys[name] = key
             if name in nested:
-                values[name] = nested[name](value)
+                fields[name] = nested[name](value)
             elif isinstance(check := checks.get(name), list):
-                values[name] = self._list(value, name, *check)
+                fields[name] = self._list(value, name, *check)
             elif check is not None:
-                values[name] = self._value(value, name, check)
+                fields[name] = self._value(value, name, check)
             elif re.search(_SECRET_KEY, name):
                 message = f"{quoted(name)}: secrets are not allowed in this file"
                 self._document.problem(key, message, _NO_SECRETS)
             else:
                 self._document.unknown_key(key, what, (*checks, *nested))
-        return {name: value for name, value in values.items() if value is not None}, keys
+        return {name: value for name, value in fields.items() if value is not None}, keys
 
-    def _list(self, node: Node, what: str, check: Check) -> tuple[Any, ...]:
-        values = [self._value(item, what, check) for item in self._document.items(node, what)]
-        if not values and self._document.is_list(node):
+    def _list(self, node: Node, what: str, check: values.Check) -> tuple[Any, ...]:
+        items = [self._value(item, what, check) for item in self._document.items(node, what)]
+        if not items and self._document.is_list(node):
             self._document.problem(node, f"{what} is empty", f"add an item, or remove {what}")
-        return tuple(value for value in values if value is not None)
+        return tuple(item for item in items if item is not None)
 
-    def _value(self, node: Node, what: str, check: Check) -> Any:
+    def _value(self, node: Node, what: str, check: values.Check) -> Any:
         return self._document.value(node, what, lambda text, _is_plain: check(text))
 
 
 # The checks of values: they convert text, or raise UsageError.
 
-check_class = matching(
+check_class = values.matching(
     r"(?a)[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+",
     "this is not the name of a Python class",
     "write module and class, such as octodns_route53.Route53Provider",
 )
-_word = matching(
+_word = values.matching(
     "[^\0\ud800-\udfff]*", "contains a character that no argument can have", "remove it"
 )
 
@@ -325,12 +311,12 @@ def _zone(text: str) -> str:
 def _key_file(text: str) -> str:
     if not text or "\0" in text:
         raise UsageError("the file name is empty or invalid", hint="name a TSIG key file")
-    return file_path(text)
+    return values.file_path(text)
 
 
 def _secret_reference(text: str, _is_plain: bool) -> str:
-    if not is_reference(text):
-        raise UsageError("secrets are not allowed in this file", hint=REFERENCE_HINT)
+    if not values.is_reference(text):
+        raise UsageError("secrets are not allowed in this file", hint=values.REFERENCE_HINT)
     return text
 
 
@@ -338,8 +324,8 @@ def _setting(text: str, is_plain: bool) -> object:
     """Plain numbers, `true` and `false` are such; everything else is text."""
     for pattern, what in ((_PRIVATE_KEY, "private key"), (_PASSWORD_IN_URL, "URL with a password")):
         if re.search(pattern, text):
-            raise UsageError(f"a {what} is not allowed in this file", hint=REFERENCE_HINT)
-    if is_reference(text) or not is_plain:
+            raise UsageError(f"a {what} is not allowed in this file", hint=values.REFERENCE_HINT)
+    if values.is_reference(text) or not is_plain:
         return text
     if re.fullmatch(_INTEGER, text):
         return int(text)
@@ -369,7 +355,7 @@ def webhook_url(text: str) -> str:
     equivalent. Raises UsageError, which does not quote the text.
     """
     url, _, query = text.partition("?")
-    service_url(url)
+    values.service_url(url)
     if not re.fullmatch(_QUERY, query) or "#" in query:
         hint = "remove the fragment; write %20 for a space"
         raise UsageError("the URL has an invalid query", hint=hint)
@@ -385,17 +371,22 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 # What sections take: by key, the check of a value or, in brackets, of each item of a list.
-_DNS_TARGET: Mapping[str, Check | list[Check]] = {
-    "provider": matching("rfc2136|octodns", "unknown provider", "write rfc2136 or octodns"),
+_DNS_TARGET: Mapping[str, values.Check | list[values.Check]] = {
+    "provider": values.matching("rfc2136|octodns", "unknown provider", "write rfc2136 or octodns"),
     "zones": [_zone],
-    "profiles": [profile_name],
-    "ttl": integer(1, 2**31 - 1),  # RFC 2181, section 8
+    "profiles": [values.profile_name],
+    "ttl": values.integer(1, 2**31 - 1),  # RFC 2181, section 8
     "server": lambda text: str(parse_server(text)),
     "key_file": _key_file,
     "class": check_class,
 }
-_ROTATION = {"max_age": _days, "lead": _days, "grace": _grace, "limit": integer(1, _MAX_LIMIT)}
+_ROTATION = {
+    "max_age": _days,
+    "lead": _days,
+    "grace": _grace,
+    "limit": values.integer(1, _MAX_LIMIT),
+}
 _NOTIFY = {
-    "webhook": lambda text: text if is_reference(text) else webhook_url(text),
-    "recheck": lambda text: timedelta(seconds=short_duration(text)),
+    "webhook": lambda text: text if values.is_reference(text) else webhook_url(text),
+    "recheck": lambda text: timedelta(seconds=values.short_duration(text)),
 }

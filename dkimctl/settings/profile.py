@@ -13,33 +13,16 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from dkimctl import files
 from dkimctl.errors import UsageError, naming
-from dkimctl.files import (
-    delete_leftovers,
-    fault_of,
-    lock_file_of,
-    locked,
-    prepare_directory,
-    read_safe,
-    refuse,
-    write_private,
-)
-from dkimctl.settings.values import (
-    CHECKS,
-    SANDBOX,
-    SANDBOX_FIXED,
-    is_profile_name,
-    is_shown,
-    parse_value,
-    profile_name,
-)
+from dkimctl.settings import values
 from dkimctl.text import listed, printable
 
 if TYPE_CHECKING:
     from dkimctl.settings.config import Config
 
 DEFAULT_PROFILE = "default"  # used if no source names another
-SANDBOX_CLIENT_ID = SANDBOX_FIXED["client_id"]
+SANDBOX_CLIENT_ID = values.SANDBOX_FIXED["client_id"]
 LOGIN_KEYS = ("auth_url", "base_url", "client_id", "credential_store")
 _LOGINS = "logins.json"
 _UNUSED = "(unused)"  # not the name of a profile
@@ -63,7 +46,7 @@ class Profile(NamedTuple):
 
     @property
     def is_sandbox(self) -> bool:
-        return self.name == SANDBOX
+        return self.name == values.SANDBOX
 
 
 class SourceKind(StrEnum):
@@ -130,8 +113,8 @@ def resolve_settings(sources: Sources, *, may_be_new: bool = False) -> Settings:
     flags, environ, config, config_file, logins, _ = sources
     name, source = resolve_name(sources)
     from_flags = {
-        key: parse_value(key, str(flags[key]), option(key).name)
-        for key in CHECKS
+        key: values.parse_value(key, str(flags[key]), option(key).name)
+        for key in values.CHECKS
         if flags.get(key) is not None
     }
     # From the lowest to the highest.
@@ -139,16 +122,16 @@ def resolve_settings(sources: Sources, *, may_be_new: bool = False) -> Settings:
         (config.profiles.get(name, {}), SetBy(SourceKind.CONFIG, config_file)),
         (from_flags, option),
     ]
-    if name == SANDBOX:
-        for key in SANDBOX_FIXED:
+    if name == values.SANDBOX:
+        for key in values.SANDBOX_FIXED:
             if key in from_flags:
                 fixed = option(key).name
                 raise UsageError(f"{fixed} of the sandbox is fixed", hint=f"omit {fixed}")
         # One request keeps all processors busy making keys; several would each take longer.
-        layers = [({"concurrency": 1}, DEFAULT), *layers, (SANDBOX_FIXED, DEFAULT)]
+        layers = [({"concurrency": 1}, DEFAULT), *layers, (values.SANDBOX_FIXED, DEFAULT)]
     else:
         from_environment = {
-            key: parse_value(key, environ[variable(key).name], variable(key).name)
+            key: values.parse_value(key, environ[variable(key).name], variable(key).name)
             for key in ("auth_url", "base_url", "client_id")
             if environ.get(variable(key).name)
         }
@@ -156,28 +139,28 @@ def resolve_settings(sources: Sources, *, may_be_new: bool = False) -> Settings:
         layers.insert(2, (from_environment, variable))
         if not may_be_new and not {"auth_url", "base_url"} & {*from_flags, *from_environment}:
             require_known(name, known_profiles(config, logins), source)
-    values: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     set_by = {"profile": source, **dict.fromkeys(Profile._fields[1:], DEFAULT)}
     for given, setter in layers:
-        values |= given
+        settings |= given
         set_by |= {key: setter(key) if callable(setter) else setter for key in given}
-    return Settings(Profile(name, **values), set_by)
+    return Settings(Profile(name, **settings), set_by)
 
 
 def resolve_name(sources: Sources) -> tuple[str, SetBy]:
     """The name of the profile, and its source. Raises UsageError if it is invalid."""
     flags, given = sources.flags, sources.flags.get("profile")
     if flags.get("sandbox"):
-        if given not in {None, SANDBOX}:
+        if given not in {None, values.SANDBOX}:
             raise UsageError(
                 "--sandbox and --profile name two profiles", hint="give only one of them"
             )
-        return SANDBOX, option("sandbox")
+        return values.SANDBOX, option("sandbox")
     exported = sources.environ.get(variable("profile").name) or None
     for text, source in ((given, option("profile")), (exported, variable("profile"))):
         if text is not None:
             with naming(source.name):
-                return profile_name(text), source
+                return values.profile_name(text), source
     if name := sources.config.default_profile:
         return name, SetBy(SourceKind.CONFIG, sources.config_file)
     if name := read_used_profile(sources.state_dir):
@@ -188,7 +171,7 @@ def resolve_name(sources: Sources) -> tuple[str, SetBy]:
 def require_known(name: str, known: Sequence[str], source: SetBy | None = None) -> None:
     """Raise UsageError if the profile is none of the `known` ones."""
     if name not in known:
-        shown, what = (name, f" {name}") if is_shown(name) else ("NAME", "")
+        shown, what = (name, f" {name}") if values.is_shown(name) else ("NAME", "")
         where = "" if source is None or source.kind is SourceKind.OPTION else f" ({source})"
         raise UsageError(
             f"unknown profile{what}{where}; known profiles: {listed(known)}",
@@ -252,7 +235,7 @@ def stored_settings(
 
 def known_profiles(config: Config, logins: Mapping[str, object]) -> list[str]:
     """The names of all profiles, of which two always exist."""
-    return sorted({DEFAULT_PROFILE, SANDBOX, *config.profiles, *logins})
+    return sorted({DEFAULT_PROFILE, values.SANDBOX, *config.profiles, *logins})
 
 
 def read_logins(state_dir: Path) -> tuple[dict[str, dict[str, str]], list[dict[str, str]]]:
@@ -271,14 +254,14 @@ def read_logins(state_dir: Path) -> tuple[dict[str, dict[str, str]], list[dict[s
 
     def checked(login: Mapping[str, Any]) -> dict[str, str]:
         for key in LOGIN_KEYS:
-            parse_value(key, login[key], str(path))
+            values.parse_value(key, login[key], str(path))
         return {key: str(login[key]) for key in LOGIN_KEYS}
 
     try:
         content = json.loads(data)
         unused = [checked(login) for login in content.pop(_UNUSED, ())]
         logins = {name: checked(login) for name, login in content.items()}
-        if not all(map(is_profile_name, logins)):  # they are shown, completed and typed
+        if not all(map(values.is_profile_name, logins)):  # they are shown, completed and typed
             raise ValueError
     except (ValueError, RecursionError, AttributeError, TypeError, KeyError):
         raise _unusable(path, "the file is damaged") from None
@@ -294,10 +277,10 @@ def logins_lock(state_dir: Path) -> Iterator[None]:
     """
     path = state_dir / _LOGINS
     with _usable(path):
-        prepare_directory(state_dir)
-        refuse(fault_of(path, lock_file_of(path)), UsageError)
-        with locked(path):
-            delete_leftovers(path)
+        files.prepare_directory(state_dir)
+        files.refuse(files.fault_of(path, files.lock_file_of(path)), UsageError)
+        with files.locked(path):
+            files.delete_leftovers(path)
             yield
 
 
@@ -312,7 +295,7 @@ def write_logins(
     path = state_dir / _LOGINS
     content = {**logins, _UNUSED: unused} if unused else logins
     with _usable(path):
-        write_private(path, json.dumps(content, indent=1))
+        files.write_private(path, json.dumps(content, indent=1))
 
 
 def login_of(profile: Profile) -> dict[str, str]:
@@ -322,7 +305,7 @@ def login_of(profile: Profile) -> dict[str, str]:
 
 def settings_of(login: Mapping[str, str]) -> dict[str, object]:
     """The settings of a stored login: its URLs in canonical form."""
-    return {key: parse_value(key, text, "logins.json") for key, text in login.items()}
+    return {key: values.parse_value(key, text, "logins.json") for key, text in login.items()}
 
 
 def stored_login(profile: Profile, logins: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
@@ -346,7 +329,7 @@ def read_used_profile(state_dir: Path) -> str | None:
     if data is None:
         return None
     name = data.decode("ascii", "replace").strip()
-    if not is_profile_name(name):
+    if not values.is_profile_name(name):
         raise _unusable(path, "the file is damaged")
     return name
 
@@ -355,16 +338,16 @@ def write_used_profile(state_dir: Path, name: str | None) -> None:
     """Replace the name; None removes it. The caller holds `logins_lock`. Raises UsageError."""
     path = state_dir / "profile"
     with _usable(path):
-        delete_leftovers(path)
+        files.delete_leftovers(path)
         if name is None:
             path.unlink(missing_ok=True)
         else:
-            write_private(path, f"{name}\n")
+            files.write_private(path, f"{name}\n")
 
 
 def _read_file(path: Path, largest: int) -> bytes | None:
     with _usable(path), suppress(FileNotFoundError):
-        return read_safe(path, largest, UsageError)
+        return files.read_safe(path, largest, UsageError)
     return None
 
 

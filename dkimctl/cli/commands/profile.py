@@ -17,17 +17,7 @@ from dkimctl.cli.report import write
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import CredentialsError, ExitCode, UsageError, naming
 from dkimctl.formats.table import Row, Style, below, table
-from dkimctl.settings.profile import (
-    DEFAULT_PROFILE,
-    LOGIN_KEYS,
-    known_profiles,
-    logins_lock,
-    read_used_profile,
-    require_known,
-    resolve_name,
-    stored_settings,
-    write_used_profile,
-)
+from dkimctl.settings import profile as profiles
 from dkimctl.settings.values import SANDBOX, SANDBOX_FIXED, profile_name
 from dkimctl.text import quoted
 
@@ -50,20 +40,20 @@ def list_(ctx: typer.Context, fmt: TableOrJsonOption = TableOrJson.TABLE) -> int
     """List the profiles, with their accounts, and which one is used. Sends nothing."""
     session = open_session(ctx)
     config, logins = session.config, session.logins
-    used, source = resolve_name(session.sources)
-    names = known_profiles(config, logins)
+    used, source = profiles.resolve_name(session.sources)
+    names = profiles.known_profiles(config, logins)
     if used not in names:
         session.reporter.warn(
             f"the profile in use, {used}, does not exist ({source})",
             hint=f"choose one of the list, or run `dkimctl login --profile {used}`",
         )
-    profiles: list[dict[str, Any]] = []
+    listing: list[dict[str, Any]] = []
     # As the sources define each: options and environment only choose the one in use.
     for name in names:
-        settings = stored_settings(name, config, logins)
+        settings = profiles.stored_settings(name, config, logins)
         if name == SANDBOX:
             settings |= SANDBOX_FIXED
-        account = {key: settings.get(key) for key in LOGIN_KEYS}
+        account = {key: settings.get(key) for key in profiles.LOGIN_KEYS}
         logged_in: bool | None = name == SANDBOX
         if name != SANDBOX and all(account.values()):
             try:
@@ -72,7 +62,7 @@ def list_(ctx: typer.Context, fmt: TableOrJsonOption = TableOrJson.TABLE) -> int
                 logged_in = None
         places = {"config": name in config.profiles, "login": name in logins}
         chosen_by = {"kind": source.kind, "name": source.name or None}
-        profiles.append(
+        listing.append(
             {
                 "name": name,
                 "in_use": name == used,
@@ -83,10 +73,10 @@ def list_(ctx: typer.Context, fmt: TableOrJsonOption = TableOrJson.TABLE) -> int
             }
         )
     if fmt is TableOrJson.JSON:
-        write([json.dumps({"profiles": profiles}, indent=1) + "\n"])
+        write([json.dumps({"profiles": listing}, indent=1) + "\n"])
         return ExitCode.OK
     layout, rows = table_layout(session.reporter, None), []
-    for profile in profiles:
+    for profile in listing:
         in_use, logged_in = profile["in_use"], profile["logged_in"]
         words = {True: "yes", False: "no", None: "unknown"}
         cells = (
@@ -123,9 +113,11 @@ def use(ctx: typer.Context, name: NameArgument) -> int:
             f"the config file has default_profile: {default}, which takes precedence",
             hint=f"change it in {session.config_file}, or name the profile with --profile {name}",
         )
-    with logins_lock(session.state_dir):
+    with profiles.logins_lock(session.state_dir):
         # None is the default, and leaves no file behind.
-        write_used_profile(session.state_dir, None if name == DEFAULT_PROFILE else name)
+        profiles.write_used_profile(
+            session.state_dir, None if name == profiles.DEFAULT_PROFILE else name
+        )
     reporter.note(f"dkimctl: the profile {name} is used from now on")
     exported = os.environ.get("DKIMCTL_PROFILE")
     if exported and exported != name:
@@ -148,7 +140,7 @@ def delete(ctx: typer.Context, name: NameArgument, yes: YesOption = False) -> in
     session = open_session(ctx)
     if name == SANDBOX:
         raise UsageError("the sandbox is built in, and cannot be deleted", hint="name another one")
-    was_used = read_used_profile(session.state_dir) == name
+    was_used = profiles.read_used_profile(session.state_dir) == name
     if not was_used:  # else a kill may have left no more than that
         _require_profile(session, name)
     refusal = UsageError(
@@ -162,7 +154,7 @@ def delete(ctx: typer.Context, name: NameArgument, yes: YesOption = False) -> in
     existed, others = delete_login(session, name, and_profile=True)
     # What is gone, and what remains.
     config = session.config.profiles.get(name)
-    stays = config is not None or name == DEFAULT_PROFILE
+    stays = config is not None or name == profiles.DEFAULT_PROFILE
     if existed or not stays:
         what = f"{'the login of ' if stays else ''}the profile {name}"
         note(f"dkimctl: deleted {what}; the ledger keeps its domains")
@@ -174,7 +166,7 @@ def delete(ctx: typer.Context, name: NameArgument, yes: YesOption = False) -> in
         keys = f" ({', '.join(config)})" if config else ""
         note(f"dkimctl: it is still in {session.config_file}{keys}")
     if was_used:
-        note(f"dkimctl: the profile {DEFAULT_PROFILE} is used from now on")
+        note(f"dkimctl: the profile {profiles.DEFAULT_PROFILE} is used from now on")
     return ExitCode.OK
 
 
@@ -185,4 +177,4 @@ def _require_profile(session: Session, name: str) -> None:
         )
     with naming("NAME"):
         profile_name(name)
-    require_known(name, known_profiles(session.config, session.logins))
+    profiles.require_known(name, profiles.known_profiles(session.config, session.logins))
