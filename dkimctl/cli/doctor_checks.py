@@ -258,11 +258,8 @@ def _try_url(session: Session, url: str) -> tuple[Remark, float | None]:
     base = url.removesuffix(TEST_PATH).removesuffix("/oauth2/token")
     remark = Remark(Health.OK, f"{base} answers{' over TLS' if url.startswith('https:') else ''}")
     if strange := strange_answer(response.status, response.body):
-        text = f"{base} answered {strange} to a test request, as if it were not the service"
-        remark = Remark(Health.WARNING, text, "check the URL: `dkimctl status` shows it")
-    elif response.status >= 500:
-        text = f"{base} answered {response.status} to a test request"
-        remark = Remark(Health.WARNING, text, "try again later")
+        hint = "try again later, and check the URL: `dkimctl status` shows it"
+        remark = Remark(Health.WARNING, f"{base} {strange}", hint)
     return remark, response.sent_at
 
 

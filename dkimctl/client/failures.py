@@ -95,10 +95,14 @@ def requires_tls(url: str, status: int, body: bytes) -> NoService | None:
 
 
 def strange_answer(status: int, body: bytes) -> str:
-    """What the service does not answer to a GET of TEST_PATH, or "" if it may be the service."""
-    if status != 405 and re.match(_HTML, body):  # 405: whatever its body
-        return f"{status} with a web page"
-    return str(status) if 300 <= status < 400 or status in (404, 410) else ""
+    """What was answered to a GET of TEST_PATH, or "" if it may be the service."""
+    if status >= 500:
+        return f"answered {status} to a test request"
+    is_page = status != 405 and re.match(_HTML, body)  # 405: whatever its body
+    if is_page or 300 <= status < 400 or status in (404, 410):
+        page = " with a web page" if is_page else ""
+        return f"answered {status}{page} to a test request, as if it were not the service"
+    return ""
 
 
 def _uses_tls(url: str) -> NoService:

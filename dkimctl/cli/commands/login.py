@@ -153,16 +153,9 @@ def _require_base_url(session: Session, token: Token) -> None:
         return
     except ServiceError as error:
         raise _naming_url("base URL", error) from None
-    if response.status >= 500:
-        warn(
-            f"base URL: {url} answered {response.status} to a test request",
-            hint="try a command later, and check --base-url if it persists",
-        )
-    elif strange := strange_answer(response.status, response.body):
-        warn(
-            f"base URL: {url} answered {strange} to a test request, as if it were not the service",
-            hint="check the URL; if it is wrong, run `dkimctl login --base-url URL` again",
-        )
+    if strange := strange_answer(response.status, response.body):
+        hint = "check the URL; if it is wrong, run `dkimctl login --base-url URL` again"
+        warn(f"base URL: {url} {strange}", hint=hint)
 
 
 def _naming_url(name: str, error: ServiceError) -> ServiceError:
