@@ -239,7 +239,7 @@ class Checker:
         self, response: ServerResponse, record: DnsRecord, zone: str, target: AliasTarget | None
     ) -> ServerFinding:
         server, answer, _ = response
-        finding = queries.direct_finding(response, record).finding
+        finding = queries.direct_finding(response, record)
         if answer is None:
             return ServerFinding(server.label, finding)
         if target is not None:

@@ -111,10 +111,6 @@ class ServerResponse(NamedTuple):
     failure: NoAnswer | None = None
 
 
-class NotServed(NoAnswer):
-    """The server does not have the zone."""
-
-
 async def ask(source: Source, server: NameServer, question: Question) -> ServerResponse:
     return _checked(source, [await _ask(server, question)])[0]
 
@@ -152,7 +148,7 @@ def _checked(source: Source, responses: Iterable[ServerResponse]) -> list[Server
             if answer.is_authoritative or (source.is_given and answer.is_recursive):
                 answering |= server.hosts
             else:
-                failure = NotServed("it is not authoritative for the zone (lame)")
+                failure = NoAnswer("it is not authoritative for the zone (lame)")
         trusted.append(ServerResponse(server, None if failure else answer, failure))
     return [
         finding
@@ -175,8 +171,8 @@ async def _ask(server: NameServer, question: Question) -> ServerResponse:
     except NoAnswer as error:
         return ServerResponse(server, None, error)
     if answer.rcode not in messages.USEFUL:
-        kind = NotServed if answer.rcode == messages.REFUSED else NoAnswer
-        return ServerResponse(server, None, kind(f"it answers {messages.rcode_text(answer.rcode)}"))
+        failure = NoAnswer(f"it answers {messages.rcode_text(answer.rcode)}")
+        return ServerResponse(server, None, failure)
     return ServerResponse(server, answer)
 
 
@@ -184,13 +180,11 @@ def texts(answer: Answer) -> list[str]:
     return [value.decode("utf-8", "surrogateescape") for value in answer.values]
 
 
-def direct_finding(response: ServerResponse, record: DnsRecord) -> ServerFinding:
+def direct_finding(response: ServerResponse, record: DnsRecord) -> Finding:
     """What a response says, whatever else might be looked up."""
     if response.answer is None:
-        finding = Finding(Verdict.NO_ANSWER, str(response.failure))
-    else:
-        finding = verdicts.compare_values(record.value, texts(response.answer))
-    return ServerFinding(response.server.label, finding)
+        return Finding(Verdict.NO_ANSWER, str(response.failure))
+    return verdicts.compare_values(record.value, texts(response.answer))
 
 
 def no_zone(name: str) -> Finding:
@@ -278,16 +272,14 @@ async def _follow(
         except NoAnswer as error:
             return AliasTarget(Finding(Verdict.NO_ANSWER, str(error)), zones)
         zones.append(zone)
-        if source.is_given and isinstance(responses[0].failure, NotServed):
-            # The alias leads out of the zone that the server has around the record.
-            above = make_txt_question(record.fqdn.partition(".")[2])
-            response = await ask(source, server, above)
-            own = response.answer.zone if response.answer is not None else ""
-            where = f"{own}, the zone that this server has" if own else "the zones of this server"
-            reason = f"its alias leads to {printable(target)}, outside of {where}"
-            return AliasTarget(Finding(Verdict.NO_ANSWER, reason))
-        findings = [direct_finding(response, record) for response in responses]
+        findings = [
+            ServerFinding(response.server.label, direct_finding(response, record))
+            for response in responses
+        ]
         answers = [response.answer for response in responses if response.answer is not None]
+        if source.is_given and not answers:  # such as REFUSED, since it has another zone
+            reason = f"its alias leads to {printable(target)}: {responses[0].failure}"
+            return AliasTarget(Finding(Verdict.NO_ANSWER, reason))
         # The targets that servers have, "" for a server without an alias.
         targets = {answer.alias if is_followed(source, answer) else "" for answer in answers}
         if not any(targets):

@@ -236,25 +236,13 @@ def test_loop_of_aliases_is_found_although_the_resolver_fails_at_it(check_one, f
     assert result.finding.verdict is Verdict.MALFORMED
 
 
-@pytest.mark.parametrize(
-    ("zone", "where"),
-    [
-        ("example.com", "example.com, the zone that this server has"),
-        ("", "the zones of this server"),
-    ],
-)
 @pytest.mark.parametrize("there", [Answer(REFUSED, False, False), referral_to("net")])
-def test_given_server_does_not_have_the_target_of_an_alias(
-    check_one, fake_server, zone, where, there
-):
+def test_given_server_does_not_have_the_target_of_an_alias(check_one, fake_server, there):
     answers = {NAME: alias_of("k.example.net"), "k.example.net": there}
-    server = fake_server("192.0.2.1", zone, answers)
-    result = check_one(server, is_given=True, zones={"example.net": [server]})
-    assert result.finding == Finding(
-        Verdict.NO_ANSWER,
-        "example.com: TXT s1._domainkey.example.com: 192.0.2.1: "
-        f"its alias leads to k.example.net, outside of {where}",
-    )
+    server = fake_server("192.0.2.1", answers=answers)
+    result = check_one(server, is_given=True, zones={"example.net": [server]}).finding
+    assert result.verdict is Verdict.NO_ANSWER
+    assert "192.0.2.1: its alias leads to k.example.net: it " in result.reason
 
 
 OTHER_TEXT = Answer(0, True, False, (b"v=spf1 -all",))
