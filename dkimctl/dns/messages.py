@@ -40,7 +40,7 @@ _OPT = struct.pack("!BHHIH", 0, _OPT_TYPE, _PAYLOAD, 0, 0)  # RFC 6891 section 6
 MAX_ALIASES = 11  # in one chain, as Unbound follows them
 _TXT_ANSWER = b"\xc0\x0c\x00\x10\x00\x01"  # the question's own name, TXT, IN
 _SOA_IN = b"\0\6\0\1"
-_OPT_START = b"\0\0\x29"  # root, OPT
+OPT_START = b"\0\0\x29"  # root, OPT
 
 _log = logging.getLogger("dkimctl.dns")
 
@@ -188,7 +188,7 @@ def _negative_zone(wire: bytes, start: int) -> str | None:
             place += 1 + size
             continue
         rest = wire[after + 10 + int.from_bytes(wire[after + 8 : after + 10]) :]
-        is_end = not rest or (rest.startswith(_OPT_START) and rest[5:6] == b"\0")
+        is_end = not rest or (rest.startswith(OPT_START) and rest[5:6] == b"\0")
         return _plain(name) if wire[after : after + 4] == _SOA_IN and is_end else None
     return None
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _MAX_FAILURES = 8  # in a row; then something does not work
 _MAX_ERROR = 200  # characters
+_MAX_DATAGRAM = 1 << 16  # bytes
 _NO_ROUTE = frozenset((errno.ENETUNREACH, errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL))
 _ONLY_TCP = "it answers over TCP, but not over UDP, which resolvers need"
 
@@ -228,37 +229,32 @@ class Server:
 
         Each try is followed by a wait. Raises OSError, such as TimeoutError.
         """
-        import dns.asyncbackend
-        import dns.asyncquery
-        import dns.exception
-        import dns.message
-
+        loop, waits = asyncio.get_running_loop(), self.timeouts.udp
         # One for all tries, so that a late reply to the first one counts.
         message_id = messages.random_id()
         family = socket.AF_INET6 if ":" in self.address else socket.AF_INET
-        # Connected, so that a closed port is noticed, and other addresses are not.
-        opening = dns.asyncbackend.get_default_backend().make_socket(  # type: ignore[no-untyped-call]
-            family, socket.SOCK_DGRAM, destination=(self.address, self.port)
-        )
-        waits = self.timeouts.udp
-        async with await opening as channel:
+        with socket.socket(family, socket.SOCK_DGRAM) as channel:
+            channel.setblocking(False)
+            # Connected, so that a closed port is noticed, and other addresses are not.
+            channel.connect(self._address)
             for number, wait in enumerate(waits, 1):
                 # The last is without EDNS, which some servers and firewalls drop (RFC 6891, 6.2.2).
                 with_edns = edns and (number < len(waits) or number == 1)
                 query = encode(message_id, question, recursion=self.recursion, edns=with_edns)
-                try:
-                    message = await dns.asyncquery.udp(
-                        messages.parsed(query), self.address, wait, self.port, sock=channel,
-                        ignore_unexpected=True, ignore_errors=True, ignore_trailing=True,
-                        raise_on_truncation=True,
-                    )  # fmt: skip
-                except dns.exception.Timeout:
-                    continue
-                except dns.message.Truncated as truncated:
-                    answer, message = None, truncated.message()  # type: ignore[no-untyped-call]
-                else:
-                    answer = messages.read(message, question)
-                return answer, edns and (with_edns or message.edns >= 0)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(wait):
+                        await loop.sock_sendall(channel, query)
+                        while True:
+                            reply = await loop.sock_recv(channel, _MAX_DATAGRAM)
+                            if reply[:2] != query[:2]:
+                                continue
+                            to_edns = edns and (with_edns or messages.OPT_START in reply)
+                            try:
+                                answer = messages.decode(reply, question)
+                            except TruncatedAnswer:
+                                return None, to_edns
+                            if answer is not None:  # else forged or broken
+                                return answer, to_edns
         raise TimeoutError
 
     async def _connect(self) -> Streams:
