@@ -75,9 +75,8 @@ def open_source(
         raise UsageError("--server cannot be combined with --resolver", hint="remove one of them")
     if servers:
         return given([parse_address(text) for text in servers], max_in_flight)
-    if resolver:
-        return recursive(system_nameservers(), max_in_flight)
-    return authoritative(system_nameservers(), max_in_flight)
+    find = recursive if resolver else authoritative
+    return find(system_nameservers(), max_in_flight)
 
 
 def read_policy(wait: str | None, warn_within: str, *, expect_absent: bool) -> CheckPolicy:

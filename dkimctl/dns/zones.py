@@ -43,14 +43,8 @@ def find_zones(names: Iterable[str], nameservers: Sequence[Address]) -> dict[str
                 ) from None
 
         # Not a TaskGroup: its ExceptionGroup hides the error, and Python 3.11.2 wraps even what
-        # `except*` raises. The first error ends the rest, whose own errors nobody needs.
-        tasks = [asyncio.ensure_future(find(name)) for name in unique]
-        try:
-            return await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        # `except*` raises. The first error ends the rest.
+        return await asyncio.gather(*map(find, unique))
 
     zones = dict(zip(unique, asyncio.run(find_all()), strict=True))
     if missing := [name for name, zone in zones.items() if zone is None]:
