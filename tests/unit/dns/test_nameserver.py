@@ -16,7 +16,7 @@ import dns.rrset
 import pytest
 from dns.edns import EDEOption
 
-from dkimctl.addresses import Address, parse_address
+from dkimctl.addresses import Address
 from dkimctl.dns.messages import EDNS_REFUSALS, encode, make_txt_question
 from dkimctl.dns.nameserver import (
     NoAnswer,
@@ -24,7 +24,6 @@ from dkimctl.dns.nameserver import (
     RecursiveResolver,
     Server,
     Timeouts,
-    system_nameservers,
 )
 from needs import NO_NAMESPACE, give_up
 
@@ -32,7 +31,6 @@ ASKED = make_txt_question("s1._domainkey.example.com")
 MANY = [make_txt_question(f"s{number}._domainkey.example.com") for number in range(20)]
 REFUSED = dns.rcode.REFUSED
 QUICK = Timeouts(udp=(0.1, 0.1, 0.1), tcp=0.5, burst=0.3)
-ONLY_TCP = "it answers over TCP, but not over UDP, which resolvers need"
 
 
 def silent(wire):
@@ -82,33 +80,34 @@ def forged(wire, reply):
     ]
 
 
-def test_forged_and_repeated_answers_are_ignored(name_server, reply):
-    answer = ask(name_server(lambda wire: [*forged(wire, reply), reply(wire), reply(wire, "late")]))
-    assert answer.values == (b"v=DKIM1",)
-
-
-def test_server_that_refuses_udp_is_not_believed_over_tcp(name_server, over_tcp):
-    there = name_server(silent, over_tcp())
+@pytest.mark.parametrize("in_burst", [False, True])
+def test_forged_and_repeated_answers_are_ignored(name_server, reply, in_burst):
+    there = name_server(lambda wire: [*forged(wire, reply), reply(wire), reply(wire, "late")])
 
     async def work():
-        async with asking(there) as server, asyncio.timeout(1.4):
-            await there.stop_udp()
-            return await asyncio.gather(server.ask(ASKED), return_exceptions=True)
+        async with asking(there) as server:
+            await server.prefetch([ASKED] * in_burst)
+            return await server.ask(ASKED)
 
-    (answer,) = asyncio.run(work())
-    assert str(answer) == ONLY_TCP
+    assert asyncio.run(work()).values == (b"v=DKIM1",)
+    assert len(there.asked) == 1
 
 
-def test_closed_port_is_no_answer_at_once(name_server):
-    async def work():
+def test_closed_port_is_no_answer_at_once_and_tried_again_after_a_reset(name_server):
+    async def free_port():
         async with name_server() as there:
-            port = there.port
-        server = Server("127.0.0.1", port)
-        async with asyncio.timeout(1.4):
-            with pytest.raises(NoAnswer, match="nothing answers at that address and port"):
-                await server.ask(ASKED)
+            return there.port
 
-    asyncio.run(work())
+    async def ask_all():
+        async with asyncio.timeout(5):
+            return await asyncio.gather(*map(server.ask, MANY[:9]), return_exceptions=True)
+
+    server = Server("127.0.0.1", asyncio.run(free_port()))
+    for _ in range(2):  # each in an event loop of its own
+        *errors, last = asyncio.run(ask_all())
+        assert {str(error) for error in errors} == {"nothing answers at that address and port"}
+        assert str(last) == "it has not answered 8 questions in a row"
+        server.reset()
 
 
 @pytest.mark.parametrize(
@@ -130,19 +129,16 @@ def test_no_more_questions_than_allowed_are_in_flight(name_server, number):
     assert there.most_in_flight == min(number, len(MANY))
 
 
-def test_server_that_answers_only_over_tcp_is_not_believed(name_server, over_tcp):
+@pytest.mark.parametrize("needs_udp", [True, False])
+def test_only_a_resolver_is_believed_that_answers_only_over_tcp(name_server, over_tcp, needs_udp):
     there = name_server(silent, over_tcp())
-    answers = asyncio.run(ask_each(there, MANY, max_in_flight=8, timeouts=QUICK))
-    assert {str(answer) for answer in answers} == {ONLY_TCP}
-    assert 8 <= len({wire[:2] for wire in there.asked}) < 16  # then it is no longer asked
-
-
-def test_resolver_that_answers_only_over_tcp_is_believed(name_server, over_tcp):
-    there = name_server(silent, over_tcp())
-    options = {"max_in_flight": 8, "timeouts": QUICK, "needs_udp": False}
+    options = {"max_in_flight": 8, "timeouts": QUICK, "needs_udp": needs_udp}
     answers = asyncio.run(ask_each(there, MANY, **options))
-    assert {answer.values for answer in answers} == {(b"over TCP",)}
-    assert 8 <= len({wire[:2] for wire in there.asked}) < 16  # then only over TCP
+    expected = "it answers over TCP, but not over UDP, which resolvers need"
+    assert {str(answer) if needs_udp else answer.values for answer in answers} == {
+        expected if needs_udp else (b"over TCP",)
+    }
+    assert 8 <= len({wire[:2] for wire in there.asked}) < 16  # then it is not asked over UDP
 
 
 @pytest.mark.parametrize("is_truncated", [False, True])
@@ -160,23 +156,15 @@ def test_server_that_loses_some_answers_is_believed_over_tcp(
     assert {answer.values for answer in others} == {(b"over TCP",)}
 
 
-async def drip(reader, writer):
-    """Announce much, and send a byte now and then."""
-    writer.write(b"\xff\xff")
-    while not writer.is_closing():
-        writer.write(b"\0")
-        await writer.drain()
-        await asyncio.sleep(0.1)
+def test_a_slow_connection_times_out(name_server, truncated):
+    async def drip(reader, writer):
+        writer.write(b"\xff\xff")
+        while not writer.is_closing():
+            writer.write(b"\0")
+            await writer.drain()
+            await asyncio.sleep(0.1)
 
-
-async def stay_mute(reader, writer):
-    await reader.read()
-
-
-@pytest.mark.parametrize("over_tcp", [drip, stay_mute])
-def test_silent_connection_times_out(name_server, truncated, over_tcp):
-    answer = ask(name_server(truncated, over_tcp), timeouts=QUICK)
-    assert isinstance(answer, NoAnswer)
+    answer = ask(name_server(truncated, drip), timeouts=QUICK)
     assert str(answer) == "its answer over UDP is truncated; over TCP, it does not answer"
 
 
@@ -197,45 +185,6 @@ def test_silent_server_is_given_up_until_it_answers_a_burst(name_server, reply):
             return [await server.ask(asked) for asked in (MANY[0], ASKED)]
 
     assert [answer.values for answer in asyncio.run(work())] == [(b"v=DKIM1",)] * 2
-
-
-def test_server_is_asked_again_after_reset(name_server, reply, truncated):
-    there = name_server(truncated)
-
-    async def work():
-        async with asking(there) as server:
-            for _ in range(9):
-                with pytest.raises(NoAnswer):
-                    await server.ask(ASKED)
-            there.over_udp = lambda wire: [reply(wire)]
-            server.reset()
-            return await server.ask(ASKED)
-
-    assert asyncio.run(work()).values == (b"v=DKIM1",)
-
-
-@pytest.mark.parametrize("in_burst", [False, True])
-def test_one_answer_resets_the_failures(name_server, reply, truncated, in_burst):
-    there = name_server()
-
-    async def work():
-        async with asking(there) as server:
-            there.over_udp = truncated
-            for _ in range(7):
-                with pytest.raises(NoAnswer, match="nothing answers"):
-                    await server.ask(ASKED)
-            there.over_udp = lambda wire: [reply(wire)]
-            if in_burst:
-                await server.prefetch([ASKED])
-            assert (await server.ask(ASKED)).values == (b"v=DKIM1",)
-            there.over_udp = truncated
-            for _ in range(8):
-                with pytest.raises(NoAnswer, match="nothing answers"):
-                    await server.ask(ASKED)
-            with pytest.raises(NoAnswer, match="8 questions in a row"):
-                await server.ask(ASKED)
-
-    asyncio.run(work())
 
 
 ISOLATED = """
@@ -327,8 +276,7 @@ def test_refusal_of_edns_is_asked_again_without_it(refusing, rcode, way):
 @pytest.mark.parametrize("rcode", sorted(EDNS_REFUSALS - {dns.rcode.BADVERS}))
 def test_refusal_with_and_without_edns_is_the_answer(name_server, reply, rcode):
     there = name_server(lambda wire: [reply(wire, "", rcode=rcode)])
-    answer = run(there, ask_one)
-    assert (answer.rcode, answer.message.edns) == (rcode, 0)  # which may say why
+    assert run(there, ask_one).rcode == rcode
     assert list(map(uses_edns, there.asked)) == [True, False]
 
 
@@ -360,27 +308,6 @@ def test_server_that_drops_edns_is_asked_without_it_over_tcp_as_well(name_server
     assert run(there, ask_one).values == (b"v=DKIM1",)
 
 
-def test_lost_answers_do_not_end_the_use_of_edns(name_server, reply):
-    there = name_server(lambda wire: () if uses_edns(wire) and lossy else [reply(wire)])
-
-    async def use(server):
-        nonlocal lossy
-        await server.ask(EDNS_MANY[0])
-        lossy = True
-        assert (await server.ask(EDNS_MANY[1])).values == (b"v=DKIM1",)
-        lossy = False
-        await server.ask(EDNS_MANY[2])
-
-    lossy = False
-    run(there, use)
-    assert uses_edns(there.asked[-1])
-
-
-def test_system_nameservers_are_addresses():
-    for address in system_nameservers():
-        assert parse_address(str(address)) == address
-
-
 def ask_resolvers(*servers, questions=1):
     """The answer of resolvers at these name servers."""
 
@@ -410,6 +337,8 @@ def test_first_resolver_that_answers_is_enough(name_server, questions):
 def test_next_resolver_is_asked_after_a_useless_answer(name_server, reply, rcode):
     first = name_server(lambda wire: [reply(wire, "", rcode=rcode)])
     assert ask_resolvers(first, name_server(), questions=2).values == (b"v=DKIM1",)
+    with pytest.raises(NoAnswer, match=rf"^the resolver 127\.0\.0\.1: it answers {rcode.name}$"):
+        ask_resolvers(first)
 
 
 def servfail(wire, *options):
@@ -482,23 +411,3 @@ def test_failure_that_dnssec_cannot_have_caused_is_not_bogus(name_server, reply,
 def test_bogus_answer_tells_the_extended_error(name_server, reply, option, text):
     answer = ask_resolvers(name_server(unvalidated(reply, option)))
     assert answer.bogus.endswith(f" (DNSSEC): {text}")
-
-
-@pytest.mark.parametrize("rcode", [dns.rcode.SERVFAIL, dns.rcode.REFUSED])
-def test_failure_without_validation_is_no_answer(name_server, reply, rcode):
-    failing = name_server(unvalidated(reply, rcode=rcode))
-    with pytest.raises(NoAnswer, match="it answers SERVFAIL"):
-        ask_resolvers(failing)
-    assert ask_resolvers(failing, name_server()).bogus == ""
-
-
-def test_last_resolver_is_named_if_none_has_an_answer(name_server, reply):
-    failing = name_server(lambda wire: [reply(wire, "", rcode=dns.rcode.SERVFAIL)])
-    refusing = name_server(lambda wire: [reply(wire, "", rcode=dns.rcode.REFUSED)])
-    with pytest.raises(NoAnswer, match=r"the resolver 127\.0\.0\.1: it answers REFUSED"):
-        ask_resolvers(failing, refusing)
-
-
-def test_no_resolver_at_all_is_no_answer():
-    with pytest.raises(NoAnswer, match="no DNS resolver"):
-        ask_resolvers()
