@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 import time
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dkimctl.cli import next_steps
 from dkimctl.cli.options import read_duration
-from dkimctl.cli.output import TextWriter, open_writer, table_layout
+from dkimctl.cli.output import LONG_TABLE, Sink, open_writer, table_layout
 from dkimctl.cli.progress import REDRAW, ProgressDisplay
 from dkimctl.cli.report import Reporter
-from dkimctl.cli.results import LONG_TABLE
 from dkimctl.cli.session import Session
 from dkimctl.cli.terminal import ending_like_ctrl_c
 from dkimctl.cli.urgent import warn_of_urgent
 from dkimctl.dns.verdicts import Check, Looks, Urgency, Verdict, is_good, recording_looks
-from dkimctl.errors import ExitCode, Interrupted, LedgerError, OutputError, UsageError, worst_check
+from dkimctl.errors import ExitCode, Interrupted, LedgerError, UsageError, worst_check
 from dkimctl.formats.checks import open_checks
 from dkimctl.formats.monitoring import NO_RUN, Run
-from dkimctl.formats.renderer import CheckFormat, Renderer
+from dkimctl.formats.renderer import CheckFormat
 from dkimctl.models import Registration, RegistrationKey, named
 from dkimctl.text import MAX_ALIKE, format_duration
 
@@ -137,11 +135,17 @@ def check_records(
         None, None, session.reporter, wanted=policy.wanted, selection=selection,
         is_shown=is_shown, has_targets=True, is_written=True,
     )  # fmt: skip
+    checks: dict[RegistrationKey, Check] = {}
+
+    def emit(check: Check) -> None:
+        checks[check.key] = check
+        sink.emit(check)
+
     try:
         with ending_like_ctrl_c(), recorded_looks(session) as looks, sink:
             with CheckProgress(session.reporter, policy.wanted) as progress:
                 check_publication(
-                    registrations, open_source(), policy, sink.emit, progress=progress, looks=looks
+                    registrations, open_source(), policy, emit, progress=progress, looks=looks
                 )
             status = sink.close()
     except KeyboardInterrupt:
@@ -151,7 +155,7 @@ def check_records(
         session.reporter.note(
             f"dkimctl: for the details: {next_steps.command('check-dns', selection)}"
         )
-    return status, {check.key: check for check in sink.rows}
+    return status, checks
 
 
 class CheckProgress(ProgressDisplay):
@@ -199,53 +203,50 @@ class CheckProgress(ProgressDisplay):
         return good, f"{good} of {len(self._last)} {word}"
 
 
-@dataclass
-class CheckSink:
+class CheckSink(Sink[Check]):
     """Shows checks, emitted one by one, and counts them.
 
-    A table is written by `close`, the other formats meanwhile. Without a format it is a table that
-    leaves rows out where there are many, unless --verbose is given. Leaving the block with an
-    error keeps a file as it was.
+    Without a format it is a table that leaves rows out where there are many, unless --verbose is
+    given.
     """
 
-    fmt: CheckFormat | None
-    output: Path | None
-    reporter: Reporter
-    _: KW_ONLY
-    wanted: Verdict  # the good verdict
-    selection: Sequence[str] = ()  # the words that select what is checked
-    is_shown: bool = True  # on stdout or in a file
-    has_targets: bool = False  # `publish` can publish what is missing
-    is_written: bool = False  # it has
-    run: Run = NO_RUN  # for the formats of monitoring
-    rows: list[Check] = field(default_factory=list)  # of a table
-
-    def __post_init__(self) -> None:
-        self._fmt = self.fmt or CheckFormat.TABLE
+    def __init__(
+        self,
+        fmt: CheckFormat | None,
+        output: Path | None,
+        reporter: Reporter,
+        *,
+        wanted: Verdict,  # the good verdict
+        selection: Sequence[str] = (),  # the words that select what is checked
+        is_shown: bool = True,  # on stdout or in a file
+        has_targets: bool = False,  # `publish` can publish what is missing
+        is_written: bool = False,  # it has
+        run: Run = NO_RUN,  # for the formats of monitoring
+    ) -> None:
+        shows_all, quiet = fmt is not None or reporter.verbose, reporter.quiet
+        layout = table_layout(reporter, output)._replace(
+            only_attention=quiet,
+            most_rows=None if shows_all or output or not sys.stdout.isatty() else LONG_TABLE,
+            most_alike=None if shows_all or output else MAX_ALIKE,
+        )
+        fmt = fmt or CheckFormat.TABLE
+        # node_exporter, which reads the metrics, is another user; no secret is among them.
+        mode = 0o644 if fmt is CheckFormat.PROMETHEUS else None
+        super().__init__(
+            open_checks(fmt, wanted=wanted, layout=layout, quiet=quiet, run=run),
+            partial(open_writer, output, mode=mode),
+        )
+        self.reporter, self.wanted, self.selection = reporter, wanted, selection
+        self.is_shown, self.has_targets, self.is_written = is_shown, has_targets, is_written
         self._counts: Counter[Verdict] = Counter()
         self._urgent: dict[Urgency, list[str]] = {}
-        self._renderer: Renderer[Check] | None = None
-        self._writer = None
+
+    def emit(self, item: Check) -> None:
+        self._counts[item.finding.verdict] += 1
+        if item.urgency:
+            self._urgent.setdefault(item.urgency, []).append(named(item))
         if self.is_shown:
-            # node_exporter, which reads the metrics, is another user; no secret is among them.
-            mode = 0o644 if self._fmt is CheckFormat.PROMETHEUS else None
-            self._writer = open_writer(self.output, mode=mode)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None and self._writer is not None:
-            self._writer.abort()
-
-    def emit(self, check: Check) -> None:
-        self._counts[check.finding.verdict] += 1
-        if check.urgency:
-            self._urgent.setdefault(check.urgency, []).append(named(check))
-        if self._fmt is CheckFormat.TABLE:
-            self.rows.append(check)
-        elif self._writer is not None:
-            self._writer.write(self._opened(self._writer).add(check))
+            super().emit(item)
 
     def close(self) -> ExitCode:
         """Write the rest and the summary."""
@@ -255,45 +256,20 @@ class CheckSink:
             else ExitCode.NO
             for verdict in self._counts
         ]  # fmt: skip
-        failure = None
-        if self._writer is not None:
-            try:
-                renderer = self._opened(self._writer)
-                for text in itertools.chain(map(renderer.add, self.rows), renderer.end()):
-                    self._writer.write(text)
-                self._writer.close()
-            except OutputError as error:
-                failure = error
-                codes.append(error.exit_code)
+        failure = self.finish() if self.is_shown else None
         self._report()
         if failure is not None:
             self.reporter.error(failure)
+            codes.append(failure.exit_code)
         return worst_check(codes)
 
     def exit_status(self, status: ExitCode) -> int:
         """The exit status of a command whose exit code is `status`; plugins have their own."""
         from dkimctl.formats.monitoring import NagiosRenderer, NagiosState
 
-        if not isinstance(self._renderer, NagiosRenderer):
+        if not isinstance(self.renderer, NagiosRenderer):
             return status
-        return self._renderer.state or (NagiosState.UNKNOWN if status else NagiosState.OK)
-
-    def _opened(self, writer: TextWriter) -> Renderer[Check]:
-        """The renderer, opened no sooner than the number of rows is known."""
-        if self._renderer is None:
-            quiet = self.reporter.quiet
-            shows_all = self.fmt is not None or self.reporter.verbose
-            is_on_terminal = self.output is None and sys.stdout.isatty()
-            is_cut = is_on_terminal and not shows_all and len(self.rows) > LONG_TABLE
-            layout = table_layout(self.reporter, self.output)._replace(
-                only_attention=is_cut or quiet,
-                most_alike=None if shows_all or self.output is not None else MAX_ALIKE,
-            )
-            self._renderer = open_checks(
-                self._fmt, wanted=self.wanted, layout=layout, quiet=quiet, run=self.run
-            )
-            writer.write(self._renderer.begin())
-        return self._renderer
+        return self.renderer.state or (NagiosState.UNKNOWN if status else NagiosState.OK)
 
     def _report(self) -> None:
         counts, selection, note = self._counts, self.selection, self.reporter.note

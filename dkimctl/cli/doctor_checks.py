@@ -155,7 +155,7 @@ def check_config(session: Session) -> Iterator[Remark]:
     try:
         config = session.config
     except InputError as error:
-        for text, hint in problem_lines(error.problems, lists_all=session.reporter.lists_all):
+        for text, hint in problem_lines(error.problems, session.reporter.most_alike):
             yield Remark(Health.WRONG, text, hint)
         return
     if not path.exists():

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import NamedTuple, TextIO, TypeAlias
+from typing import Generic, NamedTuple, Self, TypeAlias
 
-from dkimctl.cli.report import KEPT, PLAIN_TERMINALS, Reporter, StdoutWriter
+from dkimctl.cli.report import KEPT, PLAIN_TERMINALS, Reporter, StdoutWriter, write
 from dkimctl.errors import OutputError, UsageError, naming
 from dkimctl.files import atomic_writer
-from dkimctl.formats.renderer import PER_ZONE, Format, Provider, TableLayout, outside_zones
+from dkimctl.formats.renderer import (
+    PER_ZONE,
+    Format,
+    ItemT,
+    Provider,
+    Renderer,
+    TableLayout,
+    outside_zones,
+)
 from dkimctl.formats.table import columns_of
 from dkimctl.names import parse_zone, zone_finder
 from dkimctl.text import listed
@@ -37,6 +44,7 @@ _EXCLUSIVE = (
     ("--origin", "--output-dir"),
 )
 _STYLE = r"\x1b\[[0-9;]*m"
+LONG_TABLE = 200  # rows; a longer table on a terminal shows only those that need attention
 # Quit if it fits on one screen, show colours, and leave the text on the screen.
 _LESS = "FRX"
 
@@ -61,20 +69,9 @@ class OutputOptions(NamedTuple):
         return self.output is None and self.output_dir is None and sys.stdout.isatty()
 
     @property
-    def is_written_to_terminal_meanwhile(self) -> bool:
-        """Whether results appear on the terminal one by one; a table is written at the end."""
-        return self.is_on_terminal and self.fmt is not Format.TABLE
-
-    @property
     def has_zones(self) -> bool:
         """Whether the records must lie in certain zones."""
         return self.finds_zones or self.origin is not None or bool(self.zones)
-
-    def require_zones_fit(self, *, for_plan: bool = False) -> None:
-        """Raise UsageError for zones where records are written without; a plan counts by zone."""
-        fitting = (Format.TABLE,) if for_plan else _WITH_ZONES
-        _require_fit("--zone", self.zones, self.fmt, fitting)
-        _require_fit("--find-zones", self.finds_zones, self.fmt, fitting)
 
     @property
     def is_per_zone(self) -> bool:
@@ -86,6 +83,12 @@ class OutputOptions(NamedTuple):
                 return self.output_dir is not None
             case _:
                 return self.fmt in PER_ZONE
+
+    def require_zones_fit(self, *, for_plan: bool = False) -> None:
+        """Raise UsageError for zones where records are written without; a plan counts by zone."""
+        fitting = (Format.TABLE,) if for_plan else _WITH_ZONES
+        _require_fit("--zone", self.zones, self.fmt, fitting)
+        _require_fit("--find-zones", self.finds_zones, self.fmt, fitting)
 
 
 def read_output_options(
@@ -102,16 +105,16 @@ def read_output_options(
 ) -> OutputOptions:
     """Check these options, and gather them. Raises UsageError."""
     output_options = OutputOptions(
-        fmt=fmt or (Format.TABLE if wide else default_format(output or output_dir)),
-        is_default=fmt is None,
-        ttl=ttl,
-        origin=None if origin is None else read_zone("--origin", origin),
-        zones=[read_zone("--zone", name) for name in zone or ()],
-        finds_zones=find_zones,
-        provider=provider or Provider.ROUTE53,
-        output=output,
-        output_dir=output_dir,
-        wide=wide,
+        fmt or (Format.TABLE if wide else default_format(output or output_dir)),
+        fmt is None,
+        ttl,
+        None if origin is None else read_zone("--origin", origin),
+        [read_zone("--zone", name) for name in zone or ()],
+        find_zones,
+        provider or Provider.ROUTE53,
+        output,
+        output_dir,
+        wide,
     )
     given = {
         "--origin": origin, "--zone": zone, "--find-zones": find_zones, "--provider": provider,
@@ -119,9 +122,9 @@ def read_output_options(
     }  # fmt: skip
     for option, fitting in _FITTING.items():
         _require_fit(option, given[option], output_options.fmt, fitting)
-    for item, other in _EXCLUSIVE:
-        if given[item] and given[other]:
-            raise UsageError(f"{item} cannot be combined with {other}", hint="remove one of them")
+    for option, other in _EXCLUSIVE:
+        if given[option] and given[other]:
+            raise UsageError(f"{option} cannot be combined with {other}", hint="remove one of them")
     if not output_options.has_zones and (output_dir is not None or output_options.fmt in PER_ZONE):
         option = f"--format {output_options.fmt}" if output_dir is None else "--output-dir"
         raise UsageError(
@@ -188,6 +191,15 @@ def resolve_zones(
     return options
 
 
+def table_layout(reporter: Reporter, output: Path | None) -> TableLayout:
+    """The width, colour and encoding of a table in the file `output`, or on stdout."""
+    return TableLayout(
+        width=shutil.get_terminal_size((120, 24)).columns,
+        colour=output is None and reporter.shows_colour(sys.stdout),
+        encoding=sys.stdout.encoding if output is None else "utf-8",
+    )
+
+
 def open_writer(
     output: Path | None,
     *,
@@ -205,7 +217,7 @@ def open_writer(
     """
     if output is None:
         if is_paged and (pager := _find_pager()):
-            return PagedWriter(pager)
+            return _PagedWriter(pager)
         return StdoutWriter(must_arrive=must_arrive, in_background=in_background)
     return _FileWriter(output, mode)
 
@@ -236,6 +248,47 @@ def require_writable(output: Path | None) -> None:
         )
 
 
+class Sink(Generic[ItemT]):
+    """Writes items, added one by one, in the format of `renderer`.
+
+    The destination is opened no sooner than there is something to write. Leaving the block with an
+    error keeps a file as it was.
+    """
+
+    def __init__(self, renderer: Renderer[ItemT], open_writer: Callable[[], TextWriter]) -> None:
+        self.renderer = renderer
+        self._open_writer = open_writer
+        self._writer: TextWriter | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and self._writer is not None:
+            self._writer.abort()
+
+    def emit(self, item: ItemT) -> None:
+        if text := self.renderer.add(item):
+            self._opened().write(text)
+
+    def finish(self) -> OutputError | None:
+        """Write the rest; returns why not all could be written, if so."""
+        writer = self._opened()
+        for text in self.renderer.end():
+            writer.write(text)
+        try:
+            writer.close()
+        except OutputError as error:
+            return error
+        return None
+
+    def _opened(self) -> TextWriter:
+        if self._writer is None:
+            self._writer = self._open_writer()
+            self._writer.write(self.renderer.begin())
+        return self._writer
+
+
 class _FileWriter:
     """Puts the text into the file at `path`, whole or not at all."""
 
@@ -243,31 +296,29 @@ class _FileWriter:
         self._path = path
         self._failure: OSError | None = None
         self._open = ExitStack()
-        self._file: TextIO | None = None
         try:
             self._file = self._open.enter_context(atomic_writer(path, mode=mode))
         except OSError as error:
             self._failure = error
 
     def write(self, text: str) -> None:
-        if self._file is not None and self._failure is None:
+        if self._failure is None:
             try:
                 self._file.write(text)
             except OSError as error:
                 self._failure = error
 
     def close(self) -> None:
-        if self._failure is not None:
-            self.abort()
         try:
+            if self._failure is not None:
+                self.abort()
+                raise self._failure
             self._open.close()
         except OSError as error:
-            self._failure = self._failure or error
-        if self._failure is not None:
             raise OutputError(
-                f"cannot write {self._path}: {self._failure.strerror or self._failure}",
+                f"cannot write {self._path}: {error.strerror or error}",
                 hint=f"check that its directory exists and has space; {KEPT}",
-            )
+            ) from None
 
     def abort(self) -> None:
         with suppress(_Abandoned, OSError), self._open:
@@ -278,16 +329,7 @@ class _Abandoned(Exception):
     """Thrown into `atomic_writer`, which then keeps the file as it was."""
 
 
-def table_layout(reporter: Reporter, output: Path | None) -> TableLayout:
-    """The width, colour and encoding of a table in the file `output`, or on stdout."""
-    return TableLayout(
-        width=shutil.get_terminal_size((120, 24)).columns,
-        colour=output is None and reporter.shows_colour(sys.stdout),
-        encoding=sys.stdout.encoding if output is None else "utf-8",
-    )
-
-
-class PagedWriter:
+class _PagedWriter:
     """Keeps a result, and shows it when it is complete: through `pager` if it is long."""
 
     def __init__(self, pager: str) -> None:
@@ -297,36 +339,34 @@ class PagedWriter:
     def write(self, text: str) -> None:
         self._chunks.append(text)
 
+    def abort(self) -> None:
+        self._chunks.clear()
+
     def close(self) -> None:
         text = "".join(self._chunks)
         columns, lines = shutil.get_terminal_size()
         rows = [columns_of(line) for line in re.sub(_STYLE, "", text).splitlines()]
         # One line of the terminal is for the prompt.
-        if sum(max(-(-row // columns), 1) for row in rows) >= lines:
-            from rich.pager import SystemPager
+        if sum(max(-(-row // columns), 1) for row in rows) < lines:
+            write([text], hint=KEPT)
+            return
+        import subprocess
 
-            # Options of the user for less come last.
-            less = f"-R {os.environ['LESS']}" if "LESS" in os.environ else _LESS
-            # pydoc, which rich calls, takes MANPAGER first, and sets LESS itself from 3.13 on.
-            by_shell = "" if os.name == "nt" else f"LESS={shlex.quote(less)}; export LESS; "
-            os.environ.update(MANPAGER=by_shell + self._pager, LESS=less)
-            # Ctrl-C is for the pager alone: less stops searching, more ends. A handler, since the
-            # pager would inherit that a signal is ignored.
-            previous = signal.signal(signal.SIGINT, lambda *_: None)
-            try:
-                SystemPager().show(text)
-            finally:
-                signal.signal(signal.SIGINT, previous)
-        else:
-            writer = StdoutWriter()
-            writer.write(text)
-            writer.close()
-
-    def abort(self) -> None:
-        self._chunks.clear()
+        # Options of the user for less come last.
+        less = f"-R {os.environ['LESS']}" if "LESS" in os.environ else _LESS
+        # Ctrl-C is for the pager alone: less stops searching, more ends. A handler, since the pager
+        # would inherit that a signal is ignored.
+        previous = signal.signal(signal.SIGINT, lambda *_: None)
+        try:
+            subprocess.run(  # noqa: S602 - the command is the user's own
+                self._pager, shell=True, input=text, text=True, errors="backslashreplace",
+                env=os.environ | {"LESS": less}, check=False,
+            )  # fmt: skip
+        finally:
+            signal.signal(signal.SIGINT, previous)
 
 
-TextWriter: TypeAlias = StdoutWriter | PagedWriter | _FileWriter
+TextWriter: TypeAlias = StdoutWriter | _PagedWriter | _FileWriter
 
 
 def _find_pager() -> str | None:

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from dkimctl.cli import next_steps, terminal
 from dkimctl.cli.checking import check_records
 from dkimctl.cli.options import read_duration
-from dkimctl.cli.output import table_layout, write_chunks
+from dkimctl.cli.output import LONG_TABLE, table_layout, write_chunks
 from dkimctl.cli.progress import PublicationProgress
-from dkimctl.cli.report import AlikeWarnings, Reporter
-from dkimctl.cli.results import LONG_TABLE
+from dkimctl.cli.report import Reporter, warn_alike
 from dkimctl.cli.selected import (
     Checkable,
     read_selection,
@@ -246,13 +245,13 @@ def _write(plan: Sequence[Change], options: PublishOptions, reporter: Reporter) 
     """Write the changes to stdout, or to the file; reports why it cannot."""
     if not options.is_shown:
         return ExitCode.OK
-    fmt, output, lists_all = options.fmt, options.output, reporter.verbose
+    fmt, output, shows_all = options.fmt, options.output, reporter.verbose
     is_long = output is None and sys.stdout.isatty() and len(plan) > LONG_TABLE
-    is_cut = not lists_all and (fmt is PublicationFormat.MARKDOWN or is_long)
+    is_cut = not shows_all and (fmt is PublicationFormat.MARKDOWN or is_long)
     layout = table_layout(reporter, output)._replace(
         only_attention=is_cut, shown_by="--verbose", most_alike=MAX_ALIKE if is_cut else None
     )
-    chunks = render_changes(plan, fmt, layout, shows_kept=lists_all)
+    chunks = render_changes(plan, fmt, layout, shows_kept=shows_all)
     try:
         write_chunks(chunks, output, is_paged=fmt is PublicationFormat.TABLE)
     except OutputError as error:
@@ -275,7 +274,7 @@ def _report(plan: Sequence[Change], options: PublishOptions, reporter: Reporter)
         if change.error is not None:
             kind = without_names(change.reason, *change.key)
             alike.setdefault((*change.place, kind), []).append(change)
-    most = len(alike) if reporter.lists_all else MAX_ALIKE
+    most = reporter.most_alike or len(alike)
     for (_, _, kind), (first, *more) in list(alike.items())[:most]:
         message, error = first.reason, first.error or DkimctlError("")
         if more:
@@ -305,12 +304,11 @@ def _report(plan: Sequence[Change], options: PublishOptions, reporter: Reporter)
 
 def _warn_blocked(blocked: Sequence[Change], options: PublishOptions, reporter: Reporter) -> None:
     if not options.is_shown:  # no table gives the reasons
-        warnings = AlikeWarnings(reporter)
-        for change in blocked:
-            kind = f"blocked: {without_names(change.reason, *change.key)}"
-            text = f"{change.fqdn} is blocked: {change.reason}"
-            warnings.warn(text, kind=kind, code=Action.BLOCKED)
-        warnings.close()
+        blocks = [(change.fqdn, change.reason, change.key) for change in blocked]
+        warn_alike(reporter, (
+            (f"{fqdn} is blocked: {why}", f"blocked: {without_names(why, *key)}", Action.BLOCKED)
+            for fqdn, why, key in blocks
+        ))  # fmt: skip
     advice = []
     if any(change.before.alias for change in blocked):
         advice.append("remove the CNAME or DNAME")

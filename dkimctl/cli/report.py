@@ -43,18 +43,15 @@ class Reporter:
         verbose: bool = False,  # cuts no list
         color: Color = Color.AUTO,
     ) -> None:
-        self.quiet = quiet
-        self.verbose = verbose
-        self._color = color
+        self.as_json, self.quiet, self.verbose, self.color = as_json, quiet, verbose, color
         self.command_options = CommandOptions()
-        self._as_json = as_json
         self._reports: dict[str, list[dict[str, str]]] = {"error": [], "warning": []}
         self._summary: dict[str, int] | None = None
 
     @property
-    def lists_all(self) -> bool:
-        """Whether to list all of many that are alike: asked to, or for a program to read."""
-        return self.verbose or self._as_json
+    def most_alike(self) -> int | None:
+        """How many to list of those that are alike; None: all, with --verbose and for programs."""
+        return None if self.verbose or self.as_json else MAX_ALIKE
 
     def complete(self, text: str) -> str:
         """`text`, which is ours, with the options of the profile in each command in backticks."""
@@ -62,7 +59,7 @@ class Reporter:
 
     def note(self, text: str) -> None:
         """Report something good to know, such as the next command."""
-        if not self.quiet and not self._as_json:
+        if not self.quiet and not self.as_json:
             _write_line(printable(self.complete(text)))
 
     def summarize(self, text: str, counts: Mapping[Any, int]) -> None:
@@ -78,15 +75,15 @@ class Reporter:
     def error(self, error: DkimctlError) -> None:
         """Report what stops the command, or makes its answer a no."""
         if isinstance(error, InputError):
-            for text, hint in problem_lines(error.problems, lists_all=self.lists_all):
+            for text, hint in problem_lines(error.problems, self.most_alike):
                 self._report("error", text, hint, error.code)
         else:
             self._report("error", error.message, error.hint, error.code)
 
     def shows_colour(self, stream: TextIO) -> bool:
         """Whether to colour what is written to `stream`: a terminal, if nothing says otherwise."""
-        if self._color is not Color.AUTO:
-            return self._color is Color.ALWAYS
+        if self.color is not Color.AUTO:
+            return self.color is Color.ALWAYS
         if os.environ.get("NO_COLOR"):  # no-color.org
             return False
         if any(os.environ.get(name, "0") not in ("", "0") for name in _FORCING):
@@ -95,7 +92,7 @@ class Reporter:
 
     def close(self) -> None:
         """Write the JSON object."""
-        if self._as_json and (self._summary is not None or any(self._reports.values())):
+        if self.as_json and (self._summary is not None or any(self._reports.values())):
             import json
 
             document: dict[str, object] = {"errors": self._reports["error"]}
@@ -107,7 +104,7 @@ class Reporter:
 
     def _report(self, kind: str, text: str, hint: str, code: str) -> None:
         hint = self.complete(hint)
-        if self._as_json:
+        if self.as_json:
             self._reports[kind].append({"code": code, "message": text, "hint": hint})
             return
         style = _STYLES[kind] if self.shows_colour(sys.stderr) else ""
@@ -116,59 +113,45 @@ class Reporter:
             _write_line(f"hint: {printable(hint)}")
 
 
-def problem_lines(problems: Sequence[Problem], *, lists_all: bool) -> Iterator[tuple[str, str]]:
+def problem_lines(problems: Sequence[Problem], most: int | None) -> Iterator[tuple[str, str]]:
     """What to report of a file, each problem with its hint, in the order of the file.
 
-    Of more than 20 problems that are alike, the first are listed and the rest counted, with one
-    hint for all; unless it `lists_all`.
+    Of more than `most` problems that are alike, the first are listed and the rest counted, with one
+    hint for all. None: all are listed.
     """
-    kinds = [(without_values(problem.message), problem.hint) for problem in problems]
     alike: dict[tuple[str, str], list[Problem]] = {}
-    for problem, kind in zip(problems, kinds, strict=True):
-        alike.setdefault(kind, []).append(problem)
-    listed = dict.fromkeys(alike, 0)
-    for problem, kind in zip(problems, kinds, strict=True):
-        listed[kind] += 1
-        rest = [] if lists_all else alike[kind][MAX_ALIKE:]
-        if not rest:
-            yield str(problem), problem.hint
-        elif listed[kind] <= MAX_ALIKE:
-            yield str(problem), ""
-            if listed[kind] == MAX_ALIKE:
-                first, last = rest[0].line, rest[-1].line
-                where = f"line {first}" if first == last else f"lines {first} to {last}"
-                more = f"… and {len(rest):,} more like these ({where}; --verbose lists them)"
-                yield f"{problem.file}: {more}", problem.hint
+    listed = Grouping[tuple[str, str]](most)
+    for problem in problems:
+        alike.setdefault((without_values(problem.message), problem.hint), []).append(problem)
+    for problem in problems:
+        kind = without_values(problem.message), problem.hint
+        same = alike[kind]
+        if listed.shows(kind):
+            yield str(problem), problem.hint if most is None or len(same) <= most else ""
+        elif most is not None and problem is same[-1]:
+            first, last = same[most].line, problem.line
+            where = f"line {first}" if first == last else f"lines {first} to {last}"
+            more = f"… and {len(same) - most:,} more like these"
+            yield f"{problem.file}: {more} ({where}; --verbose lists them)", problem.hint
 
 
-class AlikeWarnings:
-    """Gives warnings to `reporter`: the first of each kind; `close` counts the rest.
+def warn_alike(reporter: Reporter, warnings: Iterable[tuple[str, str, str]]) -> None:
+    """Give warnings, each with a text for all of its kind, and a code; of each kind 20.
 
-    With --verbose or as JSON, all are shown.
+    The rest are counted. With --verbose or as JSON, all are given.
     """
-
-    def __init__(self, reporter: Reporter) -> None:
-        self._reporter = reporter
-        self._grouping = Grouping[tuple[str, str]](None if reporter.lists_all else MAX_ALIKE)
-
-    def warn(self, text: str, *, kind: str, hint: str = "", code: str = "warning") -> None:
-        """Warn, unless there were enough of this `kind`, which is a text for all of them."""
-        if self._grouping.shows((kind, code)):
-            self._reporter.warn(text, hint=hint, code=code)
-
-    def close(self) -> None:
-        for (kind, code), count in self._grouping.rest():
-            text = f"{and_more(count, kind)} (--verbose lists all)"
-            self._reporter.warn(text, code=code)
+    grouping = Grouping[tuple[str, str]](reporter.most_alike)
+    for text, kind, code in warnings:
+        if grouping.shows((kind, code)):
+            reporter.warn(text, code=code)
+    for (kind, code), count in grouping.rest():
+        reporter.warn(f"{and_more(count, kind)} (--verbose lists all)", code=code)
 
 
 def warn_unreadable(reporter: Reporter, path: str, faults: Iterable[object]) -> None:
     """Warn about the items of a saved result that cannot be read."""
-    warnings = AlikeWarnings(reporter)
-    for fault in faults:
-        kind = f"{path}: {without_values(str(fault))}"
-        warnings.warn(f"{path}: {fault}", kind=kind, code="unreadable")
-    warnings.close()
+    texts = (f"{path}: {fault}" for fault in faults)
+    warn_alike(reporter, ((text, without_values(text), "unreadable") for text in texts))
 
 
 def log_requests() -> None:
@@ -208,13 +191,15 @@ def write(
 class StdoutWriter:
     """Writes a result to stdout piece by piece; `close` reports what went wrong.
 
-    Raises OutputError at once where it `must_arrive` and stdout is closed. With `in_background`,
-    `write` never waits for the reader.
+    With `in_background` a thread writes it, in order, so that a slow reader holds up nothing else:
+    what the reader has not taken yet waits in memory; all of it, and until `close`, where the
+    system allows no thread.
     """
 
     def __init__(
         self, *, must_arrive: bool = False, in_background: bool = False, hint: str = KEPT
     ) -> None:
+        """Raises OutputError where the result `must_arrive` and stdout is closed."""
         if must_arrive and sys.stdout.name == os.devnull:
             hint = "use --output" if hint is KEPT else hint
             raise OutputError("stdout is closed, and the result would be lost", hint=hint)
@@ -223,9 +208,13 @@ class StdoutWriter:
         self._gathered: list[str] = []
         self._most_gathered = 1 if sys.stdout.isatty() else _PIECE
         self._failure: OSError | None = None
-        self._background: BackgroundWriter | None = None
+        self._pieces: queue.SimpleQueue[bytes | None] | None = None
         if in_background:
-            self._background = BackgroundWriter()
+            # The program may end while the reader stands still. So the thread writes below Python's
+            # buffers, whose locks it would not give back.
+            sys.stdout.flush()
+            self._pieces = queue.SimpleQueue()
+            self._thread = start_daemon(self._write_pieces, "dkimctl-output")
 
     def write(self, text: str) -> None:
         if text:
@@ -234,10 +223,16 @@ class StdoutWriter:
                 self._flush()
 
     def close(self) -> None:
+        """Write the rest. Raises OutputError."""
         self._flush()
-        if self._background is not None:
-            self._failure = self._background.finish()
-        _require_written(self._failure, self._hint, must_arrive=self._must_arrive)
+        if self._pieces is not None:
+            self._pieces.put(None)
+            if self._thread is None:
+                self._write_pieces()
+            while self._thread is not None and self._thread.is_alive():
+                self._thread.join(0.5)  # a wait without a timeout would not hear Ctrl-C on Windows
+        if self._failure is not None:
+            _give_up_stdout(self._failure, self._hint, must_arrive=self._must_arrive)
 
     def abort(self) -> None:
         """Give up what is not written yet."""
@@ -246,8 +241,10 @@ class StdoutWriter:
     def _flush(self) -> None:
         text = "".join(self._gathered)
         self._gathered.clear()
-        if self._background is not None:
-            self._background.write(text)
+        if self._pieces is not None:
+            # Encoded as stdout would: the thread could report no error.
+            text = text if os.linesep == "\n" else text.replace("\n", os.linesep)
+            self._pieces.put(text.encode(sys.stdout.encoding, sys.stdout.errors or "strict"))
         elif self._failure is None:
             try:
                 sys.stdout.write(text)
@@ -255,44 +252,13 @@ class StdoutWriter:
             except OSError as error:
                 self._failure = error
 
-
-class BackgroundWriter:
-    """Writes text to stdout in order, in a thread, so that a slow reader holds up nothing else.
-
-    What the reader has not taken yet waits in memory; all of it, and until `finish`, where the
-    system allows no thread.
-    """
-
-    def __init__(self) -> None:
-        self._failure: OSError | None = None
-        self._pieces: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        # The program may end while the reader stands still. So the thread writes below Python's
-        # buffers, whose locks it would not give back.
-        sys.stdout.flush()
-        self._descriptor = sys.stdout.fileno()
-        self._thread = start_daemon(self._run, "dkimctl-output")
-
-    def write(self, text: str) -> None:
-        """Take it without waiting, encoded as stdout would: the thread could report no error."""
-        if os.linesep != "\n":
-            text = text.replace("\n", os.linesep)
-        self._pieces.put(text.encode(sys.stdout.encoding, sys.stdout.errors or "strict"))
-
-    def finish(self) -> OSError | None:
-        """Wait until all is written; returns the first error, if any."""
-        self._pieces.put(None)
-        if self._thread is None:
-            self._run()
-        while self._thread is not None and self._thread.is_alive():
-            self._thread.join(0.5)  # a wait without a timeout would not hear Ctrl-C on Windows
-        return self._failure
-
-    def _run(self) -> None:
-        while (data := self._pieces.get()) is not None:
+    def _write_pieces(self) -> None:
+        descriptor = sys.stdout.fileno()
+        while self._pieces is not None and (data := self._pieces.get()) is not None:
             left = memoryview(data)
             while left and self._failure is None:
                 try:
-                    left = left[os.write(self._descriptor, left) :]
+                    left = left[os.write(descriptor, left) :]
                 except BlockingIOError:  # another program has set the pipe to non-blocking
                     time.sleep(0.05)
                 except OSError as error:
@@ -313,7 +279,7 @@ def write_bytes(data: bytes) -> None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
     except OSError as error:
-        _require_written(error)
+        _give_up_stdout(error)
 
 
 def open_missing_streams() -> None:
@@ -326,11 +292,7 @@ def open_missing_streams() -> None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
 
 
-def _require_written(
-    failure: OSError | None, hint: str = KEPT, *, must_arrive: bool = False
-) -> None:
-    if failure is None:
-        return
+def _give_up_stdout(failure: OSError, hint: str = KEPT, *, must_arrive: bool = False) -> None:
     _discard(sys.stdout)
     if must_arrive or not isinstance(failure, BrokenPipeError):
         raise OutputError(f"the result could not be written: {failure.strerror}", hint=hint)

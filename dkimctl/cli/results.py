@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from enum import Enum
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
-from dkimctl.cli.output import OutputOptions, TextWriter, open_writer, table_layout, write_chunks
+from dkimctl.cli.output import (
+    LONG_TABLE,
+    OutputOptions,
+    Sink,
+    open_writer,
+    table_layout,
+    write_chunks,
+)
 from dkimctl.cli.report import KEPT, Reporter
 from dkimctl.errors import ExitCode, OutputError, worst
 from dkimctl.formats.renderer import (
@@ -24,8 +31,6 @@ from dkimctl.formats.renderer import (
 from dkimctl.formats.results import open_results
 from dkimctl.models import USABLE, Outcome, Result, named
 from dkimctl.text import MAX_ALIKE, counted, few, listed, without_names
-
-LONG_TABLE = 200  # rows; a longer table on a terminal shows only those that need attention
 
 # Of each outcome, its exit code; in the order of the summary.
 _EXIT_CODES = dict.fromkeys(
@@ -57,16 +62,6 @@ class Doing(Enum):
     SHOWING = ""
 
 
-def _open_renderer(
-    options: OutputOptions, layout: TableLayout
-) -> Renderer[Result] | PerZoneRenderer:
-    return open_results(
-        options.fmt, ttl=options.ttl, origin=options.origin, zones=options.zones,
-        per_zone=options.is_per_zone, provider=options.provider,
-        layout=layout._replace(wide=options.wide),
-    )  # fmt: skip
-
-
 def write_results(
     results: Iterable[Result],
     options: OutputOptions,
@@ -88,100 +83,6 @@ def write_results(
         )  # fmt: skip
 
 
-class Shown(NamedTuple):
-    """How many results of each outcome there were, and why they could not be written, if so."""
-
-    counts: Counter[Outcome]
-    failure: OutputError | None
-
-    @property
-    def status(self) -> ExitCode:
-        """The exit code of the worst outcome."""
-        codes = [_EXIT_CODES[outcome] for outcome in self.counts]
-        return worst([*codes, *([self.failure.exit_code] if self.failure else [])])
-
-
-class ResultSink:
-    """Shows results, emitted one by one, and reports what needs attention.
-
-    Of more than 200 `expected` results on a terminal only those that need attention are shown,
-    unless the format was named. Leaving the block with an error keeps a file as it was.
-    """
-
-    def __init__(
-        self,
-        options: OutputOptions,
-        reporter: Reporter,
-        doing: Doing,
-        *,
-        expected: int = 0,
-        shown_by: str = "--format table",  # what shows all
-        in_background: bool = False,  # `emit` never waits for the reader of stdout
-    ) -> None:
-        is_cut = options.is_default and not reporter.verbose
-        layout = table_layout(reporter, options.output)._replace(
-            only_attention=is_cut and options.is_on_terminal and expected > LONG_TABLE,
-            shown_by=shown_by,
-            most_alike=MAX_ALIKE if is_cut else None,
-            is_plan=doing is Doing.PLANNING,
-        )
-        self._options = options
-        self._reporter = reporter
-        self._renderer = _open_renderer(options, layout)
-        self._in_background = in_background
-        self._writer: TextWriter | None = None
-        self._doing = doing
-        self._counts: Counter[Outcome] = Counter()
-        # A table shows the reasons itself.
-        self._warnings = None if options.fmt is Format.TABLE else AttentionWarnings(reporter)
-
-    def emit(self, result: Result) -> None:
-        if self._warnings is not None:
-            self._warnings.add(result)
-        self._counts[result.outcome] += 1
-        if text := self._renderer.add(result):
-            self._opened().write(text)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None and self._writer is not None:
-            self._writer.abort()
-
-    def _opened(self) -> TextWriter:
-        """The destination, opened no sooner than there is something to write."""
-        if self._writer is None:
-            self._writer = open_writer(
-                self._options.output,
-                in_background=self._in_background,
-                is_paged=self._options.fmt is Format.TABLE,
-            )
-            if not isinstance(self._renderer, PerZoneRenderer):
-                self._writer.write(self._renderer.begin())
-        return self._writer
-
-    def close(self) -> Shown:
-        """Write the rest, the warnings and the summary."""
-        failure = None
-        try:
-            if isinstance(self._renderer, PerZoneRenderer):
-                _write_zone_files(self._renderer, self._options, self._reporter)
-            else:
-                writer = self._opened()
-                for text in self._renderer.end():
-                    writer.write(text)
-                writer.close()
-        except OutputError as error:
-            failure = error
-        if self._warnings is not None:
-            self._warnings.close()
-        self._reporter.summarize(summary(self._counts, self._doing), self._counts)
-        if failure is not None:
-            self._reporter.error(failure)
-        return Shown(self._counts, failure)
-
-
 def show(
     results: Iterable[Result],
     options: OutputOptions,
@@ -195,6 +96,87 @@ def show(
         for result in results:
             sink.emit(result)
         return sink.close()
+
+
+class Shown(NamedTuple):
+    """How many results of each outcome there were, and why they could not be written, if so."""
+
+    counts: Counter[Outcome]
+    failure: OutputError | None
+
+    @property
+    def status(self) -> ExitCode:
+        """The exit code of the worst outcome."""
+        codes = [_EXIT_CODES[outcome] for outcome in self.counts]
+        return worst([*codes, *([self.failure.exit_code] if self.failure else [])])
+
+
+class ResultSink(Sink[Result]):
+    """Shows results, emitted one by one, and reports what needs attention.
+
+    Of more than 200 `expected` results on a terminal only those that need attention are shown,
+    unless the format was named.
+    """
+
+    def __init__(
+        self,
+        options: OutputOptions,
+        reporter: Reporter,
+        doing: Doing,
+        *,
+        expected: int = 0,
+        shown_by: str = "--format table",  # what shows all
+        in_background: bool = False,  # `emit` never waits for the reader of stdout
+    ) -> None:
+        is_table = options.fmt is Format.TABLE
+        is_cut = options.is_default and not reporter.verbose
+        layout = table_layout(reporter, options.output)._replace(
+            only_attention=is_cut and options.is_on_terminal and expected > LONG_TABLE,
+            shown_by=shown_by,
+            most_alike=MAX_ALIKE if is_cut else None,
+            is_plan=doing is Doing.PLANNING,
+        )
+        super().__init__(
+            _open_renderer(options, layout),
+            partial(open_writer, options.output, in_background=in_background, is_paged=is_table),
+        )
+        self._options = options
+        self._reporter = reporter
+        self._doing = doing
+        self._counts: Counter[Outcome] = Counter()
+        # A table shows the reasons itself.
+        self._warnings = None if is_table else AttentionWarnings(reporter)
+
+    def emit(self, item: Result) -> None:
+        if self._warnings is not None:
+            self._warnings.add(item)
+        self._counts[item.outcome] += 1
+        super().emit(item)
+
+    def close(self) -> Shown:
+        """Write the rest, the warnings and the summary."""
+        if isinstance(self.renderer, PerZoneRenderer):
+            failure = None
+            try:
+                _write_zone_files(self.renderer, self._options, self._reporter)
+            except OutputError as error:
+                failure = error
+        else:
+            failure = self.finish()
+        if self._warnings is not None:
+            self._warnings.close()
+        self._reporter.summarize(summary(self._counts, self._doing), self._counts)
+        if failure is not None:
+            self._reporter.error(failure)
+        return Shown(self._counts, failure)
+
+
+def _open_renderer(options: OutputOptions, layout: TableLayout) -> Renderer[Result]:
+    return open_results(
+        options.fmt, ttl=options.ttl, origin=options.origin, zones=options.zones,
+        per_zone=options.is_per_zone, provider=options.provider,
+        layout=layout._replace(wide=options.wide),
+    )  # fmt: skip
 
 
 def summary(counts: Mapping[Outcome, int], doing: Doing = Doing.REGISTERING) -> str:
@@ -227,7 +209,7 @@ class AttentionWarnings:
         outcome, name = result.outcome, named(result.registration)
         if outcome not in _HINTS:
             return
-        if self._reporter.lists_all:
+        if self._reporter.most_alike is None:
             self._warn(outcome, f"{name}: {outcome}: {result.reason}")
             return
         kind = outcome, without_names(result.reason, *result.registration.key)
@@ -241,17 +223,15 @@ class AttentionWarnings:
             kinds = [kind for kind in self._counts if kind[0] is outcome]
             for kind in kinds[:MAX_ALIKE]:
                 count, reasons = self._counts[kind], self._first[kind]
-                different = set(reasons.values())
-                reason = kind[1] if len(different) > 1 else different.pop()
+                same = {*reasons.values()}
+                reason = same.pop() if len(same) == 1 else kind[1]
+                text = f"{outcome}: {reason}: {count:,} ({listed([*reasons], count=count)})"
                 if count == 1:
-                    self._warn(outcome, f"{next(iter(reasons))}: {outcome}: {reason}")
-                else:
-                    names = listed([*reasons], count=count)
-                    self._warn(outcome, f"{outcome}: {reason}: {count:,} ({names})")
+                    text = f"{next(iter(reasons))}: {outcome}: {reason}"
+                self._warn(outcome, text)
             if more := sum(self._counts[kind] for kind in kinds[MAX_ALIKE:]):
-                self._warn(
-                    outcome, f"{outcome}: {more:,} more, for other reasons (--verbose lists all)"
-                )
+                text = f"{outcome}: {more:,} more, for other reasons (--verbose lists all)"
+                self._warn(outcome, text)
 
     def _warn(self, outcome: Outcome, text: str) -> None:
         """Warn, the first time with the hint."""
@@ -268,30 +248,10 @@ def _write_zone_files(
     Each file is replaced as a whole, or left as it is. Raises OutputError, and UsageError for
     records outside all zones.
     """
-    most = None if reporter.lists_all else MAX_ALIKE
     files = list(renderer.files())
-    sizes = [f"{file.name} ({counted(file.records, 'record')})" for file in files]
-    if (directory := options.output_dir) is not None:
-        try:
-            directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise OutputError(
-                f"cannot create the directory {directory}: {error.strerror or error}",
-                hint=f"name another with --output-dir; {KEPT}",
-            ) from None
-        written = 0
-        try:
-            for file in files:
-                write_chunks(file.chunks, directory / file.name)
-                written += 1
-        finally:  # also after an error or Ctrl-C: these files are new, the others as they were
-            if written:
-                of = "" if written == len(files) else f"{written} of "
-                names = listed(sizes[:written], most=most)
-                reporter.note(
-                    f"dkimctl: wrote {of}{counted(len(files), 'file')} in {directory}: {names}"
-                )
-        _report_leftovers(directory, files, renderer, options.zones, reporter)
+    if options.output_dir is not None:
+        stems = {renderer.stem(zone) for zone in options.zones}
+        _write_into(options.output_dir, files, renderer.suffix, stems, reporter)
     elif len(files) > 1:
         names = few([file.name for file in files])
         raise OutputError(
@@ -299,44 +259,62 @@ def _write_zone_files(
             hint=f"name one with --output-dir; {KEPT}",
         )
     else:
-        write_chunks(files[0].chunks if files else (), options.output)
+        write_chunks(renderer.end(), options.output)
         if files and options.output is not None:
             records = counted(files[0].records, "record")
             reporter.note(f"dkimctl: wrote {options.output} ({records})")
     with_records = {file.zone for file in files}
     if empty := [zone for zone in dict.fromkeys(options.zones) if zone not in with_records]:
-        names = listed(empty, most=most)
+        names = listed(empty, most=reporter.most_alike)
         reporter.note(f"dkimctl: no records, so nothing written, for {names}")
 
 
-def _report_leftovers(
+def _write_into(
     directory: Path,
     files: Sequence[ZoneFile],
-    renderer: PerZoneRenderer,
-    zones: Sequence[str],
+    suffix: str,
+    stems: Set[str],  # of the zones' files
     reporter: Reporter,
 ) -> None:
-    """Warn of files of these zones that may be out of date, and name those of others."""
+    """Write the files into `directory`, and tell of others there.
+
+    Warns of files of these zones that may be out of date, and names those of other zones.
+    """
     try:
-        names = set(os.listdir(directory)) - {file.name for file in files}  # noqa: PTH208
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(
+            f"cannot create the directory {directory}: {error.strerror or error}",
+            hint=f"name another with --output-dir; {KEPT}",
+        ) from None
+    written: list[str] = []
+    try:
+        for file in files:
+            write_chunks(file.chunks, directory / file.name)
+            written.append(f"{file.name} ({counted(file.records, 'record')})")
+    finally:  # also after an error or Ctrl-C: these files are new, the others as they were
+        if written:
+            of = "" if len(written) == len(files) else f"{len(written)} of "
+            text = f"dkimctl: wrote {of}{counted(len(files), 'file')} in {directory}"
+            reporter.note(f"{text}: {listed(written, most=reporter.most_alike)}")
+    try:
+        names = {path.name for path in directory.iterdir()} - {file.name for file in files}
     except OSError:  # a directory may be writable and not readable
         return
-    most = None if reporter.lists_all else MAX_ALIKE
-    stems = {renderer.stem(zone) for zone in zones}
-    ours = re.compile(
-        rf"([\w-]+(?:\.[\w-]+)*?)(?:\.[0-9]+)?\.{re.escape(renderer.suffix)}", re.ASCII
-    )
-    stem_of = {name: match[1] for name in sorted(names) if (match := ours.fullmatch(name))}
-    if outdated := [name for name, stem in stem_of.items() if stem in stems]:
+    pattern = re.compile(rf"([\w-]+(?:\.[\w-]+)*?)(?:\.[0-9]+)?\.{re.escape(suffix)}", re.ASCII)
+    outdated, others = [], []
+    for match in filter(None, map(pattern.fullmatch, sorted(names))):
+        if match[1] in stems:
+            outdated.append(match[0])
+        elif "." in match[1]:  # main.tf.json is about no zone
+            others.append(match[0])
+    if outdated:
         reporter.warn(
             f"this run has no records for files of earlier runs in {directory}: "
-            f"{listed(outdated, most=most)}",
+            f"{listed(outdated, most=reporter.most_alike)}",
             hint="delete them, unless the selection left out their records",
             code="outdated_file",
         )
-    # main.tf.json is about no zone.
-    if others := [name for name, stem in stem_of.items() if stem not in stems and "." in stem]:
-        reporter.note(
-            f"dkimctl: also in {directory}, and not written by this run: "
-            f"{listed(others, most=most)}"
-        )
+    if others:
+        text = f"dkimctl: also in {directory}, and not written by this run"
+        reporter.note(f"{text}: {listed(others, most=reporter.most_alike)}")

@@ -13,7 +13,7 @@ import typer
 from dkimctl.cli import next_steps
 from dkimctl.cli.completion import complete_selection
 from dkimctl.cli.options import read_duration
-from dkimctl.cli.report import AlikeWarnings, Reporter, warn_unreadable
+from dkimctl.cli.report import Reporter, warn_alike, warn_unreadable
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, NegativeAnswer, UsageError, worst_check
 from dkimctl.formats.renderer import sound_record
@@ -109,10 +109,8 @@ def require_empty(session: Session, selection: Selection) -> None:
 def warn_unmatched(session: Session, selection: Selection) -> ExitCode:
     """Warn about words that select nothing; that is exit code 1."""
     unmatched = selection.unmatched()
-    warnings = AlikeWarnings(session.reporter)
-    for word in unmatched:
-        warnings.warn(f"{word} is not registered", kind="not registered", code="not_registered")
-    warnings.close()
+    kind = "not registered", "not_registered"
+    warn_alike(session.reporter, ((f"{word} is not registered", *kind) for word in unmatched))
     return ExitCode.NO if unmatched else ExitCode.OK
 
 
@@ -146,16 +144,16 @@ class Checkable:
         self.status = status  # the exit code, as far as `registrations` has been iterated over
 
     def _with_record(self, results: Iterable[Result], reporter: Reporter) -> Iterator[Registration]:
-        warnings = AlikeWarnings(reporter)
+        warnings = []
         for result in results:
             if sound_record(result) is not None:
                 yield result.registration
                 continue
             name, why = named(result.registration), f"{result.outcome}: {result.reason}"
             kind = f"{self._left_out}: {without_names(why, *result.registration.key)}"
-            warnings.warn(f"{name} is {self._left_out}: {why}", kind=kind, code=result.outcome)
+            warnings.append((f"{name} is {self._left_out}: {why}", kind, result.outcome))
             self.status = ExitCode.NO
-        warnings.close()
+        warn_alike(reporter, warnings)
 
 
 def retired_keys(session: Session) -> Mapping[RegistrationKey, str]:
@@ -200,13 +198,12 @@ def report_not_retired(session: Session, review: Review) -> ExitCode:
     from dkimctl.rotation.retirement import Retirement
 
     reporter, found = session.reporter, {state: list[Registration]() for state in Retirement}
-    warnings = AlikeWarnings(reporter)
+    warnings, kind = [], "due, but check first"
     for status in review.statuses:
         found[status.retirement].append(status.registration)
         if status.retirement is Retirement.DUE:
-            reason = reporter.complete(status.reason)
-            text = f"{named(status.registration)} is due, but check first: {reason}"
-            warnings.warn(text, kind="due, but check first", code="due")
+            text = f"{named(status.registration)} is {kind}: {reporter.complete(status.reason)}"
+            warnings.append((text, kind, "due"))
     if unknown := found[Retirement.UNKNOWN]:
         domains = list(dict.fromkeys(registration.sign_domain for registration in unknown))
         reporter.warn(
@@ -215,7 +212,7 @@ def report_not_retired(session: Session, review: Review) -> ExitCode:
             hint="if the newer keys replace the older ones, add --assume-successors",
             code="unknown_successor",
         )
-    warnings.close()
+    warn_alike(reporter, warnings)
     due = found[Retirement.DUE]
     if due:
         selection = next_steps.select_domains(registration.sign_domain for registration in due)

@@ -11,7 +11,7 @@ from dkimctl.cli import options
 from dkimctl.cli.completion import complete_selection
 from dkimctl.cli.options import TableOrJson, examples
 from dkimctl.cli.output import OutputOptions, default_format
-from dkimctl.cli.report import AlikeWarnings, warn_unreadable
+from dkimctl.cli.report import warn_alike, warn_unreadable
 from dkimctl.cli.results import write_results
 from dkimctl.cli.selected import read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import open_session
@@ -61,11 +61,10 @@ def import_(
         left_out.setdefault(result.outcome, []).append(text)
     for outcome, texts in left_out.items():
         reporter.warn(f"left out, {outcome}: {len(texts)} ({few(texts)})", code=outcome)
-    warnings = AlikeWarnings(reporter)
-    for registration, _, reason in plan.conflicts:
-        kind = without_names(reason, *registration.key)
-        warnings.warn(f"{named(registration)}: {reason}", kind=kind, code="conflict")
-    warnings.close()
+    warn_alike(reporter, (
+        (f"{named(registration)}: {reason}", without_names(reason, *registration.key), "conflict")
+        for registration, _, reason in plan.conflicts
+    ))  # fmt: skip
     counts = {
         "imported": len(plan.new),
         "already there": plan.known,
@@ -137,12 +136,11 @@ def forget(
         statuses = known.statuses(RetirementPolicy(now, now, assume_successors, grace=grace))
         forgotten = [status for status in statuses if force or status.is_over]
         if statuses and not forgotten:
-            warnings = AlikeWarnings(reporter)
-            for status in statuses:
-                text = f"{named(status.registration)} is not retired: "
-                text += reporter.complete(status.reason)
-                warnings.warn(text, kind="not retired", code="not_retired")
-            warnings.close()
+            reasons = ((named(item.registration), item.reason) for item in statuses)
+            warn_alike(reporter, (
+                (f"{name} is not retired: {reporter.complete(why)}", "not retired", "not_retired")
+                for name, why in reasons
+            ))  # fmt: skip
             raise NegativeAnswer(
                 f"none of the {len(statuses)} selected registrations is retired; nothing was "
                 "forgotten",

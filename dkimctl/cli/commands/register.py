@@ -236,7 +236,7 @@ def _register(
         lock.enter_context(session.lock_account())
         ledger = session.open_ledger(for_writing=True)
         progress = RegistrationProgress(
-            len(specs), reporter, may_draw=not output.is_written_to_terminal_meanwhile
+            len(specs), reporter, may_draw=output.fmt is Format.TABLE or not output.is_on_terminal
         )
         run = RegistrationEngine(
             ledger, make_planner(ledger), session.connect,
