@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, cast
-
-import tenacity
+from typing import TYPE_CHECKING
 
 from dkimctl.errors import (
     DkimctlError,
@@ -14,7 +12,6 @@ from dkimctl.errors import (
     NoService,
     NotProcessed,
     RequestRefused,
-    ServiceError,
     Throttled,
 )
 from dkimctl.models import DomainSpec
@@ -26,12 +23,7 @@ if TYPE_CHECKING:
 
     Send = Callable[[Sequence[DomainSpec]], Reply]
 
-
 MAX_ATTEMPTS = 4  # for an entry
-# Seconds between two attempts: 0.5 to 1, then 2 to 2.5, then 8 to 8.5; no more, since attempts that
-# the service has put off (Retry-After) count here, and are not limited by MAX_ATTEMPTS.
-_growing = tenacity.wait_exponential(multiplier=0.5, exp_base=4, max=8)
-_backoff = _growing + tenacity.wait_random(0, 0.5)
 _SHORTEST_WAIT = 0.3  # seconds, even if the service says 0
 _JITTER = 0.1  # of the requested time, so that not all batches come back at once
 
@@ -48,18 +40,6 @@ class BatchSender:
         self._send = send
         self._channel = channel
         self._max_wait = max_wait
-        # One for all: each would hold its batch in a cycle, for the garbage collector to find.
-        self._retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type((MaybeProcessed, NotProcessed))
-            & tenacity.retry_if_not_exception_type(NoService),
-            wait=_next_wait,
-            stop=self._is_over,
-            before_sleep=lambda state: channel.report_backoff(
-                state.args[0], _failure(state), state.upcoming_sleep
-            ),
-            sleep=channel.sleep,
-            reraise=True,
-        )
 
     def process(self, batch: Batch) -> None:
         """Get the results of `batch`, and report it done. Its `error` ends the whole run."""
@@ -77,23 +57,32 @@ class BatchSender:
         self._channel.report_done(batch)
 
     def _deliver(self, batch: Batch, positions: Sequence[int]) -> None:
-        try:
-            self._retrying(self._attempt, batch, positions)
-        except (MaybeProcessed, Throttled):
-            pass  # the results say so; other batches may succeed
-        except RequestRefused as refusal:
-            # The invalid entry is in one of the halves, or they are of an accepted size.
-            if refused := batch.mark_refused(refusal):
-                self._deliver(batch, refused[: len(refused) // 2])
-                self._deliver(batch, refused[len(refused) // 2 :])
-
-    def _is_over(self, state: tenacity.RetryCallState) -> bool:
-        batch: Batch = state.args[0]
-        positions: Sequence[int] = state.args[1]
-        retry_after = _failure(state).retry_after
-        if retry_after is not None:
-            batch.requested_wait += max(retry_after, _SHORTEST_WAIT)
-        return batch.attempts(positions) >= MAX_ATTEMPTS or batch.requested_wait > self._max_wait
+        """Send these entries, until none is open or there were enough attempts."""
+        while True:
+            try:
+                return self._attempt(batch, positions)
+            except RequestRefused as refusal:
+                # The invalid entry is in one of the halves, or they are of an accepted size.
+                if refused := batch.mark_refused(refusal):
+                    self._deliver(batch, refused[: len(refused) // 2])
+                    self._deliver(batch, refused[len(refused) // 2 :])
+                return None
+            except NoService:
+                raise
+            except (MaybeProcessed, NotProcessed) as failure:
+                attempts = batch.attempts(positions)
+                if failure.retry_after is None:
+                    seconds = backoff(attempts)
+                else:  # never cut short
+                    asked = max(failure.retry_after, _SHORTEST_WAIT)
+                    batch.requested_wait += asked
+                    seconds = asked * random.uniform(1, 1 + _JITTER)  # noqa: S311
+                if attempts >= MAX_ATTEMPTS or batch.requested_wait > self._max_wait:
+                    if isinstance(failure, (MaybeProcessed, Throttled)):
+                        return None  # the results say so; other batches may succeed
+                    raise
+                self._channel.report_backoff(batch, failure, seconds)
+                self._channel.sleep(seconds)
 
     def _attempt(self, batch: Batch, positions: Sequence[int]) -> None:
         """Send these entries, once."""
@@ -115,14 +104,6 @@ class BatchSender:
                 raise MaybeProcessed("the service failed on them, or left them out of its answer")
 
 
-def _next_wait(state: tenacity.RetryCallState) -> float:
-    """In seconds. A wait that the service asks for is never cut short."""
-    retry_after = _failure(state).retry_after
-    if retry_after is None:
-        return _backoff(state)
-    return max(retry_after, _SHORTEST_WAIT) * random.uniform(1, 1 + _JITTER)  # noqa: S311
-
-
-def _failure(state: tenacity.RetryCallState) -> ServiceError:
-    assert state.outcome is not None  # noqa: S101 - for the type checker: an attempt has failed
-    return cast(ServiceError, state.outcome.exception())
+def backoff(attempts: int) -> float:
+    """Seconds until the next attempt: 0.5 to 1 after the first, then 2 to 2.5, then 8 to 8.5."""
+    return 0.5 * 4.0 ** (attempts - 1) + random.uniform(0, 0.5)  # noqa: S311

@@ -9,7 +9,7 @@ import pytest
 
 HEAVY = ("httpx", "msgspec", "rich", "keyring", "cryptography", "falcon", "sqlalchemy", "idna",
          "click", "pydantic", "asyncio", "email")  # fmt: skip
-IDLE = {"filelock", "tenacity", "dns"}
+IDLE = {"filelock", "dns"}
 IMPORTED = """
 import sys
 sys.argv = sys.argv[1:]

@@ -23,8 +23,8 @@ LIMIT = 60.0  # seconds that a command on a terminal, or the start of a service,
 _INHERITED = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "TEMP", "TMP", "COVERAGE_PROCESS_START")
 # Python runs this at its start.
 _NO_BACKOFF = """
-import tenacity
-tenacity.wait_exponential = tenacity.wait_random = lambda *args, **kwargs: tenacity.wait_none()
+from dkimctl.registration import retrying
+retrying.backoff = lambda attempts: 0.0
 """
 
 
