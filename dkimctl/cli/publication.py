@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from dkimctl.cli import next_steps, terminal
 from dkimctl.cli.checking import check_records
@@ -28,11 +28,9 @@ from dkimctl.errors import DkimctlError, ExitCode, Interrupted, OutputError, Usa
 from dkimctl.formats.changes import render_changes
 from dkimctl.formats.renderer import PublicationFormat
 from dkimctl.models import Registration, RegistrationKey, named
-from dkimctl.publishing.plan import CHANGING, Action, Applied, Change, apply_plan, make_plan
+from dkimctl.publishing.plan import CHANGING, Action, Applied, Change, Target, apply_plan, make_plan
+from dkimctl.publishing.targets import open_targets
 from dkimctl.text import MAX_ALIKE, counted, few, printable, without_names
-
-if TYPE_CHECKING:
-    from dkimctl.publishing.plan import Target
 
 # What the summary calls a change that is planned, and one that was made; "created" alone is a word
 # of registering.
@@ -63,10 +61,10 @@ class PublishOptions(NamedTuple):
         """Raise UsageError for options that do not go together, or without a terminal to ask on."""
         if self.wait is not None:
             read_duration("--wait", self.wait)
-        if self.dry_run and self.yes:
-            raise UsageError("--dry-run cannot be combined with --yes", hint="remove one of them")
-        if self.dry_run and self.wait is not None:
-            raise UsageError("--wait has no effect with --dry-run", hint="remove one of them")
+        if self.dry_run and (self.yes or self.wait is not None):
+            other = "--yes" if self.yes else "--wait"
+            message = f"--dry-run cannot be combined with {other}"
+            raise UsageError(message, hint="remove one of them")
         if self.dry_run or self.yes:
             return
         if self.fmt is not PublicationFormat.TABLE:
@@ -87,16 +85,11 @@ def open_dns_targets(session: Session) -> Sequence[Target]:
         profile, file = session.profile.name, session.config_file
         how = f"write `dns` into {file} (docs/publish.md shows how)"
         if session.config.dns:
-            how = (
-                f"add {profile} to `profiles` of an entry of `dns` in {file}: "
-                f"`profiles: [{profile}]`"
-            )
+            how = f"add {profile} to `profiles` of an entry of `dns` in {file}"
         raise UsageError(
             f"no DNS target is configured for the profile {profile}",
             hint=f"{how}, or publish by hand: {next_steps.publish(())}",
         )
-    from dkimctl.publishing.targets import open_targets
-
     return open_targets(session.config, session.profile.name, session.secrets)
 
 
@@ -118,18 +111,20 @@ def select_to_publish(
 def without_left_out(session: Session, registrations: Iterable[Registration]) -> list[Registration]:
     """The registrations, but for disabled keys and those past their grace period, with a note."""
     retired = retired_keys(session)
-    registrations = list(registrations)
-    old = [registration for registration in registrations if registration.key in retired]
-    disabled = [registration for registration in registrations if not registration.signs]
-    for which, left_out in (("past their grace period", old), ("disabled", disabled)):
-        if left_out:
-            names = few([named(registration) for registration in left_out])
-            session.reporter.note(f"dkimctl: left out, {which}: {len(left_out)} ({names})")
-    return [
-        registration
-        for registration in registrations
-        if registration.signs and registration.key not in retired
-    ]
+    kept: list[Registration] = []
+    old: list[str] = []
+    disabled: list[str] = []
+    for registration in registrations:
+        if registration.key in retired:
+            old.append(named(registration))
+        elif not registration.signs:
+            disabled.append(named(registration))
+        else:
+            kept.append(registration)
+    for which, names in (("past their grace period", old), ("disabled", disabled)):
+        if names:
+            session.reporter.note(f"dkimctl: left out, {which}: {len(names)} ({few(names)})")
+    return kept
 
 
 def publish_records(
@@ -194,12 +189,8 @@ def publish_records(
 @contextmanager
 def unchanged_if_interrupted() -> Iterator[None]:
     """Within the block, Ctrl-C and SIGTERM end the command, which has changed nothing yet."""
-    try:
-        with interrupting():
-            yield
-    except KeyboardInterrupt:
-        hint = "nothing was changed; run the same command again"
-        raise Interrupted(hint=hint) from None
+    with terminal.interruptible("nothing was changed; run the same command again"), interrupting():
+        yield
 
 
 def _make_changes(

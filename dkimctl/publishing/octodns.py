@@ -353,15 +353,14 @@ def _require_ours(planned: Sequence[Any], wanted: Mapping[str, Change]) -> None:
     for item in planned:
         name = _name(item.record)
         change = wanted.get(name)
-        if change is None or item.record._type != "TXT" or name in seen:
-            would = f"also change {item.record._type} at {printable(name)}"
+        wanted_values = () if change is None or change.value is None else (change.value,)
+        is_ours = change is not None and item.record._type == "TXT" and name not in seen
+        if change is None or not is_ours or _values(item.new) != wanted_values:
+            would = f"change {item.record._type} at {printable(name)} otherwise than planned"
             raise ServiceError(f"the provider would {would}", hint=by_hand)
         seen.add(name)
         if sorted(_values(item.existing)) != sorted(change.before.values):
             raise changed_error(change)
-        if _values(item.new) != (() if change.value is None else (change.value,)):
-            would = f"publish another value at {printable(name)}"
-            raise ServiceError(f"the provider would {would}", hint=by_hand)
     if missing := sorted(wanted.keys() - seen):
         raise ServiceError(
             f"the provider plans no change of TXT at {printable(few(missing))}",

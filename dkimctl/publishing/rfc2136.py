@@ -40,7 +40,6 @@ _IN, _NONE, _ANY = 1, 254, 255
 _DNAME = 39
 _SOA_IN = struct.pack("!2H", SOA, _IN)
 _PAUSE = 0.2  # seconds
-_PRIMARY = "set `server` to the primary server of the zone"
 _RUN_AGAIN = "run the same command again"
 _SEE_LOG = "the server's log says why"
 
@@ -178,7 +177,8 @@ class Rfc2136Target:
         if answer.delegated:
             return NameState(delegated=answer.delegated)
         if not answer.is_authoritative:
-            raise self._error(f"does not answer for the zone {printable(zone)} itself", _PRIMARY)
+            hint = "set `server` to the primary server of the zone"
+            raise self._error(f"does not answer for the zone {printable(zone)} itself", hint)
         if answer.alias:
             # The owner of a DNAME, from which the server has made the alias (RFC 6672).
             records = answer.message.answer if answer.message else ()
@@ -307,18 +307,14 @@ class Rfc2136Target:
     def refused_update(self, rcode: int, zone: str) -> DkimctlError:
         """For an update that is answered with an RCODE other than of a prerequisite."""
         zone, code = printable(zone), rcode_text(rcode)
-        refusals: dict[int, str] = {
-            Rcode.REFUSED: f"refuses to update the zone {zone}",
-            Rcode.NOTAUTH: f"is not the primary server of the zone {zone}, or does not allow this",
-            Rcode.NOTIMP: "takes no updates",
-        }
-        if what := refusals.get(rcode):
+        if rcode in (*_REFUSED, Rcode.NOTIMP):
             hint = (
                 f"{self._allow()} to change TXT records of the zone: allow-update or update-policy "
                 "in BIND, an ACL with the action update in Knot DNS, dnsupdate=yes and "
-                f"TSIG-ALLOW-DNSUPDATE in PowerDNS; if it is a secondary server, {_PRIMARY}"
+                "TSIG-ALLOW-DNSUPDATE in PowerDNS; for a secondary server, name the primary in "
+                "`server`"
             )
-            return self._error(f"{what} ({code})", hint, DnsRefused)
+            return self._error(f"refuses to update the zone {zone} ({code})", hint, DnsRefused)
         hint = f"{_SEE_LOG}: the zone may be frozen, or its files may not be writable"
         return self._error(f"failed to update the zone {zone} ({code})", hint)
 

@@ -41,17 +41,6 @@ _BY_SUFFIX = {
 _MAX_CONTACT = 200  # characters
 
 
-def _read_contact(text: str) -> str:
-    """What --contact says, on one line. Raises UsageError if it is too long."""
-    contact = " ".join(text.split())
-    if len(contact) > _MAX_CONTACT:
-        raise UsageError(
-            f"in --contact: the text has {len(contact)} characters",
-            hint=f"write at most {_MAX_CONTACT}, such as an email address",
-        )
-    return contact
-
-
 @app.command(
     "handoff",
     epilog=examples(
@@ -80,8 +69,7 @@ def handoff(
         typer.Option(metavar="LANGUAGE", help=f"{', '.join(Language)} (default: en)."),
     ] = None,
     contact: Annotated[
-        str,
-        typer.Option(metavar="TEXT", parser=_read_contact, help="Whom to tell when it is done."),
+        str, typer.Option(metavar="TEXT", help="Whom to tell when it is done.")
     ] = "",
     zone: Annotated[
         list[str] | None,
@@ -113,6 +101,12 @@ def handoff(
     are checked in DNS first.
     """
     session = open_session(ctx)
+    contact = " ".join(contact.split())
+    if len(contact) > _MAX_CONTACT:
+        raise UsageError(
+            f"in --contact: the text has {len(contact)} characters",
+            hint=f"write at most {_MAX_CONTACT}, such as an email address",
+        )
     panel = provider_with(provider) if provider else None
     suffix = output.suffix if output else ""
     fmt = fmt or _BY_SUFFIX.get(suffix.lower())

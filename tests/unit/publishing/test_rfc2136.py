@@ -211,8 +211,8 @@ def test_what_is_accepted_and_made_a_moment_later_is_done():
 
 RCODES = [
     ("REFUSED", DnsRefused, "refuses to update the zone example.com"),
-    ("NOTAUTH", DnsRefused, "is not the primary server of the zone example.com"),
-    ("NOTIMP", DnsRefused, "takes no updates"),
+    ("NOTAUTH", DnsRefused, "refuses to update the zone example.com (NOTAUTH)"),
+    ("NOTIMP", DnsRefused, "refuses to update the zone example.com (NOTIMP)"),
     ("SERVFAIL", ServiceError, "failed to update the zone example.com"),
     ("FORMERR", ServiceError, "failed to update"),
     ("NOTZONE", ServiceError, "failed to update"),
