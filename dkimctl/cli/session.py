@@ -161,11 +161,12 @@ class Session:
             http = HttpClient.in_process(self._sandbox.app)
         else:
             http = self.open_http(account.auth_url, account.base_url)
+        self._resources.enter_context(http)
         client = Client(auth_url=account.auth_url, base_url=account.base_url, http=http)
         if secret := os.environ.get("DKIMCTL_CLIENT_SECRET"):
             # Even if it is not sent, since a token is there.
             client.redact_credentials(account.client_id, Secret(secret))
-        return self._resources.enter_context(client)
+        return client
 
     def open_http(self, *urls: str, longest: float = math.inf) -> HttpClient:
         """HTTP as the profile sets it; each step of a request takes `longest` seconds at most."""

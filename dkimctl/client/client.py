@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Callable, Sequence
-from typing import Self
 
 from dkimctl.client.failures import (
     registration_error,
@@ -34,7 +33,7 @@ _MAX_DETAIL = 1000  # characters of the service's error message
 
 
 class Client:
-    """Talks to one service: tokens at `auth_url`, everything else at `base_url`. Closes `http`."""
+    """Talks to one service: tokens at `auth_url`, everything else at `base_url`."""
 
     def __init__(
         self,
@@ -152,15 +151,6 @@ class Client:
         if self._redactor.has_short_secret(text):
             return ""
         return text if len(text) <= _MAX_DETAIL else f"{text[:_MAX_DETAIL]}..."
-
-    def close(self) -> None:
-        self._http.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _base64(text: str) -> str:

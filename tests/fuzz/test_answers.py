@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import dns.name
@@ -186,10 +186,8 @@ class AnyService:
 
 
 @pytest.fixture(scope="session")
-def service() -> Iterator[AnyService]:
-    service = AnyService()
-    yield service
-    service.client.close()
+def service() -> AnyService:
+    return AnyService()
 
 
 def asked(ask):

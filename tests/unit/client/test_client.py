@@ -310,8 +310,8 @@ class TestRequest:
         self, scripted_server, answering
     ):
         url = scripted_server.url
-        http = HttpClient.over_network(timeout=2)
-        with Client(auth_url=f"{url}/auth", base_url=f"{url}/service", http=http) as client:
+        with HttpClient.over_network(timeout=2) as http:
+            client = Client(auth_url=f"{url}/auth", base_url=f"{url}/service", http=http)
             answering(200, "register-created.json")
             for _ in range(3):
                 client.register(TOKEN, SPECS)
