@@ -175,14 +175,14 @@ def _by_start(key: Key) -> tuple[datetime, str]:
 def keys_of(domain: DomainKeys, settings: RotationSettings, now: datetime) -> Iterator[Key]:
     """The keys of a signing domain."""
     # When the line of each key gets a successor: its newest key decides, once that signs.
-    due: dict[Registration, datetime | None] = {}
+    due: dict[int, datetime | None] = {}
     may_be_held = False
     for line in lines_of(domain.histories):
         newest = newest_of(line)
         at = None if newest is None else _after(newest.created_at, settings.max_age)
         if at is not None:
             at = max(at, *(registration.starts_at or at for registration in line))
-        due.update(dict.fromkeys(line, at))
+        due[line[0].third_party] = at
         may_be_held |= len(line) > 1 or at is None or at <= now
     held = {}
     if may_be_held:  # few are, and to find out takes as long as all else
@@ -194,9 +194,8 @@ def keys_of(domain: DomainKeys, settings: RotationSettings, now: datetime) -> It
     grace = RetirementPolicy(now, now - _MAX_AGE_OF_LOOK, grace=settings.grace)
     for status in statuses_of(domain.histories, grace):
         registration = status.registration
-        history = domain.histories[registration]
-        key = _registered_key(status, history, settings, now, due.get(registration))
-        if registration in held and key.action in (NextAction.REGISTER, NextAction.DECIDE):
+        key = _registered_key(status, settings, now, due.get(registration.third_party))
+        if held and registration in held and key.action in (NextAction.REGISTER, NextAction.DECIDE):
             # It gets no successor until the user decides.
             key = key._replace(action=NextAction.DECIDE, note=held[registration])
         yield key
@@ -210,13 +209,12 @@ def keys_of(domain: DomainKeys, settings: RotationSettings, now: datetime) -> It
 
 def _registered_key(
     status: RetirementStatus,
-    history: KeyHistory,
     settings: RotationSettings,
     now: datetime,
     successor_due: datetime | None,
 ) -> Key:
     """A registered key, whose line of keys gets a successor at `successor_due`."""
-    registration, takeover = status.registration, status.takeover
+    registration, history, takeover = status.registration, status.history, status.takeover
     starts_at, created_at = registration.starts_at, registration.created_at
     enabled_at = history.enabled_at if registration.signs else None
     signs_since = max(starts_at, enabled_at) if starts_at and enabled_at else None

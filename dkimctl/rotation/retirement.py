@@ -76,6 +76,7 @@ class RetirementStatus(NamedTuple):
     """How far a registration is; `reason` says by which successor, or what is missing."""
 
     registration: Registration
+    history: KeyHistory
     retirement: Retirement
     reason: str
     #: The keys of which one must be seen published, of a registration that is due or retired.
@@ -112,21 +113,6 @@ class KnownKeys(NamedTuple):
             for histories in self.domains
             for registration, history in histories.items()
         }
-
-    def not_seen_gone(self, statuses: Iterable[RetirementStatus]) -> dict[str, str]:
-        """What the last look at each of these records found, unless it was missing; by name.
-
-        Of a key that has been replaced, also a record that was never looked at may be there.
-        """
-        seen, histories = {}, self.histories
-        for status in statuses:
-            registration = status.registration
-            verdict = histories[registration.key].verdict
-            if verdict is None and status.is_over and not record_fault(with_key_len(registration)):
-                verdict = "never checked"
-            if verdict not in (None, Verdict.MISSING):
-                seen[named(registration)] = verdict
-        return seen
 
     def after(self, looks: Looks, now: datetime) -> KnownKeys:
         """The same, with what looks have found, even where the ledger cannot be written."""
@@ -243,21 +229,21 @@ def statuses_of(
     for registration, history in histories.items():
         if history.replaces is not None:
             replacing.setdefault(history.replaces.lower(), []).append(registration)
-    oldest_first = sorted(histories, key=lambda registration: registration.starts_at or NEVER)
-    for registration in oldest_first:
+    oldest_first = sorted(histories.items(), key=lambda item: item[0].starts_at or NEVER)
+    for registration, history in oldest_first:
         start, reason = registration.starts_at, ""
         if registration.is_taken:
             reason = "it belongs to another account"
         elif start is None:
             reason = "neither its start_date nor its regist_date can be read"
-        elif histories[registration].enabled_at is None:
+        elif history.enabled_at is None:
             reason = "it was never enabled"
         elif start > policy.now:
             reason = f"it starts on {start.date()}"
         if reason:
-            yield RetirementStatus(registration, Retirement.CURRENT, reason)
+            yield RetirementStatus(registration, history, Retirement.CURRENT, reason)
         else:
-            yield _status(registration, histories, replacing, policy)
+            yield _status(registration, history, histories, replacing, policy)
 
 
 def keys_past_grace(ledger: Ledger, now: datetime, grace: timedelta) -> dict[RegistrationKey, str]:
@@ -276,6 +262,21 @@ def keys_past_grace(ledger: Ledger, now: datetime, grace: timedelta) -> dict[Reg
     }
 
 
+def not_seen_gone(statuses: Iterable[RetirementStatus]) -> dict[str, str]:
+    """What the last look at each of these records found, unless it was missing; by name.
+
+    Of a key that has been replaced, also a record that was never looked at may be there.
+    """
+    seen = {}
+    for status in statuses:
+        registration, verdict = status.registration, status.history.verdict
+        if verdict is None and status.is_over and not record_fault(with_key_len(registration)):
+            verdict = "never checked"
+        if verdict not in (None, Verdict.MISSING):
+            seen[named(registration)] = verdict
+    return seen
+
+
 def as_result(status: RetirementStatus) -> Result:
     """The registration as commands show it, with the reason if its grace period is over."""
     registration = status.registration
@@ -288,6 +289,7 @@ def as_result(status: RetirementStatus) -> Result:
 
 def _status(
     old: Registration,
+    history: KeyHistory,
     keys: Mapping[Registration, KeyHistory],
     replacing: Mapping[str, Sequence[Registration]],
     policy: RetirementPolicy,
@@ -301,14 +303,14 @@ def _status(
     # The newer keys of which it is not recorded what they replace, and keys that replace them: the
     # latter may be all that is left, since the former may be disabled, or retired themselves.
     first = [registration for registration in newer if keys[registration].replaces is None]
-    assumed = _successors(old, first, keys, replacing)
+    assumed = _successors(old, first, keys, replacing) if first else []
     successors = [*recorded, *assumed] if policy.assume_successors else recorded
     if not successors and assumed:
         reason = f"it is not recorded whether {assumed[0].selector or ''} replaces it"
-        return RetirementStatus(old, Retirement.UNKNOWN, reason)
+        return RetirementStatus(old, history, Retirement.UNKNOWN, reason)
     if not successors:
         reason = "no newer selector of the domain replaces it: run `dkimctl rotate`"
-        return RetirementStatus(old, Retirement.CURRENT, reason)
+        return RetirementStatus(old, history, Retirement.CURRENT, reason)
     takeovers = [_takeover(successor, keys[successor], policy) for successor in successors]
     takeovers.sort(
         key=lambda takeover: (
@@ -324,7 +326,7 @@ def _status(
         if takeover.retirement in (Retirement.RETIRED, Retirement.DUE)
     ]
     is_over = best.took_over <= policy.now - policy.grace
-    return RetirementStatus(old, best.retirement, best.reason, deciding, is_over, best)
+    return RetirementStatus(old, history, best.retirement, best.reason, deciding, is_over, best)
 
 
 def _successors(

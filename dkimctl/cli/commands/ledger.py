@@ -19,7 +19,12 @@ from dkimctl.errors import ExitCode, NegativeAnswer
 from dkimctl.formats.renderer import Format
 from dkimctl.models import Outcome, named
 from dkimctl.registration.saved_results import import_results, read_saved_results, results_of
-from dkimctl.rotation.retirement import RetirementPolicy, as_result, read_known_keys
+from dkimctl.rotation.retirement import (
+    RetirementPolicy,
+    as_result,
+    not_seen_gone,
+    read_known_keys,
+)
 from dkimctl.text import few, without_names
 
 app = options.App(
@@ -147,7 +152,7 @@ def forget(
                 hint="`dkimctl rotate --retired` lists the retired ones; --force forgets the "
                 "others as well, such as those of a domain that was sold",
             )
-        if not still_published and (in_dns := known.not_seen_gone(forgotten)):
+        if not still_published and (in_dns := not_seen_gone(forgotten)):
             names = [f"{name}: {verdict}" for name, verdict in in_dns.items()]
             raise NegativeAnswer(
                 f"may still be in DNS: {len(names)} ({few(names)}); nothing was forgotten",

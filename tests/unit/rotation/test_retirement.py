@@ -24,6 +24,7 @@ from dkimctl.rotation.retirement import (
     RetirementStatus,
     as_result,
     keys_past_grace,
+    not_seen_gone,
     read_known_keys,
     review_with_look,
     statuses_of,
@@ -531,11 +532,10 @@ def test_one_of_two_successors_that_answers_is_an_answer(review, dns, pair, open
 class TestKnownKeys:
     @pytest.mark.parametrize("verdict", [*Verdict])
     def test_a_record_is_there_unless_the_last_look_found_it_missing(self, pair, verdict):
-        histories = {pair[0]: KeyHistory(), pair[1]: KeyHistory(NOW, verdict=verdict)}
-        known = KnownKeys([histories], frozenset(pair))
-        status = RetirementStatus(pair[1], Retirement.CURRENT, "")
+        history = KeyHistory(NOW, verdict=verdict)
+        status = RetirementStatus(pair[1], history, Retirement.CURRENT, "")
         expected = {} if verdict is Verdict.MISSING else {"example.com (selector new)": verdict}
-        assert known.not_seen_gone([status]) == expected
+        assert not_seen_gone([status]) == expected
 
     def test_a_record_that_came_back_between_two_looks_is_published_since_then(self, pair):
         history = KeyHistory(NOW - 30 * DAY, published_at=NOW - 20 * DAY, looked_at=NOW - DAY)
