@@ -46,10 +46,7 @@ def warn_of_urgent(
 
 
 def warn_of_urgent_keys(
-    reporter: Reporter,
-    urgencies: Iterable[tuple[Urgency, Registration | Key]],
-    *,
-    by_target: bool,
+    reporter: Reporter, urgencies: Iterable[tuple[Urgency, Registration | Key]], *, by_target: bool
 ) -> None:
     """Do the same for keys, each with its urgency, in commands that select their domains."""
     urgent = [(urgency, key) for urgency, key in urgencies if urgency]

@@ -12,20 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.dkim import with_key_len
 from dkimctl.dns.verdicts import ACCEPTED, Urgency
-from dkimctl.models import (
-    NEVER,
-    ClosedKey,
-    KeyHistory,
-    Registration,
-    RegistrationKey,
-    utc_time,
-)
-from dkimctl.rotation.retirement import (
-    Retirement,
-    RetirementPolicy,
-    RetirementStatus,
-    statuses_of,
-)
+from dkimctl.models import NEVER, ClosedKey, KeyHistory, Registration, RegistrationKey, utc_time
+from dkimctl.rotation.retirement import Retirement, RetirementPolicy, RetirementStatus, statuses_of
 from dkimctl.rotation.successors import due_of, lines_of, newest_of
 from dkimctl.settings.config import RotationSettings
 

@@ -62,11 +62,7 @@ if TYPE_CHECKING:
 
 _MAX_SKEW = timedelta(days=1)
 _MAX_ROUNDS = 3  # of selectors that another account has
-_STATES = {
-    Outcome.PENDING: State.DUE,
-    Outcome.FAILED: State.FAILED,
-    Outcome.UNKNOWN: State.FAILED,
-}
+_STATES = {Outcome.PENDING: State.DUE, Outcome.FAILED: State.FAILED, Outcome.UNKNOWN: State.FAILED}
 
 
 class RotationRun:
