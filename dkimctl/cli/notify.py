@@ -129,17 +129,6 @@ def _deliver(session: Session, notice: Notice, now: datetime) -> list[bool]:
     return worked
 
 
-def require_checks_to_notify(session: Session, saved: str | None, *, expect_absent: bool) -> None:
-    """Raise UsageError unless there can be notices of what is checked."""
-    for option, is_given in (("--from", saved is not None), ("--expect-absent", expect_absent)):
-        if is_given:
-            raise UsageError(
-                f"--notify cannot be combined with {option}",
-                hint="it tells of the registrations in the ledger: remove one of them",
-            )
-    require_notify(session)
-
-
 class CheckNotices:
     """Takes in registrations and checks, then tells what changed; the rest is for a second look."""
 

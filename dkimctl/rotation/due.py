@@ -12,7 +12,7 @@ from dkimctl.dns.verdicts import Check, Urgency, Verdict, urgency_of
 from dkimctl.errors import DkimctlError, ExitCode, ServiceError
 from dkimctl.models import KeyHistory, Registration, RegistrationKey
 from dkimctl.rotation.life import urgency_of_start, warning_time
-from dkimctl.rotation.retirement import Histories, Retirement, RetirementStatus
+from dkimctl.rotation.retirement import Histories, Retirement, RetirementStatus, described
 from dkimctl.settings.config import RotationSettings
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def publication_tasks(
         registration = change.registration
         key, check = registration.key, checks.get(registration.key)
         if change.state is State.DONE and key not in published:
-            reason = f"written; {_described(check)}" if check else "written; DNS was not checked"
+            reason = f"written; {described(check)}" if check else "written; DNS was not checked"
             task = change._replace(state=State.WAITING, reason=reason)
         elif change.state in (State.DUE, State.DONE, State.FAILED):
             task = change  # where the change failed, the next would fail, too
@@ -193,16 +193,11 @@ def _left(change: Task, check: Check | None) -> Task | None:
     if check is None:
         return None
     is_removal = change.step is Step.REMOVE
-    seen = f"DNS now: {check.finding.verdict}" if is_removal else _described(check)
+    seen = f"DNS now: {check.finding.verdict}" if is_removal else described(check)
     if check.finding.verdict is Verdict.NO_ANSWER:
         return change._replace(state=State.WAITING, reason=seen, error=ServiceError(seen))
     state = State.BY_HAND if change.state is State.BY_HAND else State.WAITING
     return change._replace(state=state, reason=seen)
-
-
-def _described(check: Check) -> str:
-    verdict, reason = check.finding.verdict, check.finding.reason
-    return f"DNS now: {verdict} ({reason})" if reason else f"DNS now: {verdict}"
 
 
 def find_removals(

@@ -182,9 +182,7 @@ def review_with_look(
         for successor in status.successors
     }.values()
     checks: dict[RegistrationKey, Check] = {}
-    if sound := [
-        successor for successor in successors if not record_fault(with_key_len(successor))
-    ]:
+    if sound := [each for each in successors if not record_fault(with_key_len(each))]:
         from dkimctl.dns.check import CheckPolicy, check_publication
 
         check_publication(
@@ -200,20 +198,20 @@ def review_with_look(
     fresh = policy._replace(now=now, published_now=published)
     statuses, unanswered = [], set()
     for status in known.after(looks, now).statuses(fresh):
-        checked = [
-            checks[successor.key] for successor in status.successors if successor.key in checks
-        ]
-        if status.retirement is not Retirement.DUE or not checked:
-            statuses.append(status)
-            continue
-        if all(check.finding.verdict is Verdict.NO_ANSWER for check in checked):
-            unanswered.add(status.registration)
-        reason = status.reason
-        if checked[0].key == status.successors[0].key:
-            verdict, why = checked[0].finding.verdict, checked[0].finding.reason
-            reason += f"; DNS now: {verdict} ({why})" if why else f"; DNS now: {verdict}"
+        seen, reason = [checks.get(each.key) for each in status.successors], status.reason
+        if status.retirement is Retirement.DUE and any(seen):
+            if all(check.finding.verdict is Verdict.NO_ANSWER for check in seen if check):
+                unanswered.add(status.registration)
+            if seen[0]:
+                reason += f"; {described(seen[0])}"
         statuses.append(status._replace(reason=reason))
     return Review(statuses, frozenset(unanswered))
+
+
+def described(check: Check) -> str:
+    """What DNS has, for a reason."""
+    verdict, reason = check.finding.verdict, check.finding.reason
+    return f"DNS now: {verdict} ({reason})" if reason else f"DNS now: {verdict}"
 
 
 def statuses_of(
@@ -248,15 +246,12 @@ def statuses_of(
 
 def keys_past_grace(ledger: Ledger, now: datetime, grace: timedelta) -> dict[RegistrationKey, str]:
     """The keys whose grace period is over, each with a reason that names its successor."""
-    policy = RetirementPolicy(now, now, grace=grace)
-    rotated = ledger.rotated_domains()
-    domains = (
-        (domain for domain in ledger.domains() if domain.sign_domain in rotated) if rotated else ()
-    )
+    policy, rotated = RetirementPolicy(now, now, grace=grace), ledger.rotated_domains()
     return {
         status.registration.key: f"{status.successors[0].selector} has replaced it; to remove it "
         f"from the ledger: `dkimctl ledger forget {status.registration.sign_domain}`"
-        for domain in domains
+        for domain in (ledger.domains() if rotated else ())
+        if domain.sign_domain in rotated
         for status in statuses_of(domain.histories, policy)
         if status.is_over
     }
@@ -311,20 +306,16 @@ def _status(
     if not successors:
         reason = "no newer selector of the domain replaces it: run `dkimctl rotate`"
         return RetirementStatus(old, history, Retirement.CURRENT, reason)
-    takeovers = [_takeover(successor, keys[successor], policy) for successor in successors]
-    takeovers.sort(
+    takeovers = sorted(
+        (_takeover(successor, keys[successor], policy) for successor in successors),
         key=lambda takeover: (
             _RETIREMENTS.index(takeover.retirement),
             takeover.took_over,
             takeover.successor.starts_at or NEVER,
-        )
+        ),
     )
-    best = takeovers[0]
-    deciding = [
-        takeover.successor
-        for takeover in takeovers
-        if takeover.retirement in (Retirement.RETIRED, Retirement.DUE)
-    ]
+    best, certain = takeovers[0], (Retirement.RETIRED, Retirement.DUE)
+    deciding = [takeover.successor for takeover in takeovers if takeover.retirement in certain]
     is_over = best.took_over <= policy.now - policy.grace
     return RetirementStatus(old, history, best.retirement, best.reason, deciding, is_over, best)
 

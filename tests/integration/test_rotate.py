@@ -237,7 +237,7 @@ class TestSuccessors:
         ("words", "said"),
         [
             (("--older-than", "soon"), "in --older-than: invalid duration"),
-            (("--start-in", "0d"), "would start before the new records can be in DNS"),
+            (("--start-in", "0d"), "in --start-in: invalid duration"),
             (("--selector", "a b"), "in --selector"),
             (("--selector", "x" * 64), "in --selector"),
             (("--key-len", "4096"), "in --key-len"),

@@ -10,7 +10,7 @@ import typer
 
 from dkimctl.cli import checking, selected
 from dkimctl.cli.checking import ResolverOption, ServerOption
-from dkimctl.cli.notify import CheckNotices, require_checks_to_notify, send_test_notice
+from dkimctl.cli.notify import CheckNotices, require_notify, send_test_notice
 from dkimctl.cli.options import LEDGER, SAVED_RESULT, App, OutputOption, examples
 from dkimctl.cli.output import require_writable
 from dkimctl.cli.session import Session, open_session
@@ -115,10 +115,13 @@ def check_dns(
             raise UsageError("--test-notice checks nothing", hint=hint)
         return send_test_notice(session)
     if notify:
-        if fmt is CheckFormat.NAGIOS:
-            hint = "leave out one of them: your monitor tells of problems itself"
-            raise UsageError("--notify cannot be combined with --format nagios", hint=hint)
-        require_checks_to_notify(session, saved, expect_absent=expect_absent)
+        others = {"--format nagios": fmt is CheckFormat.NAGIOS, "--from": saved is not None,
+                  "--expect-absent": expect_absent}  # fmt: skip
+        for option, is_given in others.items():
+            if is_given:
+                hint = "it tells of the registrations in the ledger: remove one of the two"
+                raise UsageError(f"--notify cannot be combined with {option}", hint=hint)
+        require_notify(session)
     require_writable(output)  # before a long wait
     source = checking.open_source(server or (), resolver, max_in_flight)
     picked = selected.read_selection(session, selection)

@@ -45,7 +45,7 @@ from dkimctl.models import DomainSpec, Outcome, Result, named
 from dkimctl.names import Selection, SelectorTemplate
 from dkimctl.rotation.successors import Rotation, RotationPolicy, plan_rotation, start_date
 from dkimctl.strict_yaml import yaml_scalar
-from dkimctl.text import few, quoted, written_duration
+from dkimctl.text import few, written_duration
 
 app = App()
 
@@ -80,8 +80,7 @@ def rotate(
         str | None,
         typer.Option(
             metavar="TIME",
-            help="Replace keys older than this; 0d: all keys (default: `max_age` of `rotation` in "
-            "the config file, or 180d).",
+            help="Replace keys older than this; 0d: all (default: `max_age` of `rotation`, 180d).",
         ),
     ] = None,
     start_in: Annotated[
@@ -104,10 +103,7 @@ def rotate(
         ),
     ] = _KEY_LEN,
     retired: Annotated[
-        bool,
-        typer.Option(
-            "--retired", help="List the old records that may be removed from DNS instead."
-        ),
+        bool, typer.Option("--retired", help="List the old records that may be removed instead.")
     ] = False,
     fmt: Annotated[
         RetiredFormat | None,
@@ -121,16 +117,10 @@ def rotate(
     ] = None,
     zone: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="ZONE", help="With --format nsupdate: a zone of your DNS; repeatable."
-        ),
+        typer.Option(metavar="ZONE", help="With nsupdate: a zone of your DNS; repeatable."),
     ] = None,
     no_check: Annotated[
-        bool,
-        typer.Option(
-            "--no-check",
-            help="With --retired: rely on earlier checks of the new records, and ask no server.",
-        ),
+        bool, typer.Option("--no-check", help="With --retired: rely on earlier checks of DNS.")
     ] = False,
     max_age: Annotated[
         str | None,
@@ -168,19 +158,15 @@ def rotate(
     selected = read_selection(session, selection)
     if not retired:
         older_than = older_than or written_duration(session.config.rotation.max_age.total_seconds())
-        now, start = datetime.now(UTC), read_duration("--start-in", start_in, may_be_zero=True)
-        if not start:
-            raise UsageError(
-                f"in --start-in: with {quoted(start_in)}, signing would start before the new "
-                "records can be in DNS",
-                hint=f"leave time to publish them, such as {_START_IN}",
-            )
+        now = datetime.now(UTC)
+        # Not zero, so that there is time to publish the new records.
+        start = start_date(now, read_duration("--start-in", start_in))
         if key_len not in _KEY_LENS:
             hint = f"write {' or '.join(_KEY_LENS)}"
             raise UsageError("in --key-len: invalid key length", hint=hint)
         policy = RotationPolicy(
             read_duration("--older-than", older_than, may_be_zero=True),
-            start_date(now, start),
+            start,
             int(key_len),
             SelectorTemplate(template, now.astimezone(), option="--selector").selector,
         )
