@@ -1,20 +1,19 @@
-"""The bearer token on protected requests: interface 3.1, 3.2, 5.2, 7.2."""
+"""Clients and their secrets, expired tokens, deliveries. Requests are in test_resources.py."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime, timedelta
 from functools import partial
 
 import pytest
-from falcon.testing import Result
 from sqlalchemy import func, insert, select, text
 
 from dkimctl.errors import NegativeAnswer, UsageError
 from dkimctl.service.clients import (
     ClientState,
+    add_delivery,
     authenticate,
     change_state,
     client_of_token,
@@ -28,20 +27,16 @@ from dkimctl.service.database import open_store
 from dkimctl.service.schema import tokens
 
 
+def _rotate(store, client_id, overlap=60, clock=time.time):
+    with rotating_secret(store, client_id, overlap, clock=clock) as credentials:
+        return credentials
+
+
 def test_the_secret_is_neither_in_the_repr_nor_in_the_file(sqlite_store):
     created = create_client(sqlite_store)
     assert created.secret not in repr(created)
     files = sqlite_store.path.parent.iterdir()
     assert not any(created.secret.encode() in file.read_bytes() for file in files)
-
-
-def test_an_existing_client_id_is_refused_even_if_deleted(store):
-    create_client(store, "twice")
-    with pytest.raises(UsageError, match="already exists"):
-        create_client(store, "twice")
-    change_state(store, "twice", ClientState.DELETED)
-    with pytest.raises(UsageError, match="already exists"):
-        create_client(store, "twice")
 
 
 @pytest.mark.parametrize("client_id", ["", "a:b", "a b", "a\n", "ä", "x" * 129])
@@ -64,14 +59,10 @@ def test_clients_are_listed_with_state_and_creation_time(store):
     change_state(store, "b", ClientState.DISABLED)
     change_state(store, "c", ClientState.DELETED)
     listed = list_clients(store)
-    assert [(client.client_id, client.state) for client in listed] == [
-        ("a", "active"),
-        ("b", "disabled"),
-        ("c", "deleted"),
-    ]
-    assert all(
-        datetime.fromisoformat(client.created_at).utcoffset() == timedelta(0) for client in listed
-    )
+    states = [(client.client_id, client.state) for client in listed]
+    assert states == [("a", "active"), ("b", "disabled"), ("c", "deleted")]
+    for client in listed:
+        assert datetime.fromisoformat(client.created_at).utcoffset() == timedelta(0)
 
 
 @pytest.mark.parametrize("change", ["state = 'bogus'", "created_at = x'ff'", "client_id = x'ff'"])
@@ -84,26 +75,17 @@ def test_an_invalid_client_in_the_file_is_reported(sqlite_store, change):
     assert str(sqlite_store.path) in caught.value.message
 
 
-def _rotate(store, client_id, overlap=60, clock=time.time):
-    with rotating_secret(store, client_id, overlap, clock=clock) as credentials:
-        return credentials
-
-
-@pytest.mark.parametrize("state", ClientState)
-def test_an_unknown_client_is_a_negative_answer(store, state):
-    with pytest.raises(NegativeAnswer, match="the client does not exist"):
-        change_state(store, "unknown", state)
-    with pytest.raises(NegativeAnswer, match="the client does not exist"):
-        _rotate(store, "unknown")
-
-
 @pytest.mark.interface("3.2", "restore")
 @pytest.mark.parametrize("state", ClientState)
-def test_deletion_is_final(store, state):
+def test_only_a_client_that_is_there_and_not_deleted_can_be_changed(store, state):
     create_client(store, "gone")
     change_state(store, "gone", ClientState.DELETED)
-    with pytest.raises(NegativeAnswer, match="final"):
-        change_state(store, "gone", state)
+    for client_id, message in (("unknown", "does not exist"), ("gone", "final")):
+        for operation in (_rotate, add_delivery, partial(change_state, state=state)):
+            with pytest.raises(NegativeAnswer, match=message):
+                operation(store, client_id)
+    with pytest.raises(UsageError, match="already exists"):
+        create_client(store, "gone")
     assert [client.state for client in list_clients(store)] == ["deleted"]
 
 
@@ -118,40 +100,20 @@ def test_authentication_needs_the_right_pair(store):
 
 @pytest.mark.interface("5.1", "credentials")
 def test_after_a_rotation_both_secrets_are_valid_until_the_overlap_ends(store, clock):
-    old = create_client(store, "me")
-    new = _rotate(store, "me", clock=clock)
-    assert new.client_id == "me"
+    oldest, other = create_client(store, "me"), create_client(store, "other")
+    old, new = (_rotate(store, "me", clock=clock) for _ in range(2))
+
+    def valid(client_id="me"):
+        every = (oldest, old, new, other)
+        return [authenticate(store, client_id, each.secret, clock=clock) for each in every]
+
     clock.now += 59.9
-    for credentials in (old, new):
-        assert authenticate(store, "me", credentials.secret, clock=clock)
+    assert valid() == [False, True, True, False]
+    assert valid("other") == [False, False, False, True]
     clock.now += 0.1
-    assert not authenticate(store, "me", old.secret, clock=clock)
-    assert authenticate(store, "me", new.secret, clock=clock)
-
-
-def test_of_three_secrets_the_oldest_is_invalid(store, clock):
-    oldest = create_client(store, "me")
-    secrets = [_rotate(store, "me", clock=clock).secret for _ in range(2)]
-    assert not authenticate(store, "me", oldest.secret, clock=clock)
-    assert all(authenticate(store, "me", secret, clock=clock) for secret in secrets)
-
-
-def test_a_previous_secret_is_of_its_own_client_only(store, clock):
-    old = create_client(store, "first")
-    _rotate(store, "first", clock=clock)
-    create_client(store, "second")
-    assert not authenticate(store, "second", old.secret, clock=clock)
-    assert not authenticate(store, "unknown", old.secret, clock=clock)
-
-
-def test_a_rotation_of_a_deleted_client_does_not_revive_it(store, clock):
-    old = create_client(store, "me")
-    new = _rotate(store, "me", clock=clock)
+    assert valid() == [False, False, True, False]
     change_state(store, "me", ClientState.DELETED)
-    assert not authenticate(store, "me", old.secret, clock=clock)
-    assert not authenticate(store, "me", new.secret, clock=clock)
-    with pytest.raises(NegativeAnswer, match="final"):
-        _rotate(store, "me")
+    assert valid() == [False] * 4
 
 
 @pytest.mark.parametrize("change", [creating_client, partial(rotating_secret, overlap=0)])
@@ -165,118 +127,16 @@ def test_a_secret_that_cannot_be_handed_over_changes_nothing(store, change):
     assert [client.client_id for client in list_clients(store)] == ["me"]
 
 
-REQUESTS = [("POST", "/domain/dkim"), ("DELETE", "/send/some-delivery")]
-
-Send = Callable[[str | None], Result]
-
-
-@pytest.fixture(params=REQUESTS, ids=["dkim", "send"])
-def send(client, request):
-    """Send a protected request that has no effect if it is authorized."""
-    method, path = request.param
-
-    def send(authorization):
-        headers = {} if authorization is None else {"Authorization": authorization}
-        return client.simulate_request(method, path, headers=headers)
-
-    return send
+@pytest.mark.parametrize("delivery_id", ["", "a/b", "a b", "a?b", "ä", "x" * 129, "taken"])
+def test_a_delivery_id_that_cannot_be_in_a_path_or_is_taken_is_refused(
+    store, credentials, other_credentials, delivery_id
+):
+    add_delivery(store, other_credentials.client_id, "taken")
+    with pytest.raises(UsageError, match=r"invalid delivery ID|already exists"):
+        add_delivery(store, credentials.client_id, delivery_id)
 
 
-def _is_authorized(result):
-    """Whether the status is that of the operation itself: no body, or no such delivery."""
-    return result.status_code in {400, 404}
-
-
-def _assert_forbidden(result):
-    assert result.status_code == 403
-    assert result.json == {"message": "Forbidden"}
-
-
-@pytest.mark.interface("3.1", "issue")
-@pytest.mark.interface("3.2", "active")
-@pytest.mark.interface("5.1", "bearer")
-@pytest.mark.interface("5.2", "header", "authenticated")
-@pytest.mark.interface("5.3", "header")
-def test_a_token_gives_access(send, token):
-    assert _is_authorized(send(f"Bearer {token}"))
-
-
-@pytest.mark.parametrize("scheme", ["bearer", "BEARER"])
-def test_the_case_of_the_scheme_does_not_matter(send, token, scheme):
-    assert _is_authorized(send(f"{scheme} {token}"))
-
-
-@pytest.mark.interface("4.3", "delete")
-@pytest.mark.interface("5.2", "missing", "header")
-@pytest.mark.interface("5.3", "missing", "registering")
-@pytest.mark.interface("7.2", "401")
-@pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer  ", "Basic YTpi", "x" * 1000])
-def test_a_missing_token_is_401(send, header):
-    result = send(header)
-    assert result.status_code == 401
-    assert result.json == {"message": "Unauthorized"}
-    assert result.headers["WWW-Authenticate"] == "Bearer"
-
-
-@pytest.mark.interface("5.2", "unauthorized")
-@pytest.mark.interface("7.2", "403")
-@pytest.mark.interface("7.4", "other-fields")
-@pytest.mark.parametrize("unknown", ["unknown", "\xe9\xff", "a b", "x" * 5000])
-def test_an_unknown_token_is_403(send, unknown):
-    _assert_forbidden(send(f"Bearer {unknown}"))
-
-
-@pytest.mark.interface("3.1", "reuse", "expiry", "expired")
-@pytest.mark.interface("5.2", "expired")
-@pytest.mark.interface("8", "token-lifetime", "token-reuse")
-def test_a_token_works_any_number_of_times_until_an_hour_after_issue(send, token, clock):
-    for seconds in (0, 1, 1800, 1798.9):
-        clock.now += seconds
-        assert _is_authorized(send(f"Bearer {token}"))
-    clock.now += 0.1
-    _assert_forbidden(send(f"Bearer {token}"))
-
-
-@pytest.mark.interface("3.1", "expired")
-def test_a_token_of_a_clock_that_was_set_back_is_not_valid_for_longer(send, token, clock):
-    clock.now -= 1
-    _assert_forbidden(send(f"Bearer {token}"))
-    clock.now += 1
-    assert _is_authorized(send(f"Bearer {token}"))
-
-
-@pytest.mark.parametrize("header", ["Bearer \xa0{}", "Bearer \x85{}"])
-def test_only_ascii_blanks_are_left_out(send, token, header):
-    assert _is_authorized(send(f"Bearer  {token} "))
-    _assert_forbidden(send(header.format(token)))
-
-
-@pytest.mark.interface("3.1", "several", "independent")
-def test_each_of_several_tokens_has_its_own_expiry(send, token, get_token, credentials, clock):
-    clock.now += 1800
-    second = get_token(credentials)
-    assert second != token
-    assert _is_authorized(send(f"Bearer {token}"))
-    assert _is_authorized(send(f"Bearer {second}"))
-    clock.now += 1800
-    _assert_forbidden(send(f"Bearer {token}"))
-    assert _is_authorized(send(f"Bearer {second}"))
-    clock.now += 1800
-    _assert_forbidden(send(f"Bearer {second}"))
-
-
-@pytest.mark.interface("3.2", "disabled-use")
-@pytest.mark.interface("5.2", "disabled")
-def test_a_disabled_clients_tokens_are_403(send, token, get_token, credentials, store):
-    change_state(store, credentials.client_id, ClientState.DISABLED)
-    _assert_forbidden(send(f"Bearer {token}"))
-    _assert_forbidden(send(f"Bearer {get_token(credentials)}"))
-
-
-@pytest.mark.interface("3.2", "restore")
-def test_a_deleted_clients_tokens_are_403(send, token, credentials, store):
-    change_state(store, credentials.client_id, ClientState.DELETED)
-    _assert_forbidden(send(f"Bearer {token}"))
+# Expired tokens.
 
 
 def _stored(store):
@@ -303,6 +163,9 @@ def test_expired_tokens_are_deleted_once_a_minute(credentials, store, clock):
     clock.now += 1
     issue_token(store, credentials.client_id, clock.now)
     assert _stored(store) == 3
+    _add_expired(store, credentials.client_id, 5)
+    issue_token(store, credentials.client_id, clock.now - 1e6)
+    assert _stored(store) == 4, "a clock that was set back does not stop it"
 
 
 def test_many_expired_tokens_are_deleted_a_thousand_at_each_issue(credentials, store, clock):
@@ -312,13 +175,6 @@ def test_many_expired_tokens_are_deleted_a_thousand_at_each_issue(credentials, s
         issue_token(store, credentials.client_id, clock.now)
         left.append(_stored(store))
     assert left == [1501, 502, 3, 4]
-
-
-def test_a_clock_that_was_set_back_does_not_stop_the_deletion(credentials, store, clock):
-    issue_token(store, credentials.client_id, clock.now + 1e6)
-    _add_expired(store, credentials.client_id, 5)
-    issue_token(store, credentials.client_id, clock.now)
-    assert _stored(store) == 2
 
 
 @pytest.mark.slow
