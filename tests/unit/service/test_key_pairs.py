@@ -16,9 +16,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from cryptography.hazmat.primitives.asymmetric import padding
 
 from dkimctl.errors import UsageError
 from dkimctl.service import registrations
@@ -40,27 +38,18 @@ from thread_limits import FewThreads
 @pytest.mark.interface("2.4", "value")
 @pytest.mark.interface("8", "key-lengths")
 @pytest.mark.parametrize("key_len", [1024, 2048])
-def test_p_is_the_public_half_of_the_private_key(key_len):
+def test_p_is_the_public_half_of_a_new_private_key(key_len, fixed_keys):
     pair = make_key(key_len)
+    assert pair.value != fixed_keys[key_len].value
+    assert pair.private_key.startswith(PLAIN_HEADER)
+    assert "PRIVATE" not in repr(pair)
     options, _, encoded = pair.value.partition(" p=")
     assert options == "v=DKIM1; g=*; k=rsa;"
-    public = serialization.load_der_public_key(base64.b64decode(encoded, validate=True))
-    private = serialization.load_pem_private_key(pair.private_key, password=None)
-    assert isinstance(public, rsa.RSAPublicKey)
-    assert isinstance(private, rsa.RSAPrivateKey)
+    public: Any = serialization.load_der_public_key(base64.b64decode(encoded, validate=True))
+    private: Any = serialization.load_pem_private_key(pair.private_key, password=None)
     assert public.key_size == key_len
     signature = private.sign(b"message", padding.PKCS1v15(), hashes.SHA256())
     public.verify(signature, b"message", padding.PKCS1v15(), hashes.SHA256())
-
-
-def test_every_key_is_new(fixed_keys):
-    assert make_key(1024).value != fixed_keys[1024].value
-
-
-def test_the_private_key_is_pkcs8_pem_and_not_in_the_repr(fixed_keys):
-    pair = fixed_keys[1024]
-    assert pair.private_key.startswith(b"-----BEGIN PRIVATE KEY-----\n")
-    assert "PRIVATE" not in repr(pair)
 
 
 # Keys for waiting requests.
@@ -80,19 +69,12 @@ def _queue(make=_pair, **changes):
 
 
 @pytest.mark.parametrize("allowed", [0, 1, 99])
-def test_all_keys_are_made_with_the_threads_there_are(allowed):
-    queue = _queue(start_thread=FewThreads(allowed))
-    made = queue.make_all("me", [1024, 2048, 1024])
-    assert made == [_pair(1024), _pair(2048), _pair(1024)]
-    assert queue.make_all("me", []) == []
-
-
-@pytest.mark.parametrize("allowed", [0, 1])
-def test_several_requests_share_the_threads_there_are(allowed):
+def test_requests_share_the_threads_there_are(allowed):
     queue = _queue(_slow, start_thread=FewThreads(allowed))
     with ThreadPoolExecutor(4) as pool:
-        results = list(pool.map(lambda name: queue.make_all(name, [1024] * 3), "abcd"))
-    assert [len(made) for made in results] == [3] * 4
+        results = list(pool.map(lambda name: queue.make_all(name, [1024, 2048]), "abcd"))
+    assert results == [[_pair(1024), _pair(2048)]] * 4
+    assert queue.make_all("me", []) == []
 
 
 @pytest.mark.parametrize("allowed", [0, 1])
@@ -103,8 +85,7 @@ def test_a_key_that_fails_is_told_for_itself(allowed):
         return _pair(key_len)
 
     made = _queue(fail, start_thread=FewThreads(allowed)).make_all("me", [1024, 2048])
-    assert isinstance(made[0], KeyPair)
-    assert isinstance(made[1], OSError)
+    assert [type(key) for key in made] == [KeyPair, OSError]
 
 
 @pytest.mark.parametrize("allowed", [0, 1])
@@ -125,132 +106,88 @@ def test_a_request_whose_keys_are_not_made_in_time_gets_none(allowed):
 
 
 def test_the_threads_end_with_the_queue():
-    names = set(threading.enumerate())
+    before = set(threading.enumerate())
     queue = _queue()
     queue.make_all("me", [1024] * 10)
     del queue
     gc.collect()
     deadline = time.monotonic() + 5
-    while {thread for thread in threading.enumerate() if thread.name == "key"} - names:
+    while {thread for thread in threading.enumerate() if thread.name == "key"} - before:
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
 
-class _Held:
-    """A queue whose keys are made when the test says so."""
-
-    def __init__(self, **changes):
-        self.release = threading.Event()
-        self.queue = _queue(self._make, **{"limit": 20.0, "threads": 1, **changes})
-        self._pool = ThreadPoolExecutor(16)
-        self._waiting: list[Any] = []
-
-    def _make(self, key_len):
-        self.release.wait(20)
-        return _pair(key_len)
-
-    def wait(self, client_id, *lengths):
-        """A request that waits."""
-        before = len(self.queue._waiting)
-        self._waiting.append(self._pool.submit(self.queue.make_all, client_id, lengths))
-        deadline = time.monotonic() + 5
-        while len(self.queue._waiting) == before:
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
-
-    def refuses(self, client_id, *lengths):
-        """After how many seconds the client may come back."""
-        started = time.monotonic()
-        with pytest.raises(KeysNotInTime) as caught:
-            self.queue.make_all(client_id, lengths)
-        assert time.monotonic() - started < 2, "it is told at once"
-        return caught.value.retry_after
-
-    def finish(self):
-        self.release.set()
-        for future in self._waiting:
-            assert all(isinstance(key, KeyPair) for key in future.result())
-        self._pool.shutdown()
-
-
 @pytest.fixture
 def held():
-    made: list[_Held] = []
+    """Makes a queue whose keys are made at the end of the test.
 
-    def make(**changes):
-        made.append(_Held(**changes))
-        return made[-1]
+    Its `wait` has a request wait; `refuses` gives after how many seconds a client may come back.
+    """
+    release = threading.Event()
+    pool = ThreadPoolExecutor(32)
+    waiting: list[Any] = []
 
-    yield make
-    for one in made:
-        one.finish()
+    class Held(KeyQueue):
+        def wait(self, client_id, *lengths):
+            before = len(self._waiting)
+            waiting.append(pool.submit(self.make_all, client_id, lengths))
+            deadline = time.monotonic() + 5
+            while len(self._waiting) == before:
+                assert time.monotonic() < deadline
+                time.sleep(0.005)
+
+        def refuses(self, client_id, *lengths):
+            started = time.monotonic()
+            with pytest.raises(KeysNotInTime) as caught:
+                self.make_all(client_id, lengths)
+            assert time.monotonic() - started < 2, "it is told at once"
+            return caught.value.retry_after
+
+    def make(key_len):
+        release.wait(20)
+        return _pair(key_len)
+
+    yield lambda max_waiting=6: Held(make, max_waiting=max_waiting, limit=20.0, threads=1)
+    release.set()
+    for future in waiting:
+        assert all(isinstance(key, KeyPair) for key in future.result())
+    pool.shutdown()
 
 
-def test_too_many_requests_are_refused_at_once(held):
-    waiting = held(max_waiting=2)
-    waiting.wait("a", 1024)
-    waiting.wait("b", 1024)
-    assert waiting.refuses("c", *[2048] * 50) >= 1
-
-
-def test_requests_that_are_answered_soon_may_be_many(held):
-    waiting = held(max_waiting=2)
+def test_many_requests_wait_if_they_are_answered_soon_and_else_are_refused_at_once(held):
+    queue = held(max_waiting=2)
     for _ in range(8):
-        waiting.wait("me", 1024)
+        queue.wait("me", 1024)
+    assert queue.refuses("c", *[2048] * 50) >= 1
 
 
 def test_what_cannot_be_made_in_time_is_refused_and_told_when_to_come_back(held):
-    waiting = held()
-    waiting.wait("a", *[2048] * 200)  # 10 s
-    assert 2 <= waiting.refuses("b", *[2048] * 300) <= 20
+    queue = held()
+    queue.wait("a", *[2048] * 200)  # 10 s
+    assert 2 <= queue.refuses("b", *[2048] * 300) <= 20
 
 
-def test_one_client_cannot_take_more_than_half_of_the_queue(held):
-    by_number = held(max_waiting=4)
+@pytest.mark.parametrize(("max_waiting", "keys"), [(4, 25), (99, 90)])  # by number; 4.5 s each
+def test_one_client_cannot_take_more_than_half_of_the_queue(held, max_waiting, keys):
+    queue = held(max_waiting)
     for _ in range(2):
-        by_number.wait("greedy", *[2048] * 25)
-    by_number.refuses("greedy", *[2048] * 25)
-    by_number.wait("modest", *[2048] * 25)
-    by_time = held(max_waiting=99)
-    for _ in range(2):
-        by_time.wait("greedy", *[2048] * 90)  # 4.5 s each
-    by_time.refuses("greedy", *[2048] * 90)
-    by_time.wait("modest", *[2048] * 90)
+        queue.wait("greedy", *[2048] * keys)
+    queue.refuses("greedy", *[2048] * keys)
+    queue.wait("modest", *[2048] * keys)
 
 
-# Passphrases. That the data has one of them is in test_passphrase.py.
+# The passphrase of the data.
 
 
-def test_only_the_same_passphrase_decrypts_a_key(fixed_keys):
-    marker = Passphrase(b"ours").new_marker()
+@pytest.mark.parametrize("octets", [b"ours", b"\xff\x00", b"x" * 5000])
+def test_only_the_same_passphrase_decrypts_a_key(fixed_keys, octets):
+    marker = Passphrase(octets).new_marker()
     pem = fixed_keys[1024].private_key
-    encrypted = Passphrase(b"ours").unlock(marker).encrypt(pem)
-    assert Passphrase(b"ours").unlock(marker).decrypt(encrypted) == pem
+    encrypted = Passphrase(octets).unlock(marker).encrypt(pem)
+    assert Passphrase(octets).unlock(marker).decrypt(encrypted) == pem
     assert pem[30:60] not in encrypted
     with pytest.raises(WrongPassphrase):
         Passphrase(b"theirs").unlock(marker)
-
-
-@pytest.mark.slow
-@settings(max_examples=5, deadline=None)
-@given(octets=st.binary(min_size=1, max_size=5000))
-def test_any_passphrase_works(octets):
-    passphrase = Passphrase(octets)
-    fernet = passphrase.unlock(passphrase.new_marker())
-    assert fernet.decrypt(fernet.encrypt(b"key")) == b"key"
-
-
-def test_a_key_that_another_program_encrypted_is_decrypted(fixed_keys):
-    pem = fixed_keys[1024].private_key
-    key = serialization.load_pem_private_key(pem, None)
-    foreign = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.BestAvailableEncryption(b"pw"),
-    )
-    assert Passphrase(b"pw").decrypt_old(foreign) == pem
-    with pytest.raises(WrongPassphrase):
-        Passphrase(b"px").decrypt_old(foreign)
 
 
 @pytest.fixture(scope="module")
@@ -273,15 +210,6 @@ def path(tmp_path):
     return path
 
 
-@pytest.fixture
-def empty(tmp_path):
-    """A data file without a registration."""
-    path = tmp_path / "empty.db"
-    with closing(open_store(path)) as store:
-        create_client(store, "me")
-    return path
-
-
 @contextmanager
 def _changed(path):
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -298,41 +226,23 @@ def _register(store, domain):
     return pair.private_key
 
 
-def _make_version_1(path):
-    """As dkimctl wrote it before there were markers."""
+def _stored_keys(path):
+    """What is stored of each private key, by domain."""
     with _changed(path) as connection:
-        for table in ("passphrases", "dkimctl_version"):
-            connection.execute(f"DROP TABLE {table}")
-        for column in ("previous_hash", "previous_until"):
-            connection.execute(f"ALTER TABLE clients DROP COLUMN {column}")
-        connection.execute("PRAGMA user_version = 1")
-
-
-def _plant(path, domain, pem):
-    with _changed(path) as connection:
-        row = ("me", domain, "s1", 1024, "", 0, 1, "", "", pem)
-        connection.execute(
-            "INSERT INTO registrations (client_id, sign_domain, selector, key_len, start_date,"
-            ' "default", enable, value, regist_date, private_key) VALUES (?,?,?,?,?,?,?,?,?,?)',
-            row,
-        )
+        return dict(connection.execute("SELECT sign_domain, private_key FROM registrations"))
 
 
 def _plain_keys(path):
-    with _changed(path) as connection:
-        keys = connection.execute("SELECT private_key FROM registrations").fetchall()
-    return sum(key.startswith(PLAIN_HEADER) for (key,) in keys)
+    return sum(key.startswith(PLAIN_HEADER) for key in _stored_keys(path).values())
 
 
-def _stored_key(path, domain):
-    with _changed(path) as connection:
-        query = "SELECT private_key FROM registrations WHERE sign_domain = ?"
-        (key,) = connection.execute(query, (domain,)).fetchone()
-    return bytes(key)
+def _everything(path):
+    return b"".join(file.read_bytes() for file in path.parent.iterdir())
 
 
-def _require_refused(path, passphrase, match):
+def _require_refused(path, passphrase):
     """Open the file as a process that makes keys."""
+    match = "encrypted with another passphrase" if passphrase else "encrypted with a passphrase"
     with pytest.raises(UsageError, match=match) as caught:
         (open_store(path, passphrase) if passphrase else open_key_store(path)).close()
     assert "DKIMCTL_SERVICE_PASSPHRASE" in caught.value.hint
@@ -349,24 +259,31 @@ def old_data(tmp_path):
     return path
 
 
-def test_data_of_earlier_versions_is_upgraded_with_its_keys(old_data):
+def test_data_of_earlier_versions_is_upgraded_with_its_keys(old_data, theirs):
+    old_keys = _stored_keys(old_data)
     with _changed(old_data) as connection:
-        (old_key, *_), (old_marker, *_) = (
-            connection.execute(f"SELECT {column} FROM {table}").fetchone()
-            for column, table in (("private_key", "registrations"), ("marker", "passphrases"))
+        (old_marker,) = connection.execute("SELECT marker FROM passphrases").fetchone()
+    _require_refused(old_data, theirs)
+    assert _stored_keys(old_data) == old_keys, "nothing has changed"
+    with closing(open_store(old_data)) as store:  # which needs no key
+        assert [client.client_id for client in list_clients(store)] == ["me"]
+    _require_refused(old_data, None)
+    pem = make_key(1024).private_key
+    with _changed(old_data) as connection:  # as by a process that knew no passphrase
+        connection.execute(
+            "INSERT INTO registrations VALUES ('c.example', 's1', 'me', 1024, '', 0, 1, '', '', ?)",
+            [pem],
         )
-    _require_refused(old_data, Passphrase(b"another"), "encrypted with another passphrase")
-    assert _stored_key(old_data, "a.example") == old_key, "nothing has changed"
     with closing(open_store(old_data, Passphrase(b"an old passphrase"))) as store:
-        rows = {row.sign_domain: row for row in registrations.list_registrations(store)}
-        for domain in ("a.example", "b.example"):
-            stored = _stored_key(old_data, domain)
-            assert stored.startswith(b"gAAAA")
-            private = serialization.load_pem_private_key(store.unseal(stored), None)
+        stored = _stored_keys(old_data)
+        assert all(key.startswith(b"gAAAA") for key in stored.values())
+        for row in registrations.list_registrations(store, sign_domain="a.example"):
+            private = serialization.load_pem_private_key(store.unseal(stored["a.example"]), None)
             public = private.public_key().public_bytes(
                 serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
             )
-            assert rows[domain].value.endswith(base64.b64encode(public).decode())
+            assert row.value.endswith(base64.b64encode(public).decode())
+        assert store.unseal(stored["c.example"]) == pem
         assert authenticate(store, "me", "s" * 40)
         assert cancel_delivery(store, "me", "delivery-1")
         _register(store, "new.example")
@@ -374,124 +291,67 @@ def test_data_of_earlier_versions_is_upgraded_with_its_keys(old_data):
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
         assert not {"key_pool", "failed_logins"} & tables
         assert connection.execute("SELECT count(*) FROM audit").fetchone() == (4,)
-    _require_refused(old_data, Passphrase(b"another"), "encrypted with another passphrase")
-    data = b"".join(file.read_bytes() for file in old_data.parent.iterdir())
-    assert old_key.split(b"\n")[3] not in data
-    assert old_marker.split(b"\n")[1] not in data
+    _require_refused(old_data, theirs)
+    data = _everything(old_data)
+    for secret in (*old_keys.values(), old_marker, pem):
+        assert secret.split(b"\n")[2] not in data
 
 
-def test_data_of_earlier_versions_is_upgraded_without_the_passphrase_too(old_data):
-    with closing(open_store(old_data)) as store:
-        assert [client.client_id for client in list_clients(store)] == ["me"]
-    _require_refused(old_data, None, "encrypted with a passphrase")
-    with closing(open_store(old_data, Passphrase(b"an old passphrase"))) as store:
-        assert store.unseal(_stored_key(old_data, "b.example")).startswith(PLAIN_HEADER)
-
-
-def test_with_a_passphrase_old_keys_are_encrypted_and_leave_no_trace(path, ours):
-    old = _stored_key(path, "old.example")
-    with closing(open_store(path, ours)) as store:
-        new = _register(store, "new.example")
-        assert store.unseal(_stored_key(path, "old.example")) == old
-        assert store.unseal(_stored_key(path, "new.example")) == new
-    data = b"".join(file.read_bytes() for file in path.parent.iterdir())
-    for key in (old, new):
-        assert key.split(b"\n")[3] not in data
-    assert b"BEGIN PRIVATE KEY" not in data
-
-
-@pytest.mark.parametrize("data", ["empty", "path"])
-def test_the_first_passphrase_becomes_that_of_the_file(request, data, ours, theirs):
-    path = request.getfixturevalue(data)
+def test_a_file_of_version_1_is_upgraded(path, ours, theirs):
+    with _changed(path) as connection:  # as dkimctl wrote it before there were markers
+        for table in ("passphrases", "dkimctl_version"):
+            connection.execute(f"DROP TABLE {table}")
+        for column in ("previous_hash", "previous_until"):
+            connection.execute(f"ALTER TABLE clients DROP COLUMN {column}")
+        connection.execute("PRAGMA user_version = 1")
+    with closing(open_store(path)) as store:
+        _register(store, "new.example")
     open_store(path, ours).close()
-    _require_refused(path, theirs, "encrypted with another passphrase")
-    _require_refused(path, None, "encrypted with a passphrase")
+    assert _plain_keys(path) == 0
+    _require_refused(path, theirs)
+
+
+@pytest.mark.parametrize("others_use_it", [False, True])
+def test_the_first_passphrase_encrypts_all_keys_and_leaves_no_trace(
+    path, ours, theirs, others_use_it, monkeypatch
+):
+    monkeypatch.setattr("dkimctl.service.database._AT_ONCE", 2)
+    with closing(open_store(path)) as other:
+        keys = [_register(other, f"d{number}.example") for number in range(5)]
+        if not others_use_it:
+            other.close()
+        with closing(open_store(path, ours)) as store:
+            keys.append(_register(store, "new.example"))
+            assert store.unseal(_stored_keys(path)["d3.example"]) == keys[3]
+            data = _everything(path)
+    assert _plain_keys(path) == 0
+    assert b"BEGIN PRIVATE KEY" not in data
+    assert not any(key.split(b"\n")[3] in data for key in keys)
+    _require_refused(path, theirs)
+    _require_refused(path, None)
     open_store(path, ours).close()
 
 
 def test_a_new_file_has_its_passphrase_at_once(tmp_path, ours, theirs):
     path = tmp_path / "new.db"
     with closing(open_store(path, ours)):
-        _require_refused(path, theirs, "encrypted with another passphrase")
+        _require_refused(path, theirs)
+    _require_refused(path, None)
 
 
-def test_a_store_opened_without_a_passphrase_adds_no_key_once_the_file_has_one(path, ours):
-    with closing(open_store(path)) as old:
-        _register(old, "before.example")
+@pytest.mark.parametrize("first", [None, Passphrase(b"first")])
+def test_a_store_adds_no_key_once_the_passphrase_of_the_file_has_changed(path, first, ours):
+    with closing(open_store(path, first)) as store:
+        _register(store, "before.example")
+        with _changed(path) as connection:
+            connection.execute("DELETE FROM registrations WHERE ?", [first is not None])
+            connection.execute("DELETE FROM passphrases")
         open_store(path, ours).close()
         with pytest.raises(UsageError, match="has changed since"):
-            _register(old, "after.example")
+            _register(store, "after.example")
     assert _plain_keys(path) == 0
     with closing(open_store(path)) as store:
         assert not registrations.find_all(store, [RegistrationName("after.example", "s1")])
-
-
-def test_a_store_opened_with_another_passphrase_adds_no_key(empty, ours, theirs):
-    with closing(open_store(empty, ours)) as store:
-        with _changed(empty) as connection:
-            connection.execute("DELETE FROM passphrases")
-        open_store(empty, theirs).close()
-        with pytest.raises(UsageError, match="has changed since"):
-            _register(store, "a.example")
-
-
-def test_a_file_of_version_1_is_upgraded(path, ours, theirs):
-    _make_version_1(path)
-    with closing(open_store(path)) as store:
-        _register(store, "new.example")
-    _make_version_1(path)
-    open_store(path, ours).close()
-    assert _plain_keys(path) == 0
-    _require_refused(path, theirs, "another")
-
-
-def test_a_mix_of_plain_and_encrypted_keys_becomes_encrypted(path, theirs, old_data):
-    """Of a version that had no markers."""
-    _plant(path, "encrypted.example", _stored_key(old_data, "a.example"))
-    _make_version_1(path)
-    assert _plain_keys(path) == 1
-    _require_refused(path, None, "encrypted with a passphrase")
-    _require_refused(path, theirs, "encrypted with another passphrase")
-    assert _plain_keys(path) == 1
-    open_store(path, Passphrase(b"an old passphrase")).close()
-    assert _plain_keys(path) == 0
-
-
-def test_many_keys_are_encrypted_some_at_a_time(path, ours, monkeypatch):
-    monkeypatch.setattr("dkimctl.service.database._AT_ONCE", 2)
-    pem = make_key(1024).private_key
-    for number in range(6):
-        _plant(path, f"d{number}.example", pem)
-    with closing(open_store(path, ours)) as store:
-        assert _plain_keys(path) == 0
-        assert store.unseal(_stored_key(path, "d3.example")) == pem
-
-
-def test_no_plain_key_stays_in_the_log_while_others_use_the_file(path, ours):
-    with closing(open_store(path)) as other:
-        key = _register(other, "new.example")
-        with closing(open_store(path, ours)):
-            data = b"".join(file.read_bytes() for file in path.parent.iterdir())
-    assert b"BEGIN PRIVATE KEY" not in data
-    assert key.split(b"\n")[3] not in data
-
-
-@pytest.fixture
-def impatient(monkeypatch):
-    """Waiting for another process ends soon."""
-    monkeypatch.setattr("dkimctl.service.database.BUSY_SECONDS", 0.1)
-
-
-def test_a_log_that_cannot_be_emptied_is_reported(path, ours, impatient):
-    with closing(open_store(path)) as other:
-        _register(other, "new.example")
-        with (
-            _being_read(path),
-            pytest.raises(UsageError, match="hold unencrypted private keys") as caught,
-        ):
-            open_store(path, ours)
-    assert "backup" in caught.value.hint
-    open_store(path, ours).close()
 
 
 @contextmanager
@@ -503,7 +363,18 @@ def _being_read(path):
         yield
 
 
-def test_a_file_with_encrypted_keys_can_be_opened_while_it_is_read(path, ours, impatient):
+def test_a_file_that_is_being_read_can_be_opened_unless_its_log_holds_plain_keys(
+    path, ours, monkeypatch
+):
+    monkeypatch.setattr("dkimctl.service.database.BUSY_SECONDS", 0.1)
+    with closing(open_store(path)) as other:
+        _register(other, "new.example")
+        with (
+            _being_read(path),
+            pytest.raises(UsageError, match="hold unencrypted private keys") as caught,
+        ):
+            open_store(path, ours)
+    assert "backup" in caught.value.hint
     open_store(path, ours).close()
     with _being_read(path):
         with closing(open_store(path)) as store:
@@ -522,8 +393,7 @@ def test_the_checkpoint_of_another_process_is_waited_for(path, ours):
     )
     with closing(open_store(path)) as store:
         create_client(store, "another")
-        log = f"{path}-shm"
-        words = [sys.executable, "-c", holding, log]
+        words = [sys.executable, "-c", holding, f"{path}-shm"]
         with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
             process.stdout.readline()
