@@ -1,3 +1,5 @@
+"""Where the service's data is, and what can go wrong with it."""
+
 from __future__ import annotations
 
 import os
@@ -6,87 +8,71 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import create_engine, inspect, text
 
 from dkimctl.errors import UsageError
-from dkimctl.service.clients import create_client, list_clients
+from dkimctl.service import schema
+from dkimctl.service.clients import ClientState, change_state, create_client, list_clients
 from dkimctl.service.database import StoreUnavailable, open_store
+from dkimctl.service.location import DatabaseUrl, default_location, read_client_ids, read_location
 
 
-def _refusal(path):
+def _refusal(location):
     with pytest.raises(UsageError) as caught:
-        open_store(path)
-    assert str(path) in caught.value.message
+        open_store(location)
     assert caught.value.hint
+    if isinstance(location, Path):
+        assert str(location) in caught.value.message
     return caught.value
 
 
-def test_a_missing_file_is_created_with_its_directory(tmp_path):
+def test_the_data_file_is_new_durable_and_for_its_owner_alone(tmp_path):
     path = tmp_path / "new" / "deeper" / "service.db"
-    open_store(path).close()
-    assert path.is_file()
-
-
-@pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX")
-def test_only_the_owner_can_read_the_files(tmp_path):
-    path = tmp_path / "new" / "service.db"
-    store = open_store(path)
-    create_client(store)
-    modes = {stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
-    store.close()
-    assert modes == {0o600}
-    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-
-
-def test_the_data_file_uses_wal_foreign_keys_and_a_busy_timeout(sqlite_store):
-    with sqlite_store.reading() as connection:
-        pragmas = {
-            name: connection.execute(text(f"PRAGMA {name}")).scalar()
-            for name in ("journal_mode", "foreign_keys", "busy_timeout")
-        }
-    assert pragmas == {"journal_mode": "wal", "foreign_keys": 1, "busy_timeout": 10_000}
-
-
-def test_a_file_that_is_not_a_database_is_refused_and_not_changed(tmp_path):
-    path = tmp_path / "domains.yaml"
-    path.write_text("- example.com\n" * 100, encoding="utf-8")
-    assert "not a database" in _refusal(path).message
-    assert path.read_text(encoding="utf-8") == "- example.com\n" * 100
-
-
-def test_a_database_of_another_program_is_refused_and_not_changed(tmp_path):
-    path = tmp_path / "other.db"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE other (x)")
-    before = path.read_bytes()
-    assert "of another program" in _refusal(path).message
-    assert path.read_bytes() == before
+    with closing(open_store(path)) as store:
+        create_client(store)
+        if os.name == "posix":
+            modes = {stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
+            assert (modes, stat.S_IMODE(path.parent.stat().st_mode)) == ({0o600}, 0o700)
+        with store.reading() as connection:
+            pragmas = {
+                name: connection.execute(text(f"PRAGMA {name}")).scalar()
+                for name in ("journal_mode", "foreign_keys", "busy_timeout", "secure_delete")
+            }
+    expected = {"journal_mode": "wal", "foreign_keys": 1, "busy_timeout": 10_000}
+    assert pragmas == {**expected, "secure_delete": 1}
 
 
 @pytest.mark.parametrize(
-    "statement",
-    ["CREATE VIEW other AS SELECT 1", "PRAGMA application_id = 1", "PRAGMA user_version = 1"],
+    ("content", "message"),
+    [
+        ("- example.com\n" * 100, "not a database"),
+        (["CREATE TABLE other (x)"], "of another program"),
+        (["CREATE VIEW other AS SELECT 1"], "of another program"),
+        (["PRAGMA application_id = 1"], "of another program"),
+        (["PRAGMA user_version = 1"], "of another program"),
+        (["PRAGMA application_id = 0x444B494D", "PRAGMA user_version = 99"], "newer"),
+    ],
 )
-def test_a_database_without_tables_can_belong_to_another_program(tmp_path, statement):
+def test_a_file_of_something_else_is_refused_and_not_changed(tmp_path, content, message):
     path = tmp_path / "other.db"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute(statement)
-        connection.commit()
+    if isinstance(content, str):
+        path.write_text(content, encoding="utf-8")
+    else:
+        with closing(sqlite3.connect(path)) as connection:
+            for statement in content:
+                connection.execute(statement)
+            connection.commit()
+    path.chmod(0o600)
     before = path.read_bytes()
-    assert "of another program" in _refusal(path).message
+    assert message in _refusal(path).message
     assert path.read_bytes() == before
-
-
-def test_a_file_of_a_newer_version_is_refused(tmp_path):
-    path = tmp_path / "service.db"
-    open_store(path).close()
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA user_version = 99")
-    assert "newer" in _refusal(path).message
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
@@ -117,23 +103,17 @@ def test_a_file_that_cannot_be_written_is_refused(tmp_path, needs_tool):
     assert f"UsageError: {path}: the service data file is not writable" in done.stderr
 
 
-def test_a_later_failure_is_reported_without_parameters(store):
-    with pytest.raises(UsageError) as caught, store.writing() as connection:
-        connection.execute(text("INSERT INTO absent VALUES (:secret)"), {"secret": "hush"})
-    assert store.name in caught.value.message
-    assert "hush" not in f"{caught.value!r} {caught.value.__cause__!r}"
-
-
-def test_a_failed_transaction_is_rolled_back(store):
-    insert = text("INSERT INTO clients VALUES ('lost', '', 'active', '', NULL, NULL)")
-
+def test_a_failed_transaction_is_rolled_back_and_reported_without_parameters(store):
     def insert_and_fail():
         with store.writing() as connection:
-            connection.execute(insert)
-            raise ZeroDivisionError
+            row = "('lost', '', 'active', '', NULL, NULL)"
+            connection.execute(text(f"INSERT INTO clients VALUES {row}"))
+            connection.execute(text("INSERT INTO absent VALUES (:secret)"), {"secret": "hush"})
 
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(UsageError) as caught:
         insert_and_fail()
+    assert store.name in caught.value.message
+    assert "hush" not in f"{caught.value!r} {caught.value.__cause__!r}"
     assert list_clients(store) == []
 
 
@@ -163,7 +143,6 @@ def test_a_file_that_is_no_longer_in_place_is_noticed_at_once(tmp_path, spoil):
             with pytest.raises(UsageError, match="was moved or replaced") as caught:
                 operation(store)
             assert str(path) in caught.value.message
-            assert caught.value.hint
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no limit of open files")
@@ -190,3 +169,152 @@ def test_the_log_stays_while_other_processes_come_and_go(tmp_path):
             list_clients(store)
             create_client(store)
         assert len(list_clients(store)) == 10
+
+
+# Where it is.
+
+
+@pytest.mark.parametrize("text", ["service.db", "a b?c#d.db", "postgresql:x", "C:\\x\\y.db"])
+def test_other_text_is_a_path(text):
+    assert read_location(text) == Path(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "has_password"),
+    [
+        ("postgresql+psycopg://me@db.example/dkim", "postgresql://db.example/dkim", False),
+        ("postgresql://me:hush@[::1]:5433/dkim", "postgresql://::1:5433/dkim", True),
+        ("postgresql:///dkim?host=/run/pg&password=hush", "postgresql:///run/pg/dkim", True),
+        ("postgresql://db/dkim?sslpassword=hush", "postgresql://db/dkim", True),
+    ],
+)
+def test_a_url_is_shown_without_secrets(text, name, has_password):
+    location = read_location(text)
+    assert (location.name, location.has_password) == (name, has_password)
+    assert "hush" not in repr(location)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("mysql://me:hush@host/x", "sqlite:///x.db?hush", "postgresql+psycopg2://me:hush@host/x"),
+        *(
+            f"postgresql+psycopg://{userinfo}@127.0.0.1/db"  # which are not encoded
+            for userinfo in ("u:12/hush", "u:/hush", "u:12#hush", "u:1?hush", "u:a@/hush")
+        ),
+        *(
+            f"postgresql://u:hush@{rest}"
+            for rest in ("[::1", "host:port/x", "host:99999/x", "host/x?connect_timeout=a")
+        ),
+    ],
+)
+def test_a_url_that_is_not_of_postgresql_or_wrong_is_refused_without_quoting_it(text):
+    with pytest.raises(UsageError) as caught:
+        open_store(read_location(text))
+    assert "hush" not in f"{caught.value.message} {caught.value.hint} {caught.value.__cause__!r}"
+
+
+@given(st.text())
+def test_any_url_is_read_or_refused(rest):
+    with suppress(UsageError):
+        assert "hush" not in repr(read_location(f"postgresql://u:hush@{rest}"))
+
+
+def test_the_environment_says_where_it_is_by_default(tmp_path):
+    named = default_location({"DKIMCTL_SERVICE_DATABASE": str(tmp_path / "x.db")})
+    assert named == tmp_path / "x.db"
+    with pytest.raises(UsageError, match="DKIMCTL_SERVICE_DATABASE"):
+        default_location({"DKIMCTL_SERVICE_DATABASE": "mysql://x"})
+
+
+def test_the_ids_of_clients_are_read_while_the_service_runs(tmp_path):
+    path = tmp_path / "service.db"
+    with closing(open_store(path)) as store:
+        for name in ("one", "two", "gone"):
+            create_client(store, name)
+        change_state(store, "two", ClientState.DISABLED)
+        change_state(store, "gone", ClientState.DELETED)
+        assert read_client_ids(path) == ["one", "two"]
+    assert read_client_ids(path) == ["one", "two"]
+
+
+# PostgreSQL alone; the rest of the service's tests run on both.
+
+
+@pytest.fixture
+def new_database(postgresql):
+    postgresql.execute("DROP DATABASE IF EXISTS fresh WITH (FORCE)")
+    return postgresql.create_database("fresh")
+
+
+@pytest.mark.slow
+def test_tables_of_another_program_or_a_newer_version_are_refused(postgresql, new_database):
+    postgresql.execute("CREATE TABLE clients (x integer)", "fresh")
+    assert "another program: clients" in _refusal(new_database).message
+    postgresql.execute("DROP TABLE clients", "fresh")
+    open_store(new_database).close()
+    postgresql.execute(f"UPDATE {schema.VERSION_TABLE} SET version_num = '9999'", "fresh")
+    assert "newer dkimctl" in _refusal(new_database).message
+
+
+@pytest.mark.slow
+def test_processes_that_open_a_new_database_at_once_all_succeed(new_database):
+    with ThreadPoolExecutor(4) as pool:
+        for store in pool.map(open_store, [new_database] * 4):
+            store.close()
+
+
+@pytest.mark.slow
+def test_a_server_that_is_down_is_an_error_without_the_password(postgresql):
+    location = read_location(
+        postgresql.url().replace(f":{postgresql.port}", ":1").replace("@", ":hush@")
+    )
+    refusal = _refusal(location)
+    assert "127.0.0.1:1" in refusal.message
+    assert "hush" not in f"{refusal.message} {refusal!r} {refusal.__cause__!r} {location!r}"
+
+
+@pytest.mark.slow
+def test_the_encoding_of_the_database_does_not_matter(postgresql):
+    postgresql.execute("DROP DATABASE IF EXISTS plain WITH (FORCE)")
+    postgresql.execute("CREATE DATABASE plain ENCODING 'SQL_ASCII' TEMPLATE template0")
+    with closing(open_store(read_location(postgresql.url("plain")))) as store:
+        create_client(store, "me")
+        assert [client.client_id for client in list_clients(store)] == ["me"]
+
+
+def _schema(engine):
+    found = inspect(engine)
+    return {
+        table: (
+            sorted((c["name"], str(c["type"]), c["nullable"]) for c in found.get_columns(table)),
+            sorted(map(str, found.get_indexes(table))),
+            found.get_pk_constraint(table)["constrained_columns"],
+            [key["constrained_columns"] for key in found.get_foreign_keys(table)],
+        )
+        for table in sorted(found.get_table_names())
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_migrations_make_what_new_data_has(kind, tmp_path, request):
+    schemas = []
+    for name in ("created", "migrated"):
+        location: Path | DatabaseUrl = tmp_path / f"{name}.db"
+        url = f"sqlite:///{location}"
+        if kind == "postgresql":
+            postgresql = request.getfixturevalue("postgresql")
+            postgresql.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+            location = postgresql.create_database(name)
+            url = location.text
+        engine = create_engine(url)
+        if name == "created":
+            open_store(location).close()
+        else:
+            with engine.begin() as connection:
+                schema.upgrade(connection)
+        schemas.append(_schema(engine))
+        engine.dispose()
+    assert schemas[0] == schemas[1]
+    assert "dkimctl_version" in schemas[0]
