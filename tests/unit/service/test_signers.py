@@ -6,7 +6,6 @@ import os
 import re
 import stat
 import sys
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -72,35 +71,32 @@ def test_the_latest_key_whose_start_date_has_come_signs(store, register):
     register("example.com", "old", "2021-01-01T00:00+00:00")
     register("example.com", "new", "2021-07-01T09:00+09:00")
     register("example.com", "next", "2021-07-01T00:00-00:01")
+    # As the service writes them, the first and last dates do not fit into other time zones.
+    register("first.example", "s1", "0001-01-01T00:00+23:59")
+    register("last.example", "s1", "9999-12-31T23:59-23:59")
+    # Of keys with one start date the latest registered signs.
+    register("one.example", "a", regist_date="2021-02-01T00:00:01+00:00")
+    register("one.example", "b", regist_date="2021-02-01T09:00:00+09:00")
     plan = read_plan(store, NOW)
-    assert selectors(plan) == {"example.com": "new"}
+    assert selectors(plan) == {"example.com": "new", "first.example": "s1", "one.example": "a"}
     assert plan.by_domain["example.com"].private_key == f"{KEY}example.com new".encode()
-    assert plan.left_out == {"not yet in effect": 1, "superseded": 1}
+    assert plan.left_out == {"not yet in effect": 2, "superseded": 2}
+    assert "key of" not in repr(plan)
 
 
-def test_of_keys_with_one_start_date_the_latest_registered_signs(store, register):
-    register("example.com", "a", regist_date="2021-02-01T00:00:01+00:00")
-    register("example.com", "b", regist_date="2021-02-01T09:00:00+09:00")
-    assert selectors(read_plan(store, NOW)) == {"example.com": "a"}
-
-
-def test_a_disabled_registration_leaves_the_one_before_it(store, register):
+def test_disabled_registrations_and_those_of_a_deleted_client_are_left_out(store, register):
     register("example.com", "s1")
     register("example.com", "s2", "2021-02-01T00:00+00:00", enable=False)
     register("off.example", "s1", enable=False)
-    plan = read_plan(store, NOW)
-    assert selectors(plan) == {"example.com": "s1"}
-    assert plan.left_out == {"disabled": 2}
-
-
-def test_keys_of_a_deleted_client_are_left_out_and_those_of_a_disabled_one_are_not(store, register):
-    register("one.example", "s1")
     register("two.example", "s1", client_id="second")
-    change_state(store, "first", ClientState.DISABLED)
+    change_state(store, "first", ClientState.DISABLED)  # which does not matter
     change_state(store, "second", ClientState.DELETED)
     plan = read_plan(store, NOW)
-    assert selectors(plan) == {"one.example": "s1"}
-    assert plan.left_out == {"of deleted clients": 1}
+    assert selectors(plan) == {"example.com": "s1"}
+    assert plan.left_out == {"disabled": 2, "of deleted clients": 1}
+    for client_id in ("unknown", "second"):
+        with pytest.raises(NegativeAnswer, match="--third-party-client"):
+            read_plan(store, NOW, client_id)
 
 
 def test_a_later_client_does_not_take_over_the_mail_of_a_domain(store, register):
@@ -117,22 +113,16 @@ def test_a_later_client_does_not_take_over_the_mail_of_a_domain(store, register)
 
 
 @pytest.mark.parametrize("default", [1, 2, -1])
-def test_a_default_registration_is_for_domains_without_a_key(store, register, default):
-    register("us.example", "own")
+@pytest.mark.parametrize("has_own", [True, False])
+def test_a_default_registration_is_for_domains_without_a_key(store, register, default, has_own):
+    if has_own:
+        register("us.example", "own")
     register("us.example", "third", "2021-06-01T00:00+00:00", default=default)
     plan = read_plan(store, NOW)
-    assert selectors(plan) == {"us.example": "own"}
+    assert selectors(plan) == {"us.example": "own" if has_own else "third"}
     assert third_party(plan) == "third._domainkey.us.example"
-    assert [key.selector for key in plan.keys] == ["own", "third"]
+    assert [key.selector for key in plan.keys] == ["own", "third"][not has_own :]
     assert not plan.left_out
-
-
-def test_a_default_registration_signs_its_own_domain_if_nothing_else_does(store, register):
-    register("us.example", "third", default=1)
-    plan = read_plan(store, NOW)
-    assert selectors(plan) == {"us.example": "third"}
-    assert third_party(plan) == "third._domainkey.us.example"
-    assert len(plan.keys) == 1
 
 
 def test_the_latest_default_registration_of_all_domains_is_used(store, register):
@@ -153,23 +143,19 @@ def test_no_client_signs_mail_of_another_client_without_being_chosen(store, regi
     assert third_party(read_plan(store, NOW, "second")) is None
 
 
-@pytest.mark.parametrize("client_id", ["unknown", "second"])
-def test_an_unknown_or_deleted_client_cannot_be_chosen(store, register, client_id):
-    change_state(store, "second", ClientState.DELETED)
-    with pytest.raises(NegativeAnswer, match="--third-party-client"):
-        read_plan(store, NOW, client_id)
-
-
 @pytest.mark.parametrize(
-    ("domain", "selector"),
+    ("domain", "selector", "date"),
     [
-        ("../etc", "s1"), ("example.com", "../../x"), ("example.com", "a/b"), ("a b.com", "s1"),
-        ("example.com", "%"), ("*.example.com", "s1"), ("example.com", "s1\n* x"),
-        ("EXAMPLE.com", "s1"), ("example.com:x", "s1"), ("example.com", ""),
+        *((domain, "s1", None) for domain in ("../etc", "a b.com", "*.example.com", "EXAMPLE.com",
+                                              "example.com:x")),
+        *(("example.com", selector, None) for selector in ("../../x", "a/b", "%", "s1\n* x", "")),
+        *(("example.com", "s1", date) for date in ("", "soon", "2021-01-01T00:00")),
     ],
 )  # fmt: skip
-def test_names_that_nobody_can_have_registered_are_refused(store, register, domain, selector):
-    register(domain, selector)
+def test_names_and_dates_that_the_service_does_not_write_are_refused(
+    store, register, domain, selector, date
+):
+    register(domain, selector, "2021-01-01T00:00+00:00" if date is None else date)
     with pytest.raises(UsageError, match="invalid registration"):
         read_plan(store, NOW)
 
@@ -180,24 +166,6 @@ def test_a_key_with_another_passphrase_than_the_rest_is_refused(store, register)
         key = b"-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n"
         connection.execute(text("UPDATE registrations SET private_key = :key"), {"key": key})
     with pytest.raises(UsageError, match="another passphrase"):
-        read_plan(store, NOW)
-
-
-def test_no_private_key_is_in_the_representation(store, register):
-    register("example.com", "s1")
-    assert "key of" not in repr(read_plan(store, NOW))
-
-
-def test_the_first_and_last_dates_that_can_be_registered_are_understood(store, register):
-    register("first.example", "s1", "0001-01-01T00:00+23:59")
-    register("last.example", "s1", "9999-12-31T23:59-23:59")
-    assert selectors(read_plan(store, NOW)) == {"first.example": "s1"}
-
-
-@pytest.mark.parametrize("date", ["", "soon", "2021-01-01T00:00"])
-def test_a_date_that_the_service_does_not_write_is_an_error(store, register, date):
-    register("example.com", "s1", date)
-    with pytest.raises(UsageError, match=r"invalid registration 's1' of 'example\.com'"):
         read_plan(store, NOW)
 
 
@@ -213,15 +181,9 @@ def path(tmp_path):
     return tmp_path / "export"
 
 
-@contextmanager
-def opened(path):
-    with open_directory(path, "opendkim") as directory:
-        yield directory
-
-
-def export(path, files=None, keys=None, now=EXPORT_NOW):
+def export(path, files=None, keys=None, now=EXPORT_NOW, kind="opendkim", group=None):
     """The names of the files that were written."""
-    with opened(path) as directory:
+    with open_directory(path, kind, group) as directory:
         written = directory.write(files or {}, keys or {}, now)
     return [file.name for file in written]
 
@@ -235,33 +197,32 @@ def mode(path):
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_only_the_user_can_read_anything(path):
+def test_keys_are_written_before_the_tables_that_name_them_and_only_the_user_can_read_them(path):
     old = os.umask(0)
     try:
-        export(path, {OLD_TABLE: "table"}, {EXPORT_KEY: b"key"})
+        written = export(path, {OLD_TABLE: "a", "opendkim.conf": "b"}, {EXPORT_KEY: b"key"})
     finally:
         os.umask(old)
+    assert written == [EXPORT_KEY, OLD_TABLE, "opendkim.conf"]
     assert {mode(path), mode(path / "keys")} == {0o700}
     assert {mode(file) for file in path.rglob("*") if file.is_file()} == {0o600}
 
 
-def test_keys_are_written_before_the_tables_that_name_them(path):
-    written = export(path, {OLD_TABLE: "a", "opendkim.conf": "b"}, {EXPORT_KEY: b"key"})
-    assert written == [EXPORT_KEY, OLD_TABLE, "opendkim.conf"]
+def test_a_group_can_read_but_not_write(path):
+    import grp
+
+    export(
+        path, {OLD_TABLE: "table"}, {EXPORT_KEY: b"key"}, group=grp.getgrgid(os.getegid()).gr_name
+    )
+    assert {mode(path), mode(path / "keys")} == {0o750}
+    assert {mode(path / name) for name in (OLD_TABLE, f"keys/{EXPORT_KEY}")} == {0o640}
 
 
 def test_without_a_change_nothing_is_rewritten(path):
-    export(path, {OLD_TABLE: "table"}, {EXPORT_KEY: b"key"})
+    files = {OLD_TABLE: "table"}, {EXPORT_KEY: b"key"}
+    export(path, *files)
     before = {file: (file.stat().st_mtime_ns, file.stat().st_ino) for file in path.rglob("*")}
-    assert (
-        export(
-            path,
-            {OLD_TABLE: "table"},
-            {EXPORT_KEY: b"key"},
-            EXPORT_NOW + timedelta(days=1),
-        )
-        == []
-    )
+    assert export(path, *files, EXPORT_NOW + timedelta(days=1)) == []
     after = {file: (file.stat().st_mtime_ns, file.stat().st_ino) for file in path.rglob("*")}
     assert after == before
 
@@ -278,47 +239,44 @@ def test_what_is_no_longer_in_use_stays_for_an_hour(path):
 
 
 def test_what_comes_into_use_again_has_its_hour_again(path):
-    used, unused = ({}, {EXPORT_KEY: b"key"}), ({}, {})
-    export(path, *used, EXPORT_NOW)
-    export(path, *unused, EXPORT_NOW)
-    export(path, *used, EXPORT_NOW + timedelta(minutes=50))
-    export(path, *unused, EXPORT_NOW + timedelta(minutes=90))
-    export(path, *unused, EXPORT_NOW + timedelta(minutes=140))
+    for used, minutes in ((True, 0), (False, 0), (True, 50), (False, 90), (False, 140)):
+        keys = {EXPORT_KEY: b"key"} if used else {}
+        export(path, {}, keys, EXPORT_NOW + timedelta(minutes=minutes))
     assert f"keys/{EXPORT_KEY}" in contents(path)
 
 
 def test_a_clock_that_was_ahead_does_not_keep_keys(path):
     export(path, {}, {EXPORT_KEY: b"key"}, EXPORT_NOW)
-    export(path, now=EXPORT_NOW + timedelta(days=1000))
-    export(path, now=EXPORT_NOW)
-    export(path, now=EXPORT_NOW + timedelta(minutes=61))
+    for minutes in (1_000_000, 0, 61):
+        export(path, now=EXPORT_NOW + timedelta(minutes=minutes))
     assert contents(path) == {}
 
 
-@pytest.mark.parametrize("damage", [b"", b"cut", b"another key"])
-def test_a_damaged_key_is_written_again(path, damage):
+@pytest.mark.parametrize("damage", [b"", b"another key", None])
+def test_a_key_that_is_damaged_or_that_others_can_read_is_replaced(path, damage):
     export(path, {}, {EXPORT_KEY: b"key"})
-    (path / "keys" / EXPORT_KEY).write_bytes(damage)
-    assert export(path, {}, {EXPORT_KEY: b"key"}) == [EXPORT_KEY]
-
-
-def test_a_key_that_others_can_read_is_replaced_by_one_that_they_cannot(path):
-    export(path, {}, {EXPORT_KEY: b"key"})
-    (path / "keys" / EXPORT_KEY).chmod(0o644)
+    if damage is None:
+        (path / "keys" / EXPORT_KEY).chmod(0o644)
+    else:
+        (path / "keys" / EXPORT_KEY).write_bytes(damage)
     assert export(path, {}, {EXPORT_KEY: b"key"}) == [EXPORT_KEY]
     assert mode(path / "keys" / EXPORT_KEY) == 0o600
+    assert contents(path) == {f"keys/{EXPORT_KEY}": b"key"}
 
 
-def test_files_of_others_stay(path):
+def test_files_of_others_stay_and_leftovers_of_a_killed_export_do_not(path):
     export(path)
     foreign = {"README": b"ours", "KeyTable": b"theirs", "keys/backup.pem": b"old", "keys/s1": b""}
     for name, content in foreign.items():
         (path / name).write_bytes(content)
     (path / "keys" / EXPORT_KEY).symlink_to(path / "README")
-    export(path, now=EXPORT_NOW + timedelta(days=1))
-    export(path, now=EXPORT_NOW + timedelta(days=2))
+    leftover = path / "keys" / ".dkimctl-0123456789abcdef.tmp"
+    leftover.write_text("half a key")
+    for days in (1, 2):
+        export(path, now=EXPORT_NOW + timedelta(days=days))
     assert {name: contents(path)[name] for name in foreign} == foreign
     assert (path / "keys" / EXPORT_KEY).is_symlink()
+    assert not leftover.exists()
 
 
 def test_a_directory_of_something_else_is_refused(path):
@@ -329,18 +287,36 @@ def test_a_directory_of_something_else_is_refused(path):
     assert contents(path) == {"mail.private": b"key"}
 
 
-def test_a_directory_of_another_format_is_refused(path):
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda path: path.chmod(0o777), "other users can write to it"),
+        *(
+            (lambda path, state=state: (path / ".dkimctl-export.json").write_text(state), "damaged")
+            for state in ("", "[]", '{"format": "opendkim", "unused": {"x": 1}}')
+        ),
+    ],
+)
+def test_a_directory_that_others_could_change_or_damaged_is_refused(path, spoil, message):
     export(path)
-    with pytest.raises(UsageError, match="for another signer than rspamd"):  # noqa: SIM117
-        with open_directory(path, "rspamd"):
-            pass
-
-
-def test_a_directory_that_others_can_write_to_is_refused(path):
-    path.mkdir()
-    path.chmod(0o777)
-    with pytest.raises(UsageError, match="other users can write to it"):
+    spoil(path)
+    with pytest.raises(UsageError, match=message):
         export(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "message"),
+    [
+        *((name, {}, "characters") for name in ("a b", "a:b", "50%", "a#b", "a$b", 'a"b', "ä")),
+        ("export", {"kind": "rspamd"}, "for another signer than rspamd"),
+        ("new", {"group": "no-such-group"}, "--group"),
+    ],
+)
+def test_what_an_export_cannot_be_is_refused(tmp_path, name, words, message):
+    export(tmp_path / "export")
+    with pytest.raises(UsageError, match=message):
+        export(tmp_path / name, **words)
+    assert [file.name for file in tmp_path.iterdir()] == ["export"]
 
 
 @pytest.mark.parametrize("name", ["", "keys"])
@@ -365,45 +341,6 @@ def test_a_link_in_place_of_a_file_is_refused_before_anything_is_written(path, t
     assert not (path / "keys" / OTHER_KEY).exists()
 
 
-@pytest.mark.parametrize("state", ["", "[]", '{"format": "opendkim", "unused": {"x": 1}}'])
-def test_a_damaged_state_file_is_an_error(path, state):
-    export(path)
-    (path / ".dkimctl-export.json").write_text(state)
-    with pytest.raises(UsageError, match="damaged"):
-        export(path)
-
-
-@pytest.mark.parametrize("name", ["a b", "a:b", "50%", "a#b", "a$b", 'a"b', "ä"])
-def test_a_path_that_tables_cannot_hold_is_refused(tmp_path, name):
-    with pytest.raises(UsageError, match="characters"):
-        export(tmp_path / name)
-
-
-def test_an_unknown_group_is_an_error(path):
-    with pytest.raises(UsageError, match="--group"):  # noqa: SIM117
-        with open_directory(path, "opendkim", "no-such-group"):
-            pass
-    assert not path.exists()
-
-
-def test_a_group_can_read_but_not_write(path):
-    import grp
-
-    own = grp.getgrgid(os.getegid()).gr_name
-    with open_directory(path, "opendkim", own) as directory:
-        directory.write({OLD_TABLE: "table"}, {EXPORT_KEY: b"key"}, EXPORT_NOW)
-    assert {mode(path), mode(path / "keys")} == {0o750}
-    assert {mode(path / name) for name in (OLD_TABLE, f"keys/{EXPORT_KEY}")} == {0o640}
-
-
-def test_leftovers_of_a_killed_export_are_deleted(path):
-    export(path)
-    leftover = path / "keys" / ".dkimctl-0123456789abcdef.tmp"
-    leftover.write_text("half a key")
-    export(path)
-    assert not leftover.exists()
-
-
 def test_a_full_disk_leaves_what_was_there(small_disk):
     path = small_disk.path / "export"
     export(path, {OLD_TABLE: "a", "opendkim.conf": OLD_TABLE}, {EXPORT_KEY: b"key"})
@@ -417,11 +354,7 @@ def test_a_full_disk_leaves_what_was_there(small_disk):
 
 
 def test_the_longest_names_fit(path):
-    selector = ".".join(["s" * 60] * 3)
-    domain = f"{'d' * 55}.example"[: 253 - len(f"{selector}._domainkey.")]
-    name = f"{selector}._domainkey.{domain}"
-    assert len(f"{selector}._domainkey.{domain}") > 240
-    longest = name + "x" * (253 - len(name))
+    longest = f"{'s' * 60}.{'s' * 60}._domainkey.{'d' * 55}.example".ljust(253, "x")
     assert export(path, {}, {longest: b"key"}) == [longest]
     export(path, now=EXPORT_NOW)
     export(path, now=EXPORT_NOW + timedelta(hours=2))
