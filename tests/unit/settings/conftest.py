@@ -42,14 +42,14 @@ def load(tmp_path):
 
 @pytest.fixture
 def problems(load, tmp_path):
-    """The problems of a config file with this text."""
+    """The problems of a config file with this text, none of which quotes `hunter2`."""
 
     def problems(text: str) -> list[str]:
         with pytest.raises(InputError) as caught:
             load(text)
-        assert all(problem.hint for problem in caught.value.problems)
-        return [
-            str(problem).removeprefix(f"{tmp_path}{os.sep}") for problem in caught.value.problems
-        ]
+        found = caught.value.problems
+        assert all(problem.hint for problem in found)
+        assert "hunter2" not in repr(found)
+        return [str(problem).removeprefix(f"{tmp_path}{os.sep}config.yaml:") for problem in found]
 
     return problems

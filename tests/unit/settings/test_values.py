@@ -34,29 +34,23 @@ def test_options_and_the_config_file_take_the_same_values(resolve, key, text, ex
     ("key", "text"),
     [("batch_size", "0"), ("batch_size", "10001"), ("concurrency", "65"), ("timeout", "0"),
      ("timeout", "2d"), ("max_wait", "9" * 400), ("credential_store", "Keyring"),
-     ("client_id", "id:part"), ("client_id", ""), ("auth_url", "http://auth.example"),
+     ("client_id", "id:hunter2"), ("client_id", ""), ("auth_url", "http://auth.example"),
      ("auth_url", "ftp://auth.example"), ("auth_url", "auth.example"),
      ("auth_url", "https://auth.example:99999"), ("auth_url", "https://auth.example?"),
      ("auth_url", "https://auth.example\\x"), ("auth_url", ""),
-     ("proxy", "socks5://proxy.example"), ("proxy", "http://user:pass@proxy.example")],
+     ("auth_url", "https://me:hunter2@auth.example"),
+     ("proxy", "socks5://proxy.example"), ("proxy", "http://user:hunter2@proxy.example"),
+     *((key, "hunter2 is:none") for key in CHECKS if key != "ca_bundle")],  # any path is valid
 )  # fmt: skip
-def test_an_invalid_value_is_refused_with_its_source(refusal, key, text, problems):
-    option = "--" + key.replace("_", "-")
-    assert refusal(flags={key: text}).message.startswith(f"in {option}: ")
+def test_an_invalid_value_is_refused_with_its_source_and_not_quoted(refusal, key, text, problems):
+    error = refusal(flags={key: text})
+    assert error.message.startswith(f"in --{key.replace('_', '-')}: ")
+    assert "hunter2" not in error.message + error.hint
     (problem,) = problems(f"profiles:\n  default:\n    {key}: '{text}'\n")
-    assert problem.startswith(f"config.yaml:3:{7 + len(key)}: {key}: ")
-
-
-@pytest.mark.parametrize("key", [key for key in CHECKS if key != "ca_bundle"])  # any path is valid
-def test_a_misplaced_secret_is_not_quoted(key, problems):
-    (problem,) = problems(f'profiles:\n  default:\n    {key}: "hunter2 is:none \\u0001"\n')
-    assert "hunter2" not in problem
-
-
-@pytest.mark.parametrize("key", ["auth_url", "base_url", "client_id"])
-def test_an_invalid_variable_is_named(refusal, key):
-    variable = f"DKIMCTL_{key.upper()}"
-    assert refusal(environ={variable: "a:\x00b"}).message.startswith(f"in {variable}: ")
+    assert problem.startswith(f"3:{7 + len(key)}: {key}: ")
+    if text and key in ("auth_url", "base_url", "client_id"):
+        variable = f"DKIMCTL_{key.upper()}"
+        assert refusal(environ={variable: text}).message.startswith(f"in {variable}: ")
 
 
 @pytest.mark.parametrize("name", ["", "a b", "../x", "ü", "a\n"])
@@ -66,8 +60,8 @@ def test_an_invalid_profile_name_is_refused_from_every_source(refusal, name, pro
         message = refusal(environ={"DKIMCTL_PROFILE": name}).message
         assert message.startswith("in DKIMCTL_PROFILE: ")
     text = name.replace("\n", "\\n")
-    assert problems(f'default_profile: "{text}"\n')[0].startswith("config.yaml:1:18: ")
-    assert problems(f'profiles:\n  "{text}": {{}}\n')[0].startswith("config.yaml:2:3: ")
+    assert problems(f'default_profile: "{text}"\n')[0].startswith("1:18: ")
+    assert problems(f'profiles:\n  "{text}": {{}}\n')[0].startswith("2:3: ")
 
 
 @given(st.text() | st.from_regex(r"https?://[^\s]*", fullmatch=True))
@@ -76,30 +70,15 @@ def test_any_url_is_accepted_or_refused_with_a_usage_error(resolve, text):
         url = resolve(flags={"auth_url": text}).auth_url
     except UsageError:
         return
-    assert url is not None
     assert url.startswith(("https://", "http://"))
     assert resolve(flags={"auth_url": url}).auth_url == url
 
 
-def test_a_password_in_a_url_is_never_quoted(refusal, problems):
-    url = "https://me:hunter2@auth.example"
-    assert "hunter2" not in str(refusal(flags={"auth_url": url}))
-    assert "hunter2" not in str(problems(f"profiles: {{default: {{auth_url: '{url}'}}}}"))
-
-
-@pytest.mark.parametrize("text", ["env/AWS_KEY", "keyring/route53", "keyring/dns/me@example.com"])
-def test_a_reference_names_a_variable_or_an_entry(text):
-    assert is_reference(text)
-
-
-@pytest.mark.parametrize("text", ["", "env", "env:AWS", "environment/A", "a env/B", "ENV/A", "5"])
-def test_other_text_is_no_reference(text):
-    assert not is_reference(text)
-
-
-@pytest.mark.parametrize(
-    "text", ["env/", "env/1A", "env/A-B", "env/A\n", "keyring/", "keyring/a b"]
-)
-def test_a_reference_without_a_valid_name_is_refused(text):
-    with pytest.raises(UsageError, match="the name after env/ or keyring/ is invalid"):
-        is_reference(text)
+def test_a_reference_names_a_variable_or_an_entry():
+    for text in ("env/AWS_KEY", "keyring/route53", "keyring/dns/me@example.com"):
+        assert is_reference(text)
+    for text in ("", "env", "env:AWS", "environment/A", "a env/B", "ENV/A", "5"):
+        assert not is_reference(text)
+    for text in ("env/", "env/1A", "env/A-B", "env/A\n", "keyring/", "keyring/a b"):
+        with pytest.raises(UsageError, match="the name after env/ or keyring/ is invalid"):
+            is_reference(text)
