@@ -54,13 +54,6 @@ def test_the_profile_may_be_named_before_the_command_and_the_nearest_wins(told, 
     assert re.search(r"(?m)^base url +https://a\.example\b", told(line)[1])
 
 
-@pytest.mark.parametrize("line", ["status --sandbox", "--sandbox status", "-p sandbox status"])
-def test_the_sandbox_may_be_chosen_before_the_command(told, line):
-    status, out, _ = told(line)
-    assert status == 0
-    assert re.search(r"(?m)^profile +sandbox +\(option --(sandbox|profile)\)$", out)
-
-
 @pytest.mark.parametrize(
     "line", ["status --sandbox -p a", "--sandbox status -p a", "-p a status --sandbox"]
 )
@@ -68,14 +61,6 @@ def test_the_sandbox_and_another_profile_are_an_error(told, line):
     status, _, err = told(f"--config config.yaml {line}")
     assert status == 2
     assert "--sandbox and --profile name two profiles" in err
-
-
-@pytest.mark.parametrize("line", ["-q {}", "{} -q", "-v {} -q"])
-def test_quiet_may_stand_before_the_command(told, tmp_path, line):
-    (tmp_path / "one.yaml").write_text("[]", encoding="utf-8")
-    command = "register -n --sandbox one.yaml"
-    assert told(command)[2] != ""
-    assert told(line.format(command))[2] == ""
 
 
 @pytest.mark.parametrize("command", ["serve", "service client list", "completion bash"])
@@ -125,12 +110,3 @@ def test_help_is_coloured_as_asked(told, monkeypatch, words, environment, option
     assert (status, err) == (0, "")
     assert ("\x1b[" in out) is coloured
     assert ("\x1b[1;36m" in out) is coloured
-
-
-def test_the_short_forms(told, tmp_path):
-    (tmp_path / "one.yaml").write_text("[]", encoding="utf-8")
-    assert told("-V") == told("--version")
-    assert told("status --sandbox -f json")[1].startswith("{")
-    assert told("status -p sandbox -fjson")[1].startswith("{")
-    assert told("register --sandbox -nf json one.yaml -o out.json")[0] == 0
-    assert (tmp_path / "out.json").exists()

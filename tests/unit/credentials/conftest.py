@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from keyring.backends import fail
 
@@ -9,18 +11,19 @@ from dkimctl.credentials.store import Account, FileStore
 
 
 class FakeKeyring:
-    """A keyring backend on a dictionary."""
+    """A keyring backend that stores what `change` returns for a text."""
 
     name = "fake Keyring"
 
-    def __init__(self) -> None:
-        self.entries: dict[tuple[str, str], str] = {}
+    def __init__(self, change: Callable[[str], str | None] = str) -> None:
+        self.change = change
+        self.entries: dict[tuple[str, str], str | None] = {}
 
     def get_password(self, service: str, username: str) -> str | None:
         return self.entries.get((service, username))
 
     def set_password(self, service: str, username: str, password: str) -> None:
-        self.entries[service, username] = password
+        self.entries[service, username] = self.change(password)
 
     def delete_password(self, service: str, username: str) -> None:
         del self.entries[service, username]

@@ -142,13 +142,6 @@ DYNAMIC = "dns: [{{provider: rfc2136, server: 192.0.2.1, {}}}]\n"
 OCTODNS = "dns: [{{provider: octodns, class: octodns_x.X, settings: {{{}}}}}]\n"
 
 
-@pytest.mark.parametrize("path", ["/etc/bind/tsig.key", "~/tsig.key"])
-def test_a_key_file_may_be_elsewhere(load, monkeypatch, path):
-    monkeypatch.setenv("HOME", "/home/me")
-    (target,) = load(DYNAMIC.format(f"key_file: {path}")).dns
-    assert target.key_file == path.replace("~", "/home/me")
-
-
 REPEATED = """dns:
   - {{provider: rfc2136, server: 192.0.2.1, zones: [a.example]{}}}
   - {{provider: rfc2136, server: 192.0.2.2, zones: [b.example, A.example.]{}}}

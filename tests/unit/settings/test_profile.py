@@ -12,39 +12,14 @@ from dkimctl.settings.profile import (
     Profile,
     exported_proxy,
     login_of,
-    logins_lock,
-    profiles_with,
     read_logins,
     read_used_profile,
-    require_account,
     stored_login,
-    write_logins,
     write_used_profile,
 )
 
 HTTPS = "https://auth.example"
 PROD = Profile("prod", HTTPS, "https://api.example", "me", credential_store="file", batch_size=7)
-
-
-def test_a_missing_part_of_the_account_is_named():
-    with pytest.raises(UsageError, match="the profile default has no base_url") as caught:
-        require_account(Profile("default", HTTPS))
-    assert "--base-url" in caught.value.hint
-    assert "--sandbox" in caught.value.hint
-
-
-def test_profiles_with_the_same_credentials_come_from_logins_and_config():
-    login = login_of(PROD)
-    agency = {key: login[key] for key in ("auth_url", "base_url", "client_id")}
-    config = Config(
-        profiles={
-            "agency": {**agency, "credential_store": "file", "defaults": {}},
-            "keyring": agency,
-            "prod": {"client_id": "another"},
-        }
-    )
-    logins = {"prod": login, "twin": dict(login), "other": {**login, "client_id": "you"}}
-    assert sorted(profiles_with(login, config, logins)) == ["agency", "twin"]
 
 
 @pytest.mark.parametrize("key", ["auth_url", "base_url", "client_id"])
@@ -62,23 +37,6 @@ def test_flag_then_environment_then_config_then_login(resolve, key):
     for source in (flag, environment, config, login):
         assert getattr(resolve(**sources), key) == source[key]
         del sources[next(iter(sources))]
-
-
-@pytest.mark.parametrize(
-    ("flags", "environ", "expected"),
-    [
-        ({"profile": "a"}, {"DKIMCTL_PROFILE": "b"}, "a"),
-        ({"profile": None}, {"DKIMCTL_PROFILE": "b"}, "b"),
-        ({}, {"DKIMCTL_PROFILE": "", "DKIMCTL_AUTH_URL": ""}, "c"),
-        ({"sandbox": True}, {"DKIMCTL_PROFILE": "b"}, "sandbox"),
-        ({"sandbox": True, "profile": "sandbox"}, {}, "sandbox"),
-    ],
-)
-def test_the_profile_is_named_by_flag_then_environment_then_config(
-    resolve, flags, environ, expected
-):
-    config = Config(default_profile="c", profiles={"a": {}, "b": {}, "c": {}})
-    assert resolve(flags=flags, environ=environ, config=config).name == expected
 
 
 @pytest.mark.parametrize(
@@ -155,27 +113,6 @@ def test_a_damaged_choice_is_refused(tmp_path, data):
         read_used_profile(tmp_path)
     assert caught.value.hint
     assert str(tmp_path / "profile") in caught.value.message
-
-
-def log_in(directory, profile):
-    with logins_lock(directory):
-        write_logins(directory, read_logins(directory)[0] | {profile.name: login_of(profile)})
-
-
-def test_a_login_is_stored_until_the_next_of_its_profile(resolve, tmp_path):
-    directory = tmp_path / "a" / "state"
-    assert read_logins(directory) == ({}, [])
-    log_in(directory, PROD)
-    log_in(directory, Profile("other", HTTPS, HTTPS, "you"))
-    logins, _ = read_logins(directory)
-    assert logins["prod"] == login_of(PROD)
-    assert resolve(flags={"profile": "prod"}, logins=logins).client_id == "me"
-    log_in(directory, PROD._replace(client_id="new"))
-    logins, _ = read_logins(directory)
-    assert {name: login["client_id"] for name, login in logins.items()} == {
-        "prod": "new", "other": "you",
-    }  # fmt: skip
-    assert {path.suffix for path in directory.iterdir()} <= {".json", ".lock"}
 
 
 def test_credentials_are_stored_with_the_urls_of_the_profiles_own_login_first(resolve):

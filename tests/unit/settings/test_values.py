@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dkimctl.errors import UsageError
 from dkimctl.settings.values import CHECKS, is_reference
@@ -62,16 +60,6 @@ def test_an_invalid_profile_name_is_refused_from_every_source(refusal, name, pro
     text = name.replace("\n", "\\n")
     assert problems(f'default_profile: "{text}"\n')[0].startswith("1:18: ")
     assert problems(f'profiles:\n  "{text}": {{}}\n')[0].startswith("2:3: ")
-
-
-@given(st.text() | st.from_regex(r"https?://[^\s]*", fullmatch=True))
-def test_any_url_is_accepted_or_refused_with_a_usage_error(resolve, text):
-    try:
-        url = resolve(flags={"auth_url": text}).auth_url
-    except UsageError:
-        return
-    assert url.startswith(("https://", "http://"))
-    assert resolve(flags={"auth_url": url}).auth_url == url
 
 
 def test_a_reference_names_a_variable_or_an_entry():
