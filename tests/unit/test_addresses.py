@@ -104,31 +104,19 @@ def test_a_url_without_a_scheme_gets_the_one_that_fits():
 
 
 @given(URLS)
-def test_the_canonical_form_is_its_own(text):
-    url = canonical(text)
-    assert canonical(url) == url
-    assert url.isascii()
-
-
-@given(URLS)
 def test_the_http_library_requests_the_canonical_url_unchanged(text):
     url = parse_url(text)
+    assert canonical(str(url)) == str(url)
     requested = httpx.URL(str(url))
     assert requested.scheme == url.scheme
     assert requested.netloc.decode() == url.host + (f":{url.port}" if url.port else "")
     assert requested.raw_path.decode() == (url.path or "/")
-
-
-@given(URLS)
-def test_the_http_library_requests_the_same_place_for_the_url_as_written(text):
     assume("%2e" not in text.lower())  # it sends an encoded dot as it is
-    written, url = httpx.URL(text), httpx.URL(canonical(text))
-    assert written.scheme == url.scheme
-    assert port_of(written) == port_of(url)
-    assert written.raw_host.lower().removesuffix(b".") == url.raw_host or ":" in url.host
-    assert unquote(written.raw_path.decode()).rstrip("/") == unquote(url.raw_path.decode()).rstrip(
-        "/"
-    )
+    written = httpx.URL(text)  # which asks for the same place
+    assert (written.scheme, port_of(written)) == (requested.scheme, port_of(requested))
+    assert written.raw_host.lower().removesuffix(b".") == requested.raw_host or ":" in url.host
+    paths = [unquote(each.raw_path.decode()).rstrip("/") for each in (written, requested)]
+    assert paths[0] == paths[1]
 
 
 @given(st.text() | st.from_regex(r"https?://[^\s]*", fullmatch=True) | URLS)
@@ -177,19 +165,15 @@ def test_address_is_parsed(text, address, shown):
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "", " ", "localhost", "ns1.example.com", "ns1.example.com:53", "192.0.2", "192.0.2.256",
-        "192.0.2.1:", "192.0.2.1:0", "192.0.2.1:65536", "192.0.2.1:999999", "192.0.2.1:-1",
-        "192.0.2.1:dns", "192.0.2.1 ", "192.0.2.1\n", "192.0.2.1:53\n", "192.0.2.1/24",
-        "0x7f000001", "192.0.2.01", "1", "[::1", "::1]", "[::1]:", "[::1]:0", "[]", "[]:53", ":53",
-        "[[::1]]:53",
-        "::1::2", "[::1]5353", "udp://192.0.2.1", "192.0.2.1:\u0665\u0663", "\u0661.2.3.4",
-    ],
+    ["", " ", "localhost", "ns1.example.com:53", "192.0.2", "192.0.2.256", "192.0.2.1:",
+     "192.0.2.1:0", "192.0.2.1:65536", "192.0.2.1:999999", "192.0.2.1:-1", "192.0.2.1:dns",
+     "192.0.2.1\n", "192.0.2.1:53\n", "192.0.2.1/24", "0x7f000001", "192.0.2.01", "1", "[::1",
+     "[::1]:", "[]:53", "[[::1]]:53", "::1::2", "[::1]5353", "udp://192.0.2.1",
+     "192.0.2.1:\u0665\u0663", "\u0661.2.3.4"],
 )  # fmt: skip
 def test_invalid_address_is_refused_with_an_example(text):
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError, match="invalid DNS server address") as caught:
         parse_address(text)
-    assert "invalid DNS server address" in caught.value.message
     assert "192.0.2.1:5353" in caught.value.hint
 
 

@@ -112,15 +112,6 @@ def test_plain_http_to_another_machine_is_refused(url, address, is_refused):
         assert transport.is_closed
 
 
-@pytest.mark.parametrize("location", ["mailto:a@b", "//[", "http://x:99999/", "/" + "x" * 65_000])
-def test_a_redirect_is_a_response_like_any_other(scripted_server, make_answer, location):
-    scripted_server.answer = lambda request: make_answer(302, b"", {"Location": location})
-    with http.HttpClient.over_network(timeout=2) as client:
-        request = http.HttpRequest("POST", scripted_server.url, Secret("Bearer x"))
-        assert client.send(request).status == 302
-    assert len(scripted_server.requests) == 1
-
-
 NOW = 784111777.0  # Sun, 06 Nov 1994 08:49:37 GMT, the example of RFC 9110
 
 

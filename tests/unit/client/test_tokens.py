@@ -111,17 +111,6 @@ class TestManyThreads:
         with ThreadPoolExecutor(count) as pool:
             return [pool.submit(provider.call, wait_for_all) for _ in range(count)]
 
-    def test_a_rejected_token_is_renewed_once_for_all_threads(self):
-        service, discarded = TokenService(NOW, rejected=("cached",)), []
-        provider = TokenProvider(
-            issue=service.issue, cached=cached(3600), discard=discarded.append, clock=lambda: NOW
-        )
-        calls = self.call_concurrently(provider, service.request)
-        assert [call.result() for call in calls] == ["answer"] * 8
-        assert service.issued == 1
-        assert len(discarded) == 1
-        assert sorted(service.used) == ["cached"] * 8 + ["new1"] * 8
-
     def test_the_rejection_of_a_new_token_is_final_for_all_threads(self):
         service = TokenService(NOW, rejected=("cached", "new1"))
         provider = TokenProvider(issue=service.issue, cached=cached(3600), clock=lambda: NOW)

@@ -17,11 +17,9 @@ from hypothesis import strategies as st
 
 from dkimctl.errors import InputError, UsageError
 from dkimctl.formats.checks import CHECK_COLUMNS
-from dkimctl.formats.data import CsvRenderer
 from dkimctl.formats.keys import KEY_COLUMNS
-from dkimctl.formats.renderer import render_all
-from dkimctl.formats.results import RESULT_COLUMNS, result_row
-from dkimctl.models import DnsRecord, DomainSpec, Outcome, Registration, Result
+from dkimctl.formats.results import RESULT_COLUMNS
+from dkimctl.models import DomainSpec
 from dkimctl.names import key_name_length
 from dkimctl.specs.entries import ENTRY_FIELDS
 from dkimctl.specs.spec_file import read_specs
@@ -89,14 +87,6 @@ def test_every_mistake_in_a_malformed_file_has_its_place(name):
 @pytest.fixture
 def without_libyaml(monkeypatch):
     monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
-
-
-@pytest.mark.usefixtures("without_libyaml")
-@pytest.mark.parametrize("name", MALFORMED)
-def test_without_libyaml_every_malformed_file_is_refused(name):
-    with pytest.raises(InputError) as caught:
-        load_specs((FIXTURES / f"{name}.yaml").read_bytes(), "f.yaml")
-    assert all(str(problem).startswith("f.yaml:") for problem in caught.value.problems)
 
 
 @pytest.mark.usefixtures("without_libyaml")
@@ -279,24 +269,12 @@ class TestSeveralFiles:
 
     @pytest.mark.parametrize(
         ("first", "second", "expected"),
-        [
-            (
-                "- a.example",
-                "sign_domain\na.example",
-                '1.csv:2:1: "a.example" is already on line 1',
-            ),
-            (
-                "sign_domain,selector\n\na.example,s1",
-                "- {sign_domain: a.example, selector: S1}",
-                '1.yaml:1:3: "a.example" with selector "S1" is already on line 3',
-            ),
-            (
-                "- a.example",
-                "sign_domain,selector\na.example,s1",
-                '1.csv:2:1: "a.example" has entries with and without a selector (line 1',
-            ),
-        ],
-    )
+        [("- a.example", "sign_domain\na.example", '1.csv:2:1: "a.example" is already on line 1'),
+         ("sign_domain,selector\n\na.example,s1", "- {sign_domain: a.example, selector: S1}",
+          '1.yaml:1:3: "a.example" with selector "S1" is already on line 3'),
+         ("- a.example", "sign_domain,selector\na.example,s1",
+          '1.csv:2:1: "a.example" has entries with and without a selector (line 1')],
+    )  # fmt: skip
     def test_repetitions_name_both_files(self, read, first, second, expected):
         with pytest.raises(InputError) as caught:
             read(first, second)
@@ -436,55 +414,33 @@ def test_unknown_columns_are_left_out_and_named():
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        ("", ["1:1: the file is empty"]),
-        ("selector\ns1\n", ["1:1: the column sign_domain is missing"]),
-        ("a.example,s1\nb.example,s1\n", ["1:1: the column sign_domain is missing"]),
-        (
-            "sign_domain,selector, sign_domain\n",
-            ['1:22: the column "sign_domain" is already column 1'],
-        ),
-        ("sign_domain\na_b.example\n", ['2:1: sign_domain: "a_b.example" contains']),
-        ("sign_domain,key_len\na.example\n", ["2:1: the row has 1 cell, and the header 2"]),
-        ("sign_domain\na.example,s1\n", ["2:11: the row has 2 cells, and the header 1"]),
-        ("sign_domain,selector\n,s1\n", ["2:1: an entry needs a sign_domain"]),
-        (
-            'sign_domain,message,key_len\na.example,"x\n""y\n",512\n"\nb",,\n',
-            [
-                '4:3: key_len: "512" is not 1024 or 2048',
-                '5:1: sign_domain: "\\x0ab" is not one domain name',
-            ],
-        ),
-        ("sign_domain,default\na.example,-1\n", ['2:11: default: "-1" is not a decimal number']),
-        ("sign_domain\n=A1\n", ['2:1: sign_domain: "=A1" contains "="']),
-        ("sign_domain\na.example\na.example\n", ['3:1: "a.example" is already on line 2']),
-        (
-            "sign_domain,selector\na.example,s\na.example,\n",
-            ['3:1: "a.example" has entries with and without a selector (line 2)'],
-        ),
-        (
-            "sign_domain,selector,replaces\na.example,,s1\n",
-            ["2:1: an entry with replaces: needs a selector of its own"],
-        ),
-        ("sign_domain,a\0b\n", ["1:14: the character U+0000 is not allowed"]),
-        (b"sign_domain\nb\xfccher.example\n", ["2:2: byte 0xfc is not UTF-8"]),
-        ('sign_domain\n"a.example\nb.example\n', ["2:1: a cell in quotes does not end"]),
-        ('sign_domain,type\na.example,"x"y\n', ["2:11: a cell in quotes does not end"]),
-        (
-            "sign_domain\na.example\n" + "x" * 1025,
-            ['3:1: sign_domain: "' + "x" * 60 + '…" is longer than 253 octets'],
-        ),
-        (
-            'sign_domain,value\na.example,"' + "x" * 131_073 + '"\n',
-            ["2:11: a cell in quotes does not end as it must, or is longer than 131,072"],
-        ),
-        ("sign_domain\n" + "," * 1_048_577, ["2:1: a row of more than 1,048,576 characters"]),
-    ],
-)
+    [("", "1:1: the file is empty"), ("selector\ns1\n", "1:1: the column sign_domain is missing"),
+     ("a.example,s1\nb.example,s1\n", "1:1: the column sign_domain is missing"),
+     ("sign_domain,selector, sign_domain\n", '1:22: the column "sign_domain" is already column 1'),
+     ("sign_domain\na_b.example\n", '2:1: sign_domain: "a_b.example" contains'),
+     ("sign_domain,key_len\na.example\n", "2:1: the row has 1 cell, and the header 2"),
+     ("sign_domain\na.example,s1\n", "2:11: the row has 2 cells, and the header 1"),
+     ("sign_domain,selector\n,s1\n", "2:1: an entry needs a sign_domain"),
+     ('sign_domain,message,key_len\na.example,"x\n""y\n",512\n"\nb",,\n',
+      '4:3: key_len: "512" is not 1024 or 2048\n5:1: sign_domain: "\\x0ab" is not one'),
+     ("sign_domain,default\na.example,-1\n", '2:11: default: "-1" is not a decimal number'),
+     ("sign_domain\n=A1\n", '2:1: sign_domain: "=A1" contains "="'),
+     ("sign_domain\na.example\na.example\n", '3:1: "a.example" is already on line 2'),
+     ("sign_domain,selector\na.example,s\na.example,\n",
+      '3:1: "a.example" has entries with and without a selector (line 2)'),
+     ("sign_domain,selector,replaces\na.example,,s1\n", "2:1: an entry with replaces: needs a"),
+     ("sign_domain,a\0b\n", "1:14: the character U+0000 is not allowed"),
+     (b"sign_domain\nb\xfccher.example\n", "2:2: byte 0xfc is not UTF-8"),
+     ('sign_domain\n"a.example\nb.example\n', "2:1: a cell in quotes does not end"),
+     ('sign_domain,type\na.example,"x"y\n', "2:11: a cell in quotes does not end"),
+     ("sign_domain\na.example\n" + "x" * 1025,
+      '3:1: sign_domain: "' + "x" * 60 + '…" is longer than 253 octets'),
+     ('sign_domain,value\na.example,"' + "x" * 131_073 + '"\n',
+      "2:11: a cell in quotes does not end as it must, or is longer than 131,072"),
+     ("sign_domain\n" + "," * 1_048_577, "2:1: a row of more than 1,048,576 characters")],
+)  # fmt: skip
 def test_every_mistake_has_its_place(text, expected):
-    problems = csv_refusals(text)
-    assert len(problems) == len(expected), problems
-    for problem, words in zip(problems, expected, strict=True):
+    for problem, words in zip(csv_refusals(text), expected.split("\n"), strict=True):
         assert problem.startswith(words)
 
 
@@ -522,26 +478,6 @@ def test_a_table_says_the_same_as_yaml(rows, layout, has_mark, columns):
     from_yaml = load_specs(yaml.safe_dump(stated).encode(), "f.yaml")
     assert load_csv(("\ufeff" if has_mark else "") + text.getvalue()) == from_yaml
     assert from_yaml == [DomainSpec(**row) for row in rows]
-
-
-@given(lists, st.text(), st.sampled_from(Outcome))
-def test_our_own_output_is_an_input(rows, message, outcome):
-    results = [
-        Result(
-            Registration(
-                **row,
-                record=DnsRecord("s._domainkey.a.example", "TXT", "v=DKIM1; p=AAAA"),
-                regist_date="2026-01-01T00:00+00:00",
-                code="201",
-                message=message,
-            ),
-            outcome,
-            message,
-        )
-        for row in rows
-    ]
-    written = "".join(render_all(CsvRenderer(RESULT_COLUMNS, result_row), results))
-    assert load_csv(written) == [DomainSpec(**row) for row in rows]
 
 
 @given(
