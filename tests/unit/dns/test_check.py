@@ -15,6 +15,7 @@ from dkimctl.dns.messages import Answer
 from dkimctl.dns.nameserver import NoAnswer, NoRoute
 from dkimctl.dns.verdicts import Check, Finding, ServerFinding, Urgency, Verdict
 from dkimctl.models import Registration, key_of
+from fake_dns import FakeServer, FakeSource
 
 NAME = "s1._domainkey.example.com"
 DOUBLED = f"{NAME}.example.com"
@@ -29,12 +30,12 @@ def value(key_records):
 
 
 @pytest.fixture
-def two(fake_server):
+def two():
     """Two servers of a zone with the same answer, unless `first` is given."""
 
     def make(second, first=None):
         return [
-            fake_server(f"{name}.test", answers={NAME: answer})
+            FakeServer(f"{name}.test", answers={NAME: answer})
             for name, answer in (("a", second if first is None else first), ("b", second))
         ]
 
@@ -87,37 +88,35 @@ def test_unusable_answer_is_never_missing(check_one, two, value, answer, reason)
     assert result.servers[0] == ServerFinding("a.test", Finding(Verdict.NO_ANSWER, reason))
 
 
-def test_given_servers_may_answer_second_hand(check_one, fake_server, value):
-    server = fake_server(answers={NAME: Answer(0, False, True, (value.encode(),))})
+def test_given_servers_may_answer_second_hand(check_one, value):
+    server = FakeServer(answers={NAME: Answer(0, False, True, (value.encode(),))})
     assert check_one(server, is_given=True).finding.verdict is Verdict.PUBLISHED
-    neither = fake_server(answers={NAME: Answer(0, False, False, (value.encode(),))})
+    neither = FakeServer(answers={NAME: Answer(0, False, False, (value.encode(),))})
     assert check_one(neither, is_given=True).finding.verdict is Verdict.NO_ANSWER
 
 
-def test_endless_delegations_are_no_answer(check_one, fake_server):
+def test_endless_delegations_are_no_answer(check_one):
     zones, zone = {}, "example.com"
     for number in range(20):
         below = f"z{number}.{zone}"
-        zones[zone] = [fake_server(zone, answers={NAME: referral_to(below)})]
+        zones[zone] = [FakeServer(zone, answers={NAME: referral_to(below)})]
         zone = below
     result = check_one(*zones.pop("example.com"), zones=zones)
     assert result.finding.verdict is Verdict.NO_ANSWER
     assert sum(len(servers[0].asked) for servers in zones.values()) < 10
 
 
-def test_target_of_an_alias_is_not_taken_from_a_server_of_another_zone(
-    check_one, fake_server, value
-):
+def test_target_of_an_alias_is_not_taken_from_a_server_of_another_zone(check_one, value):
     stale = Answer(0, True, False, (value.encode(),), alias="k.example.net")
-    there = fake_server(answers={"k.example.net": []})
-    result = check_one(fake_server(answers={NAME: stale}), zones={"example.net": [there]})
+    there = FakeServer(answers={"k.example.net": []})
+    result = check_one(FakeServer(answers={NAME: stale}), zones={"example.net": [there]})
     assert (result.finding.verdict, result.alias) == (Verdict.MISSING, "k.example.net")
 
 
 @pytest.mark.parametrize("target", ["k.example.com", "k.example.net"])
-def test_alias_is_followed_within_the_zone_and_into_others(check_one, fake_server, value, target):
-    here = fake_server("here.test", answers={NAME: alias_of(target), target: [value]})
-    there = fake_server("there.test", answers={target: [value]})
+def test_alias_is_followed_within_the_zone_and_into_others(check_one, value, target):
+    here = FakeServer("here.test", answers={NAME: alias_of(target), target: [value]})
+    there = FakeServer("there.test", answers={target: [value]})
     result = check_one(here, zones={"example.net": [there]})
     assert (result.finding.verdict, result.alias) == (Verdict.PUBLISHED, target)
     assert [server.server for server in result.servers] == ["here.test"]
@@ -129,19 +128,19 @@ def test_alias_is_followed_within_the_zone_and_into_others(check_one, fake_serve
      (Answer(SERVFAIL, False, False), Verdict.NO_ANSWER),
      (Answer(0, False, True, (b"x",)), Verdict.NO_ANSWER)],
 )  # fmt: skip
-def test_verdict_is_that_of_the_target_of_an_alias(check_one, fake_server, there, verdict):
-    here = fake_server("here.test", answers={NAME: alias_of("k.example.net")})
-    other = fake_server("there.test", answers={"k.example.net": there})
+def test_verdict_is_that_of_the_target_of_an_alias(check_one, there, verdict):
+    here = FakeServer("here.test", answers={NAME: alias_of("k.example.net")})
+    other = FakeServer("there.test", answers={"k.example.net": there})
     result = check_one(here, zones={"example.net": [other]})
     assert result.finding.verdict is verdict
     assert result.alias == "k.example.net"
     assert DOUBLED not in here.asked
 
 
-def test_servers_that_disagree_on_where_an_alias_leads_are_inconsistent(check_one, fake_server):
-    here = fake_server(answers={NAME: alias_of("k.example.net")})
+def test_servers_that_disagree_on_where_an_alias_leads_are_inconsistent(check_one):
+    here = FakeServer(answers={NAME: alias_of("k.example.net")})
     there = [
-        fake_server(name, answers={"k.example.net": alias_of(target)})
+        FakeServer(name, answers={"k.example.net": alias_of(target)})
         for name, target in (("a.test", "one.example.org"), ("b.test", "two.example.org"))
     ]
     result = check_one(here, zones={"example.net": there})
@@ -150,20 +149,20 @@ def test_servers_that_disagree_on_where_an_alias_leads_are_inconsistent(check_on
 
 
 @pytest.mark.parametrize("is_given", [True, False])
-def test_alias_that_leads_nowhere_is_not_absent(check_one, fake_server, is_given):
+def test_alias_that_leads_nowhere_is_not_absent(check_one, is_given):
     """It is a record at the name, which should be gone."""
-    here = fake_server(answers={NAME: alias_of("gone.example.net")})
-    zones = {"example.net": [fake_server("there.test")]}
+    here = FakeServer(answers={NAME: alias_of("gone.example.net")})
+    zones = {"example.net": [FakeServer("there.test")]}
     result = check_one(here, zones=zones, expect_absent=True, is_given=is_given)
     assert result.finding == Finding(Verdict.MISMATCH, "the name is an alias (CNAME)")
     assert result.alias == "gone.example.net"
 
 
 @pytest.mark.parametrize("names", [["one.example.net"], ["one.example.net", "two.example.net"]])
-def test_loop_of_aliases_is_malformed(check_one, fake_server, names):
-    here = fake_server(answers={NAME: alias_of(names[0])})
+def test_loop_of_aliases_is_malformed(check_one, names):
+    here = FakeServer(answers={NAME: alias_of(names[0])})
     circle = zip(names, [*names[1:], names[0]], strict=True)
-    there = fake_server(answers={name: alias_of(target) for name, target in circle})
+    there = FakeServer(answers={name: alias_of(target) for name, target in circle})
     result = check_one(here, zones={"example.net": [there]})
     assert result.finding == Finding(
         Verdict.MALFORMED, "its aliases (CNAME) are a loop, at one.example.net"
@@ -171,17 +170,17 @@ def test_loop_of_aliases_is_malformed(check_one, fake_server, names):
     assert len(there.asked) == len(names)
 
 
-def test_loop_of_aliases_is_found_although_the_resolver_fails_at_it(check_one, fake_server):
-    here = fake_server(answers={NAME: alias_of("k.example.net")})
-    there = fake_server(answers={"k.example.net": alias_of("k.example.net")})
+def test_loop_of_aliases_is_found_although_the_resolver_fails_at_it(check_one):
+    here = FakeServer(answers={NAME: alias_of("k.example.net")})
+    there = FakeServer(answers={"k.example.net": alias_of("k.example.net")})
     result = check_one(here, zones={"k.example.net": SILENT, "example.net": [there]})
     assert result.finding.verdict is Verdict.MALFORMED
 
 
 @pytest.mark.parametrize("there", [Answer(REFUSED, False, False), referral_to("net")])
-def test_given_server_does_not_have_the_target_of_an_alias(check_one, fake_server, there):
+def test_given_server_does_not_have_the_target_of_an_alias(check_one, there):
     answers = {NAME: alias_of("k.example.net"), "k.example.net": there}
-    server = fake_server("192.0.2.1", answers=answers)
+    server = FakeServer("192.0.2.1", answers=answers)
     result = check_one(server, is_given=True, zones={"example.net": [server]}).finding
     assert result.verdict is Verdict.NO_ANSWER
     assert "192.0.2.1: its alias leads to k.example.net: it " in result.reason
@@ -196,9 +195,9 @@ TWO_TEXTS = Answer(0, True, False, (b"v=spf1 -all", b"other"))
     "wildcard",
     [OTHER_TEXT, TWO_TEXTS, alias_of("k.example.net"), Answer(0, True, False, (b"v=DKIM1; p=",))],
 )
-def test_answer_of_a_wildcard_is_missing(check_one, fake_server, wildcard, expect_absent):
-    server = fake_server(wildcard=wildcard, answers={NAME: wildcard})
-    there = fake_server(answers={"k.example.net": ["v=spf1 -all"]})
+def test_answer_of_a_wildcard_is_missing(check_one, wildcard, expect_absent):
+    server = FakeServer(wildcard=wildcard, answers={NAME: wildcard})
+    there = FakeServer(answers={"k.example.net": ["v=spf1 -all"]})
     result = check_one(server, zones={"example.net": [there]}, expect_absent=expect_absent)
     assert result.finding == Finding(Verdict.MISSING, "a wildcard answers there")
     (sibling,) = (name for name in server.asked if name != NAME)
@@ -209,18 +208,18 @@ def test_answer_of_a_wildcard_is_missing(check_one, fake_server, wildcard, expec
     ("there", "verdict"), [(None, Verdict.PUBLISHED), (SILENT, Verdict.NO_ANSWER)]
 )
 def test_record_that_the_alias_of_a_wildcard_publishes_is_not_absent(
-    check_one, fake_server, value, there, verdict
+    check_one, value, there, verdict
 ):
     alias = alias_of("k.example.net")
-    server = fake_server(wildcard=alias, answers={NAME: alias})
-    other = fake_server(answers={"k.example.net": there or [value]})
+    server = FakeServer(wildcard=alias, answers={NAME: alias})
+    other = FakeServer(answers={"k.example.net": there or [value]})
     result = check_one(server, zones={"example.net": [other]}, expect_absent=True)
     assert result.finding.verdict is verdict
 
 
 @pytest.mark.parametrize("wildcard", [[], SILENT, TWO_TEXTS, alias_of("k.example.net")])
-def test_wrong_record_beside_another_wildcard_is_still_wrong(check_one, fake_server, wildcard):
-    server = fake_server(wildcard=wildcard, answers={NAME: OTHER_TEXT})
+def test_wrong_record_beside_another_wildcard_is_still_wrong(check_one, wildcard):
+    server = FakeServer(wildcard=wildcard, answers={NAME: OTHER_TEXT})
     assert check_one(server).finding.verdict is Verdict.MALFORMED
 
 
@@ -228,8 +227,8 @@ UNKNOWN = "the delegation of example.com is not known: it does not answer"
 
 
 @pytest.mark.parametrize("verdict", [Verdict.PUBLISHED, Verdict.MISSING])
-def test_verdict_says_that_the_delegation_is_not_known(check_one, fake_server, value, verdict):
-    server = fake_server(answers={NAME: [value] if verdict is Verdict.PUBLISHED else []})
+def test_verdict_says_that_the_delegation_is_not_known(check_one, value, verdict):
+    server = FakeServer(answers={NAME: [value] if verdict is Verdict.PUBLISHED else []})
     result = check_one(server, states={"example.com": {"unknown_delegation": UNKNOWN}})
     assert result.finding == Finding(verdict, UNKNOWN)
     assert not result.is_delegation_known
@@ -249,9 +248,9 @@ def test_record_of_a_bogus_zone_is_bogus(check_one, two, value, answer, finding)
 
 
 @pytest.mark.parametrize("expected", [Finding(Verdict.PUBLISHED), BOGUS])
-def test_record_of_a_secure_zone_is_validated(check, fake_server, fake_source, value, expected):
-    source = fake_source(
-        {"example.com": [fake_server(answers={NAME: [value]})]},
+def test_record_of_a_secure_zone_is_validated(check, value, expected):
+    source = FakeSource(
+        {"example.com": [FakeServer(answers={NAME: [value]})]},
         states={"example.com": {"is_secure": True}},
         bogus_records={f"TXT {NAME}": expected.reason},
     )
@@ -260,34 +259,32 @@ def test_record_of_a_secure_zone_is_validated(check, fake_server, fake_source, v
 
 
 @pytest.mark.parametrize("expect_absent", [False, True])
-def test_given_resolver_may_have_only_a_bogus_record(check_one, fake_server, value, expect_absent):
+def test_given_resolver_may_have_only_a_bogus_record(check_one, value, expect_absent):
     bogus = Answer(0, False, True, (value.encode(),), bogus=BOGUS.reason)
-    server = fake_server(answers={NAME: bogus})
+    server = FakeServer(answers={NAME: bogus})
     assert check_one(server, is_given=True, expect_absent=expect_absent).finding == BOGUS
     server.answers[NAME] = bogus._replace(values=())
     assert check_one(server, is_given=True).finding.verdict is Verdict.MISSING
 
 
 @pytest.mark.parametrize("zone", ["example.com", ""])
-def test_record_at_a_name_with_the_zone_doubled_is_malformed(check_one, fake_server, value, zone):
-    result = check_one(fake_server(zone=zone, answers={DOUBLED: [value]}))
+def test_record_at_a_name_with_the_zone_doubled_is_malformed(check_one, value, zone):
+    result = check_one(FakeServer(zone=zone, answers={DOUBLED: [value]}))
     assert result.finding.verdict is Verdict.MALFORMED
     assert f"it is at {DOUBLED}" in result.finding.reason
 
 
-def test_record_that_should_be_absent_is_not_looked_for_elsewhere(check_one, fake_server, value):
-    server = fake_server(answers={DOUBLED: [value]})
+def test_record_that_should_be_absent_is_not_looked_for_elsewhere(check_one, value):
+    server = FakeServer(answers={DOUBLED: [value]})
     result = check_one(server, expect_absent=True)
     assert result.finding == Finding(Verdict.MISSING)
     assert server.asked == [NAME]
 
 
-def test_address_without_a_route_is_left_out_if_its_host_answers_at_another(
-    check_one, fake_server, value
-):
+def test_address_without_a_route_is_left_out_if_its_host_answers_at_another(check_one, value):
     servers = [
-        fake_server("a.test (2001:db8::1)", answers={NAME: NO_ROUTE}),
-        fake_server("a.test (192.0.2.1)", answers={NAME: [value]}),
+        FakeServer("a.test (2001:db8::1)", answers={NAME: NO_ROUTE}),
+        FakeServer("a.test (192.0.2.1)", answers={NAME: [value]}),
     ]
     result = check_one(*servers)
     assert result.finding.verdict is Verdict.PUBLISHED
@@ -363,23 +360,21 @@ def test_published_record_is_seen_within_one_interval(published_at, seconds, slo
         assert last_round <= max([0, *published_at]) + 60 + slowness
 
 
-def test_checks_come_in_the_order_of_registrations(
-    check, make_registration, fake_server, key_records
-):
+def test_checks_come_in_the_order_of_registrations(check, make_registration, key_records):
     domains = [f"d{number % 700}.example.com" for number in range(4500)]
     registrations = [
         make_registration(domain, f"s{number}") for number, domain in enumerate(domains)
     ]
-    server = fake_server(answers={registrations[2000].record.fqdn: [key_records[2048]]})
+    server = FakeServer(answers={registrations[2000].record.fqdn: [key_records[2048]]})
     checks = check({"example.com": [server]}, *registrations)
     assert [check.fqdn for check in checks] == [one.record.fqdn for one in registrations]
     published = [check.selector for check in checks if check.finding.verdict is Verdict.PUBLISHED]
     assert published == ["s2000"]
 
 
-def test_each_server_gets_its_questions_in_one_burst(make_registration, fake_server, fake_source):
-    shared, other = fake_server("shared.test"), fake_server("other.test")
-    source = fake_source({"example.com": [shared], "example.net": [shared, other]})
+def test_each_server_gets_its_questions_in_one_burst(make_registration):
+    shared, other = FakeServer("shared.test"), FakeServer("other.test")
+    source = FakeSource({"example.com": [shared], "example.net": [shared, other]})
     registrations = [make_registration(f"example.{tld}") for tld in ("com", "net", "org")]
     list(Checker(source).check(registrations))
     net = "s1._domainkey.example.net"
@@ -387,10 +382,10 @@ def test_each_server_gets_its_questions_in_one_burst(make_registration, fake_ser
     assert other.prefetched == [[net]]
 
 
-def test_an_unexpected_error_comes_as_it_is(make_registration, fake_server, fake_source):
+def test_an_unexpected_error_comes_as_it_is(make_registration):
     """In a group of exceptions, its name would be lost."""
-    server = fake_server(answers={NAME: OSError("too many open files")})
-    source = fake_source({"example.com": [server]})
+    server = FakeServer(answers={NAME: OSError("too many open files")})
+    source = FakeSource({"example.com": [server]})
     registrations = [make_registration(selector=f"s{number}") for number in range(1, 4)]
     with pytest.raises(OSError, match="too many open files"):
         list(Checker(source).check(registrations))
@@ -413,7 +408,7 @@ class Recorder:
 
 
 @pytest.fixture
-def run(fake_source):
+def run():
     """Run check_publication at a server; gives what was emitted, the progress and the looks."""
 
     def run(server, *registrations, wait=0.0, expect_absent=False, progress=None, retired=()):
@@ -422,7 +417,7 @@ def run(fake_source):
         looks = Looks()
         check_publication(
             registrations,
-            fake_source({"example.com": [server]}),
+            FakeSource({"example.com": [server]}),
             CheckPolicy(wait, timedelta(days=2), expect_absent),
             emitted.append,
             progress=progress,
@@ -434,9 +429,7 @@ def run(fake_source):
     return run
 
 
-def test_checks_are_pushed_in_order_with_their_urgency(
-    run, make_registration, fake_server, key_records
-):
+def test_checks_are_pushed_in_order_with_their_urgency(run, make_registration, key_records):
     registrations = [
         make_registration(selector="s1", start_date="2020-01-01T00:00+00:00"),
         make_registration(selector="s2", start_date="2020-01-01T00:00+00:00"),
@@ -447,7 +440,7 @@ def test_checks_are_pushed_in_order_with_their_urgency(
             regist_date="2999-01-01T00:00:01+00:00",
         ),
     ]
-    server = fake_server(answers={NAME: [key_records[2048]]})
+    server = FakeServer(answers={NAME: [key_records[2048]]})
     emitted, progress, looks = run(server, *registrations)
     assert [(check.selector, check.finding.verdict, check.urgency) for check in emitted] == [
         ("s1", PUBLISHED, Urgency.NONE),
@@ -463,11 +456,11 @@ def test_checks_are_pushed_in_order_with_their_urgency(
 
 
 @pytest.mark.parametrize("wait", [0.0, 60.0])
-def test_a_missing_record_of_a_retired_key_is_good(run, make_registration, fake_server, wait):
+def test_a_missing_record_of_a_retired_key_is_good(run, make_registration, wait):
     start = {"start_date": "2020-01-01T00:00+00:00"}
     old, new = (make_registration(selector=one, **start) for one in ("s1", "s2"))
     retired = {old.key: "s2 has replaced it"}
-    server = fake_server(answers={new.record.fqdn: [new.record.value]})
+    server = FakeServer(answers={new.record.fqdn: [new.record.value]})
     emitted, progress, looks = run(server, old, new, wait=wait, retired=retired)
     assert emitted[0].finding == Finding(Verdict.RETIRED, "s2 has replaced it")
     assert emitted[0].urgency is Urgency.NONE
@@ -478,8 +471,8 @@ def test_a_missing_record_of_a_retired_key_is_good(run, make_registration, fake_
     assert (check.finding.verdict, check.urgency) == (Verdict.REVOKED, Urgency.NONE)
 
 
-def test_waiting_pushes_only_the_last_checks(run, make_registration, fake_server, key_records):
-    server = fake_server()
+def test_waiting_pushes_only_the_last_checks(run, make_registration, key_records):
+    server = FakeServer()
 
     def publish():
         server.answers[NAME] = [key_records[2048]]

@@ -10,6 +10,7 @@ import pytest
 
 from dkimctl.dns.messages import make_txt_question
 from dkimctl.dns.nameserver import NoAnswer, Server, Timeouts
+from fake_dns import NameServer, make_reply
 
 # They wait for answers that never come.
 pytestmark = pytest.mark.slow
@@ -20,16 +21,16 @@ FREE = 20  # answers over UDP, until the limit
 
 
 @pytest.fixture(params=["lost", "truncated", "in turn"])
-def limiting(request, name_server, reply, over_tcp):
+def limiting(request, over_tcp):
     """A server that loses or truncates all answers but the first ones."""
 
     def over_udp(wire):
         if len(there.asked) <= FREE:
-            return [reply(wire)]
+            return [make_reply(wire)]
         is_truncated = {"lost": False, "truncated": True}.get(request.param, len(there.asked) % 2)
-        return [reply(wire, "", flags="AA TC")] if is_truncated else ()
+        return [make_reply(wire, "", flags="AA TC")] if is_truncated else ()
 
-    there = name_server(over_udp, over_tcp("v=DKIM1"))
+    there = NameServer(over_udp, over_tcp("v=DKIM1"))
     return there
 
 
@@ -60,7 +61,7 @@ def test_limiting_server_is_asked_over_one_connection_and_remembered(limiting):
     assert asyncio.run(work()) == 0
 
 
-def test_limiting_server_without_tcp_is_asked_over_udp(name_server, reply):
+def test_limiting_server_without_tcp_is_asked_over_udp():
     seen = set()
 
     def lossy(wire):
@@ -68,9 +69,9 @@ def test_limiting_server_without_tcp_is_asked_over_udp(name_server, reply):
         section = wire[12:-11]
         is_new = section not in seen and len(there.asked) > FREE
         seen.add(section)
-        return () if is_new else [reply(wire)]
+        return () if is_new else [make_reply(wire)]
 
-    there = name_server(lossy)
+    there = NameServer(lossy)
 
     async def work():
         async with asking(there) as server:

@@ -25,6 +25,7 @@ from dkimctl.dns.nameserver import (
     Server,
     Timeouts,
 )
+from fake_dns import NameServer, frame, make_reply, read_query
 from needs import NO_NAMESPACE, give_up
 
 ASKED = make_txt_question("s1._domainkey.example.com")
@@ -56,33 +57,33 @@ def ask(there, **options):
 
 
 @pytest.fixture(scope="session")
-def truncated(reply):
-    return lambda wire: [reply(wire, "", flags="AA TC")]
+def truncated():
+    return lambda wire: [make_reply(wire, "", flags="AA TC")]
 
 
-def test_truncated_answer_is_asked_for_over_tcp(name_server, truncated, over_tcp):
-    there = name_server(truncated, over_tcp())
+def test_truncated_answer_is_asked_for_over_tcp(truncated, over_tcp):
+    there = NameServer(truncated, over_tcp())
     assert ask(there).values == (b"over TCP",)
     assert (len(there.asked), there.connections) == (1, 1)
 
 
-def forged(wire, reply):
+def forged(wire):
     """Answers that are none to this question, or under another number."""
     other = encode(int.from_bytes(wire[:2]), MANY[5], recursion=False)
     return [
         b"",
         wire[:2],
         wire,
-        reply(wire, "forged")[:-20],
-        bytes([wire[0] ^ 1]) + reply(wire, "forged")[1:],
-        reply(other, "forged"),
+        make_reply(wire, "forged")[:-20],
+        bytes([wire[0] ^ 1]) + make_reply(wire, "forged")[1:],
+        make_reply(other, "forged"),
         wire[:2] + b"\x84\0" + bytes(8),
     ]
 
 
 @pytest.mark.parametrize("in_burst", [False, True])
-def test_forged_and_repeated_answers_are_ignored(name_server, reply, in_burst):
-    there = name_server(lambda wire: [*forged(wire, reply), reply(wire), reply(wire, "late")])
+def test_forged_and_repeated_answers_are_ignored(in_burst):
+    there = NameServer(lambda wire: [*forged(wire), make_reply(wire), make_reply(wire, "late")])
 
     async def work():
         async with asking(there) as server:
@@ -93,9 +94,9 @@ def test_forged_and_repeated_answers_are_ignored(name_server, reply, in_burst):
     assert len(there.asked) == 1
 
 
-def test_closed_port_is_no_answer_at_once_and_tried_again_after_a_reset(name_server):
+def test_closed_port_is_no_answer_at_once_and_tried_again_after_a_reset():
     async def free_port():
-        async with name_server() as there:
+        async with NameServer() as there:
             return there.port
 
     async def ask_all():
@@ -113,15 +114,15 @@ def test_closed_port_is_no_answer_at_once_and_tried_again_after_a_reset(name_ser
 @pytest.mark.parametrize(
     "make", [lambda wire: wire[:2] + b"junk", lambda wire: wire, lambda wire: wire[:2]]
 )
-def test_unreadable_answer_over_tcp_is_no_answer(name_server, truncated, over_tcp, make):
-    answer = ask(name_server(truncated, over_tcp(before=lambda wire: [make(wire)])))
+def test_unreadable_answer_over_tcp_is_no_answer(truncated, over_tcp, make):
+    answer = ask(NameServer(truncated, over_tcp(before=lambda wire: [make(wire)])))
     assert isinstance(answer, NoAnswer)
     assert "cannot be read" in str(answer)
 
 
 @pytest.mark.parametrize("number", [1, 3, 64])
-def test_no_more_questions_than_allowed_are_in_flight(name_server, number):
-    there = name_server()
+def test_no_more_questions_than_allowed_are_in_flight(number):
+    there = NameServer()
     there.delay = 0.01
     there.holds_back = lambda: there.in_flight < number and len(there.asked) < len(MANY)
     answers = asyncio.run(ask_each(there, MANY, max_in_flight=number))
@@ -130,8 +131,8 @@ def test_no_more_questions_than_allowed_are_in_flight(name_server, number):
 
 
 @pytest.mark.parametrize("needs_udp", [True, False])
-def test_only_a_resolver_is_believed_that_answers_only_over_tcp(name_server, over_tcp, needs_udp):
-    there = name_server(silent, over_tcp())
+def test_only_a_resolver_is_believed_that_answers_only_over_tcp(over_tcp, needs_udp):
+    there = NameServer(silent, over_tcp())
     options = {"max_in_flight": 8, "timeouts": QUICK, "needs_udp": needs_udp}
     answers = asyncio.run(ask_each(there, MANY, **options))
     expected = "it answers over TCP, but not over UDP, which resolvers need"
@@ -142,21 +143,19 @@ def test_only_a_resolver_is_believed_that_answers_only_over_tcp(name_server, ove
 
 
 @pytest.mark.parametrize("is_truncated", [False, True])
-def test_server_that_loses_some_answers_is_believed_over_tcp(
-    name_server, reply, over_tcp, is_truncated
-):
+def test_server_that_loses_some_answers_is_believed_over_tcp(over_tcp, is_truncated):
     def lossy(wire):
         if len(there.asked) > 1:
             return ()
-        return [reply(wire, "", flags="AA TC") if is_truncated else reply(wire)]
+        return [make_reply(wire, "", flags="AA TC") if is_truncated else make_reply(wire)]
 
-    there = name_server(lossy, over_tcp())
+    there = NameServer(lossy, over_tcp())
     first, *others = asyncio.run(ask_each(there, MANY[:3], timeouts=QUICK))
     assert first.values == ((b"over TCP",) if is_truncated else (b"v=DKIM1",))
     assert {answer.values for answer in others} == {(b"over TCP",)}
 
 
-def test_a_slow_connection_times_out(name_server, truncated):
+def test_a_slow_connection_times_out(truncated):
     async def drip(reader, writer):
         writer.write(b"\xff\xff")
         while not writer.is_closing():
@@ -164,12 +163,12 @@ def test_a_slow_connection_times_out(name_server, truncated):
             await writer.drain()
             await asyncio.sleep(0.1)
 
-    answer = ask(name_server(truncated, drip), timeouts=QUICK)
+    answer = ask(NameServer(truncated, drip), timeouts=QUICK)
     assert str(answer) == "its answer over UDP is truncated; over TCP, it does not answer"
 
 
-def test_silent_server_is_given_up_until_it_answers_a_burst(name_server, reply):
-    there = name_server(silent)
+def test_silent_server_is_given_up_until_it_answers_a_burst():
+    there = NameServer(silent)
 
     async def work():
         async with asking(there, max_in_flight=8, timeouts=QUICK) as server:
@@ -178,7 +177,7 @@ def test_silent_server_is_given_up_until_it_answers_a_burst(name_server, reply):
             more = await asyncio.gather(*map(server.ask, MANY[8:]), return_exceptions=True)
             assert {str(error) for error in more} == {"it has not answered 8 questions in a row"}
             assert len(there.asked) == number
-            there.over_udp = lambda wire: [reply(wire)]
+            there.over_udp = lambda wire: [make_reply(wire)]
             with pytest.raises(NoAnswer):
                 await server.ask(ASKED)
             await server.prefetch(MANY[:1])
@@ -240,22 +239,22 @@ async def ask_one(server):
 
 
 @pytest.fixture
-def refusing(name_server, reply):
+def refusing():
     """A server that answers EDNS with an RCODE, in one of several ways."""
 
     def make(rcode, way="with EDNS"):
         def over_udp(wire):
             if not uses_edns(wire):
-                return [reply(wire)]
+                return [make_reply(wire)]
             if way == "header":
                 return [wire[:2] + (0x8000 | rcode).to_bytes(2) + bytes(8)]
             if way == "plain":
                 asked = dns.message.from_wire(wire)
                 asked.use_edns(False)
                 wire = asked.to_wire()
-            return [reply(wire, "", rcode=rcode)]
+            return [make_reply(wire, "", rcode=rcode)]
 
-        return name_server(over_udp)
+        return NameServer(over_udp)
 
     return make
 
@@ -274,8 +273,8 @@ def test_refusal_of_edns_is_asked_again_without_it(refusing, rcode, way):
 
 
 @pytest.mark.parametrize("rcode", sorted(EDNS_REFUSALS - {dns.rcode.BADVERS}))
-def test_refusal_with_and_without_edns_is_the_answer(name_server, reply, rcode):
-    there = name_server(lambda wire: [reply(wire, "", rcode=rcode)])
+def test_refusal_with_and_without_edns_is_the_answer(rcode):
+    there = NameServer(lambda wire: [make_reply(wire, "", rcode=rcode)])
     assert run(there, ask_one).rcode == rcode
     assert list(map(uses_edns, there.asked)) == [True, False]
 
@@ -295,15 +294,15 @@ def test_server_without_edns_is_remembered(refusing, rcode):
     assert sum(map(uses_edns, there.asked)) == len(EDNS_MANY) + 1
 
 
-def test_server_that_drops_edns_is_asked_without_it_over_tcp_as_well(name_server, reply, stream):
+def test_server_that_drops_edns_is_asked_without_it_over_tcp_as_well():
     async def over_tcp(reader, writer):
         while True:
-            wire = await stream.read(reader)
+            wire = await read_query(reader)
             if not uses_edns(wire):
-                writer.write(stream.frame(reply(wire)))
+                writer.write(frame(make_reply(wire)))
 
-    there = name_server(
-        lambda wire: () if uses_edns(wire) else [reply(wire, "", flags="AA TC")], over_tcp
+    there = NameServer(
+        lambda wire: () if uses_edns(wire) else [make_reply(wire, "", flags="AA TC")], over_tcp
     )
     assert run(there, ask_one).values == (b"v=DKIM1",)
 
@@ -326,17 +325,17 @@ def ask_resolvers(*servers, questions=1):
 
 
 @pytest.mark.parametrize("questions", [1, 2])
-def test_first_resolver_that_answers_is_enough(name_server, questions):
-    first, second = name_server(), name_server()
+def test_first_resolver_that_answers_is_enough(questions):
+    first, second = NameServer(), NameServer()
     assert ask_resolvers(first, second, questions=questions).values == (b"v=DKIM1",)
     assert first.asked[0][2] & 1
     assert second.asked == []
 
 
 @pytest.mark.parametrize("rcode", [dns.rcode.SERVFAIL, dns.rcode.REFUSED])
-def test_next_resolver_is_asked_after_a_useless_answer(name_server, reply, rcode):
-    first = name_server(lambda wire: [reply(wire, "", rcode=rcode)])
-    assert ask_resolvers(first, name_server(), questions=2).values == (b"v=DKIM1",)
+def test_next_resolver_is_asked_after_a_useless_answer(rcode):
+    first = NameServer(lambda wire: [make_reply(wire, "", rcode=rcode)])
+    assert ask_resolvers(first, NameServer(), questions=2).values == (b"v=DKIM1",)
     with pytest.raises(NoAnswer, match=rf"^the resolver 127\.0\.0\.1: it answers {rcode.name}$"):
         ask_resolvers(first)
 
@@ -352,7 +351,7 @@ SIGNED = "example.com."
 DS = dns.rrset.from_text(SIGNED, 60, "IN", "DS", "1 13 2 " + 64 * "0")
 
 
-def unvalidated(reply, *options, rcode=dns.rcode.NOERROR, ds=(DS,), flags="AD"):
+def unvalidated(*options, rcode=dns.rcode.NOERROR, ds=(DS,), flags="AD"):
     """What a resolver answers that cannot validate: SERVFAIL, unless validation is off (CD).
 
     `ds` and `flags`: what it answers, when it is asked whether the zone has to be signed.
@@ -365,22 +364,22 @@ def unvalidated(reply, *options, rcode=dns.rcode.NOERROR, ds=(DS,), flags="AD"):
             made.flags |= dns.flags.from_text(flags)
             made.answer = list(ds)
             return [made.to_wire()]
-        return [reply(wire, rcode=rcode) if wire[3] & 0x10 else servfail(wire, *options)]
+        return [make_reply(wire, rcode=rcode) if wire[3] & 0x10 else servfail(wire, *options)]
 
     return respond
 
 
-def test_resolver_is_asked_to_tell_whether_it_validates(name_server, reply):
+def test_resolver_is_asked_to_tell_whether_it_validates():
     for flags, is_validated in (("RA AD", True), ("RA", False)):
-        there = name_server(lambda wire, flags=flags: [reply(wire, flags=flags)])
+        there = NameServer(lambda wire, flags=flags: [make_reply(wire, flags=flags)])
         answer = ask_resolvers(there, questions=2)
         assert (answer.is_validated, answer.bogus) == (is_validated, "")
         assert {wire[3] & 0x30 for wire in there.asked} == {0x20}
 
 
 @pytest.mark.parametrize("questions", [1, 2])
-def test_answer_without_validation_alone_is_bogus(name_server, reply, questions):
-    there, other = name_server(unvalidated(reply)), name_server()
+def test_answer_without_validation_alone_is_bogus(questions):
+    there, other = NameServer(unvalidated()), NameServer()
     answer = ask_resolvers(there, other, questions=questions)
     assert answer.values == (b"v=DKIM1",)
     assert answer.bogus == (
@@ -394,8 +393,8 @@ def test_answer_without_validation_alone_is_bogus(name_server, reply, questions)
     [((), "AD"), ((), "RA"), ((DS,), "RA")],
     ids=["not signed", "not signed, and not validated", "resolver does not validate"],
 )
-def test_failure_that_dnssec_cannot_have_caused_is_not_bogus(name_server, reply, ds, flags):
-    answer = ask_resolvers(name_server(unvalidated(reply, ds=ds, flags=flags)))
+def test_failure_that_dnssec_cannot_have_caused_is_not_bogus(ds, flags):
+    answer = ask_resolvers(NameServer(unvalidated(ds=ds, flags=flags)))
     assert (answer.values, answer.bogus) == ((b"v=DKIM1",), "")
 
 
@@ -408,6 +407,6 @@ def test_failure_that_dnssec_cannot_have_caused_is_not_bogus(name_server, reply,
         (EDEOption(6, "x" * 900), "EDE 6 (DNSSEC Bogus): " + "x" * 178),
     ],
 )
-def test_bogus_answer_tells_the_extended_error(name_server, reply, option, text):
-    answer = ask_resolvers(name_server(unvalidated(reply, option)))
+def test_bogus_answer_tells_the_extended_error(option, text):
+    answer = ask_resolvers(NameServer(unvalidated(option)))
     assert answer.bogus.endswith(f" (DNSSEC): {text}")

@@ -25,6 +25,7 @@ from dkimctl.dns.transport import (
     SignatureRefused,
     Signer,
 )
+from fake_dns import NameServer, frame, make_reply, read_query
 
 MANY = [make_txt_question(f"s{number}._domainkey.example.com") for number in range(50)]
 
@@ -57,21 +58,21 @@ def are_answered(questions, answers) -> bool:
 
 
 @pytest.fixture
-def answering(reply):
+def answering():
     """Answers each question with its number, but for what `others` says."""
 
     def make(others=lambda wire: None):
         def answer(wire):
             replies = others(wire)
-            return [reply(wire, str(number_of(wire)))] if replies is None else replies
+            return [make_reply(wire, str(number_of(wire)))] if replies is None else replies
 
         return answer
 
     return make
 
 
-def test_each_question_has_its_answer(name_server, answering):
-    there = name_server(answering())
+def test_each_question_has_its_answer(answering):
+    there = NameServer(answering())
     answers = send(there).answers
     assert are_answered(MANY, answers)
     expected = {asked: (b"%d" % number,) for number, asked in enumerate(MANY)}
@@ -84,17 +85,17 @@ FAULTS = [{"rcode": rcode} for rcode in sorted(EDNS_REFUSALS - {dns.rcode.BADVER
 
 
 @pytest.mark.parametrize("fault", [{"flags": "TC"}, *FAULTS])
-def test_truncated_and_edns_refusals_are_left_out_at_once(name_server, reply, answering, fault):
-    odd = answering(lambda wire: [reply(wire, "", **fault)] if number_of(wire) % 2 else None)
+def test_truncated_and_edns_refusals_are_left_out_at_once(answering, fault):
+    odd = answering(lambda wire: [make_reply(wire, "", **fault)] if number_of(wire) % 2 else None)
     start = time.monotonic()
-    result = send(name_server(odd), silence=15)
+    result = send(NameServer(odd), silence=15)
     assert are_answered(MANY[::2], result.answers)
     assert (result.truncated, result.refused) == ((25, 0) if "flags" in fault else (0, 25))
     assert time.monotonic() - start < 10
 
 
-def test_other_datagrams_do_not_extend_the_wait(name_server):
-    class Babbling(name_server):
+def test_other_datagrams_do_not_extend_the_wait():
+    class Babbling(NameServer):
         def _answer(self, data, addr):
             self._udp.sendto(b"nothing that was asked", addr)
             asyncio.get_running_loop().call_later(0.1, self._answer, data, addr)
@@ -116,20 +117,20 @@ def ask_udp(there, *, number=1):
 
 
 @pytest.mark.parametrize("tries", [2, 3])
-def test_late_reply_to_the_first_try_counts(name_server, reply, tries):
+def test_late_reply_to_the_first_try_counts(tries):
     def late(wire):
-        return [reply(there.asked[0])] if len(there.asked) == tries else ()
+        return [make_reply(there.asked[0])] if len(there.asked) == tries else ()
 
-    there = name_server(late)
+    there = NameServer(late)
     assert ask_udp(there)[0].values == (b"v=DKIM1",)
     assert len(there.asked) == tries
 
 
 @pytest.fixture
-def noting(name_server):
+def noting():
     """A server that keeps the addresses it was asked from, in `ports`."""
 
-    class Noting(name_server):
+    class Noting(NameServer):
         def datagram_received(self, data, addr):
             self.ports.add(addr)
             super().datagram_received(data, addr)
@@ -138,8 +139,8 @@ def noting(name_server):
     return Noting
 
 
-def test_tries_have_the_same_id_and_question_and_come_from_one_port(noting, reply):
-    there = noting(lambda wire: [reply(wire)] if len(there.asked) == 3 else ())
+def test_tries_have_the_same_id_and_question_and_come_from_one_port(noting):
+    there = noting(lambda wire: [make_reply(wire)] if len(there.asked) == 3 else ())
     ask_udp(there)
     assert len({wire[:2] for wire in there.asked}) == len(noting.ports) == 1
     assert {wire[12:][: len(ASKED.section)] for wire in there.asked} == {ASKED.section}
@@ -181,9 +182,9 @@ def ask_tcp(there, questions=TCP_MANY, *, raises=None, **options):
 
 
 @pytest.fixture
-def echo(reply):
+def echo():
     """The response whose value is the first label of the question's name."""
-    return lambda wire: reply(wire, wire[13 : 13 + wire[12]].decode())
+    return lambda wire: make_reply(wire, wire[13 : 13 + wire[12]].decode())
 
 
 def are_right(answers, questions=TCP_MANY) -> bool:
@@ -193,66 +194,64 @@ def are_right(answers, questions=TCP_MANY) -> bool:
 
 
 @pytest.fixture
-def serve(name_server, stream, echo):
+def serve(echo):
     """A server; `answer` gives what to send back to a question, and whether to close then."""
 
-    def make(answer=lambda wire: (stream.frame(echo(wire)), False)):
+    def make(answer=lambda wire: (frame(echo(wire)), False)):
         async def over_tcp(reader, writer):
             is_last = False
             while not is_last:
-                data, is_last = answer(await stream.read(reader))
+                data, is_last = answer(await read_query(reader))
                 writer.write(data)
 
-        return name_server(over_tcp=over_tcp)
+        return NameServer(over_tcp=over_tcp)
 
     return make
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_all_are_sent_before_the_first_answer_and_answers_come_in_any_order(
-    serve, stream, echo, order
-):
+def test_all_are_sent_before_the_first_answer_and_answers_come_in_any_order(serve, echo, order):
     held = []
 
     def hold(wire):
-        held.append(stream.frame(echo(wire)))
+        held.append(frame(echo(wire)))
         return (b"".join(held[::order]) if len(held) == len(TCP_MANY) else b""), False
 
     assert are_right(ask_tcp(serve(hold)))
 
 
 @pytest.mark.parametrize("number", [1, 2, 7, 39])
-def test_server_may_close_after_some_answers(name_server, stream, echo, number):
+def test_server_may_close_after_some_answers(echo, number):
     async def over_tcp(reader, writer):
         for _ in range(number):
-            writer.write(stream.frame(echo(await stream.read(reader))))
+            writer.write(frame(echo(await read_query(reader))))
 
-    there = name_server(over_tcp=over_tcp)
+    there = NameServer(over_tcp=over_tcp)
     assert are_right(ask_tcp(there))
     assert there.connections <= -(-len(TCP_MANY) // number) + 1
 
 
-def test_server_may_close_when_it_gets_several_questions(name_server, stream, echo):
+def test_server_may_close_when_it_gets_several_questions(echo):
     async def over_tcp(reader, writer):
         data = await reader.read(1 << 16)
         if len(data) == 2 + int.from_bytes(data[:2]):
-            writer.write(stream.frame(echo(data[2:])))
+            writer.write(frame(echo(data[2:])))
 
-    assert are_right(ask_tcp(name_server(over_tcp=over_tcp)))
+    assert are_right(ask_tcp(NameServer(over_tcp=over_tcp)))
 
 
-def test_server_may_read_one_question_and_ignore_the_others(name_server, stream, echo):
+def test_server_may_read_one_question_and_ignore_the_others(echo):
     open_now, most = set(), []
 
     async def over_tcp(reader, writer):
         open_now.add(writer)
         most.append(len(open_now))
         data = await reader.read(1 << 16)
-        writer.write(stream.frame(echo(data[2 : 2 + int.from_bytes(data[:2])])))
+        writer.write(frame(echo(data[2 : 2 + int.from_bytes(data[:2])])))
         await reader.read()
         open_now.remove(writer)
 
-    assert are_right(ask_tcp(name_server(over_tcp=over_tcp), timeout=0.5))
+    assert are_right(ask_tcp(NameServer(over_tcp=over_tcp), timeout=0.5))
     assert max(most) <= 16 + 1  # connections with an answer do not stay open
 
 
@@ -265,12 +264,12 @@ GARBAGE = {
 
 
 @pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE)
-def test_garbage_between_answers_is_ignored(serve, stream, echo, garbage):
-    answers = ask_tcp(serve(lambda wire: (garbage + stream.frame(echo(wire)), False)), TCP_MANY[:3])
+def test_garbage_between_answers_is_ignored(serve, echo, garbage):
+    answers = ask_tcp(serve(lambda wire: (garbage + frame(echo(wire)), False)), TCP_MANY[:3])
     assert are_right(answers, TCP_MANY[:3])
 
 
-def test_endless_stream_takes_bounded_time(name_server):
+def test_endless_stream_takes_bounded_time():
     sent = itertools.count()
 
     async def over_tcp(reader, writer):
@@ -280,17 +279,17 @@ def test_endless_stream_takes_bounded_time(name_server):
             await writer.drain()
 
     start = time.monotonic()
-    assert ask_tcp(name_server(over_tcp=over_tcp), timeout=0.3, raises=ConnectionLost) == {}
+    assert ask_tcp(NameServer(over_tcp=over_tcp), timeout=0.3, raises=ConnectionLost) == {}
     assert time.monotonic() - start < 10
     assert next(sent) > 1
 
 
 @pytest.mark.parametrize("questions", [TCP_ASKED, TCP_MANY[:3]])
-def test_silent_connection_times_out(name_server, questions):
+def test_silent_connection_times_out(questions):
     async def over_tcp(reader, writer):
         await reader.read()
 
-    there = name_server(over_tcp=over_tcp)
+    there = NameServer(over_tcp=over_tcp)
     assert ask_tcp(there, questions, timeout=0.1, raises=ConnectionLost) == {}
     assert there.connections == 1
 

@@ -14,6 +14,7 @@ import pytest
 from dkimctl.dns.messages import decode, encode
 from dkimctl.dns.nameserver import NoAnswer, NoRoute, Server
 from dkimctl.dns.zones import ZoneServers
+from fake_dns import Resolver
 
 SOA = ["ns. root. 1 2 3 4 60"]
 RECORDS = {
@@ -26,11 +27,11 @@ RECORDS = {
 
 
 @pytest.fixture
-def find(resolver_with):
+def find():
     """The servers of a zone, as (host, address), where DNS has these records."""
 
     def run(changes=(), zone="example.com"):
-        zones = ZoneServers(resolver_with(RECORDS | dict(changes)), Server)
+        zones = ZoneServers(Resolver(RECORDS | dict(changes)), Server)
         result = asyncio.run(zones.zone(zone))
         assert result.name == zone
         return sorted(
@@ -41,7 +42,7 @@ def find(resolver_with):
     return run
 
 
-def test_servers_have_all_their_addresses(find, resolver_with):
+def test_servers_have_all_their_addresses(find):
     assert find() == [
         ("ns1.example.net", "192.0.2.1"),
         ("ns1.example.net", "2001:db8::1"),
@@ -77,9 +78,9 @@ def test_server_with_an_unknown_address_does_not_hide_the_others(find, key):
     assert len(servers) > 1
 
 
-def test_zone_is_looked_up_once_until_all_is_forgotten(resolver_with):
+def test_zone_is_looked_up_once_until_all_is_forgotten():
     async def work():
-        resolver = resolver_with(RECORDS)
+        resolver = Resolver(RECORDS)
         zones = ZoneServers(resolver, Server)
         names = [f"s{number % 5}.example.com" for number in range(10)]
         before = await asyncio.gather(*map(zones.zone_with, names))
@@ -100,8 +101,8 @@ def test_zone_is_looked_up_once_until_all_is_forgotten(resolver_with):
     ("signed", "state"), [({}, (False, "")), ({"is_validated": True}, (True, "")),
                           ({"bogus": "expired"}, (False, "expired"))],
 )  # fmt: skip
-def test_zone_is_signed_if_the_resolver_says_so(resolver_with, signed, state):
-    class Validating(resolver_with):
+def test_zone_is_signed_if_the_resolver_says_so(signed, state):
+    class Validating(Resolver):
         async def ask(self, asked):
             answer = await super().ask(asked)
             return answer._replace(**signed) if str(asked) == "NS example.com" else answer
@@ -125,15 +126,15 @@ def test_name_without_a_zone_has_none():
     assert asyncio.run(zones.zone_with("nowhere.com")) is None
 
 
-def test_answer_without_an_soa_record_is_no_answer(resolver_with):
-    zones = ZoneServers(resolver_with({}), Server)
+def test_answer_without_an_soa_record_is_no_answer():
+    zones = ZoneServers(Resolver({}), Server)
     with pytest.raises(NoAnswer, match="no SOA record"):
         asyncio.run(zones.zone_with("nowhere.com"))
 
 
 @pytest.mark.parametrize("name", [".", "com", "com."])
-def test_root_and_top_level_domains_are_no_zones_of_keys(resolver_with, name):
-    zones = ZoneServers(resolver_with(RECORDS), Server)
+def test_root_and_top_level_domains_are_no_zones_of_keys(name):
+    zones = ZoneServers(Resolver(RECORDS), Server)
     assert asyncio.run(zones.zone_with(name)) is None
 
 
@@ -203,13 +204,13 @@ def from_cache(made):
 
 
 @pytest.fixture
-def find_delegated(resolver_with):
+def find_delegated():
     """The labels of a zone's servers, where the servers of com answer this, by address."""
 
     def run(above, changes=(), zone="example.com"):
         servers = {address: Answering(answer) for address, answer in above.items()}
         zones = ZoneServers(
-            resolver_with(DELEGATIONS_RECORDS | dict(changes)),
+            Resolver(DELEGATIONS_RECORDS | dict(changes)),
             lambda address: servers.get(address) or Answering(SILENT),
         )
         result = asyncio.run(zones.zone(zone))
@@ -273,12 +274,12 @@ def test_delegation_is_not_known_if_no_server_answers(find_delegated, answer, re
     )
 
 
-def test_only_three_silent_servers_are_waited_for(resolver_with):
+def test_only_three_silent_servers_are_waited_for():
     addresses = [f"192.0.2.{number}" for number in range(102, 110)]
     servers = {address: Answering(SILENT) for address in addresses}
     records = {("a.tld.test", "A"): ["192.0.2.101"], ("b.tld.test", "A"): addresses}
     zones = ZoneServers(
-        resolver_with(DELEGATIONS_RECORDS | records),
+        Resolver(DELEGATIONS_RECORDS | records),
         lambda address: servers.get(address) or Answering(NO_ROUTE),
     )
     assert asyncio.run(zones.zone("example.com")).unknown_delegation
