@@ -7,7 +7,6 @@ import base64
 import pytest
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,48 +15,15 @@ from dkimctl.models import DnsRecord
 
 
 @pytest.mark.interface("2.4", "value")
-def test_a_key_record_has_tags_and_a_key_length(key_records):
-    for bits, value in key_records.items():
-        assert dkim.parse_key_record(value).key_len == bits
-        tags = dkim.parse_tag_list(value)
-        assert tags["g"] == "*"
-        assert list(tags) == ["v", "g", "k", "p"]
-
-
 @pytest.mark.parametrize(
-    "value", ["k=rsa; p={}", "p={}", " v=DKIM1 ; k = rsa ; p = {} ;", "v=DKIM1;p={};x=y"]
+    "value",
+    ["v=DKIM1; g=*; k=rsa; p={}", "p={}", " v=DKIM1 ; k = rsa ; p = {} ;", "v=DKIM1;p={};x=y"],
 )
 def test_the_grammar_of_rfc_6376_is_accepted(key_records, value):
-    public_key = key_records[1024].partition("p=")[2]
-    assert dkim.parse_key_record(value.format(public_key)).key_len == 1024
-
-
-@pytest.mark.parametrize("stray", ["****", "----", "\t\t\t\t", "===="])
-def test_base64_may_contain_nothing_else(key_records, stray):
-    value = key_records[4096]
-    with pytest.raises(dkim.KeyRecordError, match=r"not base64|printable ASCII"):
-        dkim.parse_key_record(f"{value[:100]}{stray}{value[100:]}")
-
-
-def test_base64_may_contain_spaces(key_records):
-    head, _, public_key = key_records[1024].partition("p=")
-    assert dkim.parse_key_record(f"{head}p={public_key[:50]} {public_key[50:]}").key_len == 1024
-
-
-def test_a_bare_rsa_public_key_is_accepted():
-    public_key = rsa.generate_private_key(public_exponent=3, key_size=1024).public_key()
-    der = public_key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.PKCS1)
-    value = f"v=DKIM1; p={base64.b64encode(der).decode()}"
-    assert dkim.parse_key_record(value).key_len == 1024
-
-
-def _ed25519() -> str:
-    der = ed25519.Ed25519PrivateKey.generate().public_key()
-    return base64.b64encode(
-        der.public_bytes(
-            serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
-        )
-    ).decode()
+    for bits, record in key_records.items():
+        key = record.partition("p=")[2]
+        for text in (key, f"{key[:50]} {key[50:]}"):
+            assert dkim.parse_key_record(value.format(text)).key_len == bits
 
 
 @pytest.mark.parametrize(
@@ -83,7 +49,8 @@ def _ed25519() -> str:
         ("v=DKIM1; p=A*A=", "not base64"),
         ("v=DKIM1; p=AAA", "not base64"),
         ("v=DKIM1; p=AAAA", "not an RSA key"),
-        pytest.param(f"v=DKIM1; p={_ed25519()}", "not an RSA key", id="ed25519"),
+        ("v=DKIM1; p=MCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=", "not an RSA"),
+        *((f"v=DKIM1; p=AAAA{stray}AAAA", "not base64") for stray in ("****", "----", "====")),
         ("v=DKIM1; p=AAAA\n", "printable ASCII"),
         ("v=DKIM1; n=é; p=AAAA", "printable ASCII"),
         ("v=DKIM1; p=AAAA\x1b[2J", "printable ASCII"),
@@ -142,22 +109,10 @@ def test_the_usual_form_and_the_parser_agree(key_records, make_registration, bit
         assert len(faults) == 1
 
 
-@given(st.binary(max_size=400))
-def test_any_key_bytes_raise_only_key_record_errors(data):
-    with pytest.raises(dkim.KeyRecordError):
-        dkim.parse_key_record(f"v=DKIM1; p={base64.b64encode(b'0' + data).decode()}")
-
-
 @given(st.text(max_size=200))
 def test_any_text_raises_only_key_record_errors(text):
     with pytest.raises(dkim.KeyRecordError):
         dkim.parse_key_record(text)
-
-
-def test_a_sound_record_has_no_fault(make_registration):
-    assert dkim.record_fault(make_registration()) == ""
-    assert dkim.record_fault(make_registration(selector="a.b_c-d")) == ""
-    assert dkim.record_fault(make_registration(key_len=1024)) == ""
 
 
 @pytest.mark.interface("2.4", "fqdn", "type")
@@ -180,11 +135,22 @@ def test_another_name_type_or_value_is_a_fault(make_registration, change, reason
     assert reason in dkim.record_fault(sound._replace(record=sound.record._replace(**change)))
 
 
-@pytest.mark.interface("2.4", "key_len")
-def test_another_key_length_is_a_fault(make_registration, key_records):
-    record = DnsRecord("s1._domainkey.example.com", "TXT", key_records[1024])
-    fault = dkim.record_fault(make_registration(key_len=2048, record=record))
-    assert fault == "the key has 1024 bits, not 2048"
+@pytest.mark.parametrize("selector", ["a b", 'a"b', "a..b", "-", "a;b", "ä", "x" * 64, "a\\", "*"])
+def test_what_dns_does_not_allow_is_a_fault(make_registration, selector):
+    assert "not a valid DNS name" in dkim.record_fault(make_registration(selector=selector))
+    longest = "a" * 53 + ".a" * 92 + ".b"  # 253 octets with s1._domainkey
+    assert dkim.record_fault(make_registration(longest)) == ""
+    assert "not a valid DNS name" in dkim.record_fault(make_registration(f"a{longest}"))
+
+
+def test_what_is_missing_is_a_fault_and_case_is_none(make_registration):
+    """DNS ignores it (RFC 4343)."""
+    sound = make_registration(selector="a.b_c-d")
+    assert dkim.record_fault(sound) == ""
+    record = sound.record._replace(fqdn=sound.record.fqdn.upper(), type="txt")
+    assert dkim.record_fault(sound._replace(record=record, selector="A.b_c-d")) == ""
+    assert "no DNS record" in dkim.record_fault(sound._replace(record=None))
+    assert "no selector" in dkim.record_fault(sound._replace(selector=""))
 
 
 def _rsa_record(modulus: int, exponent: int) -> DnsRecord:
@@ -201,66 +167,46 @@ def _element(tag: int, contents: bytes) -> bytes:
     return bytes([tag, 0x82]) + len(contents).to_bytes(2) + contents
 
 
-@pytest.mark.parametrize("registered", ["as long", None])
-@pytest.mark.parametrize("bits", [512, 768, 1023])
-def test_a_key_that_verifiers_reject_as_too_short_is_a_fault(make_registration, bits, registered):
+@pytest.mark.interface("2.4", "key_len")
+@pytest.mark.parametrize(
+    ("bits", "exponent", "fault"),
+    [
+        (512, 65537, "the key has 512 bits, fewer than 1024"),
+        (1023, 65537, "the key has 1023 bits, fewer than 1024"),
+        (1024, 3, ""),
+        (1025, 65537, ""),
+        (3072, 65537, ""),
+        # A signature with the exponent 1 is the message itself.
+        *((1024, exponent, "its p= is not an RSA key") for exponent in (0, 1, 2)),
+    ],
+)
+def test_a_key_that_is_too_weak_is_a_fault(make_registration, bits, exponent, fault):
     """RFC 8301 section 3.2, even if the service says that it is as long as was asked."""
-    key_len = bits if registered else None
-    record = _rsa_record((1 << bits) - 1, 65537)
-    fault = dkim.record_fault(make_registration()._replace(key_len=key_len, record=record))
-    assert fault == f"the key has {bits} bits, fewer than 1024"
-
-
-@pytest.mark.parametrize("bits", [1024, 1025, 3072])
-def test_a_key_of_1024_bits_or_more_may_be_published(make_registration, bits):
-    record = _rsa_record((1 << bits) - 1, 65537)
-    registration = make_registration()._replace(key_len=bits, record=record)
-    assert dkim.record_fault(registration) == ""
-
-
-@pytest.mark.parametrize("exponent", [0, 1, 2])
-def test_a_key_with_which_anyone_could_sign_is_a_fault(make_registration, exponent):
-    """A signature with the exponent 1 is the message itself."""
-    record = _rsa_record((1 << 1024) - 1, exponent)
-    fault = dkim.record_fault(make_registration(key_len=1024, record=record))
-    assert fault == "the TXT value is not a DKIM key record: its p= is not an RSA key"
-    sound = _rsa_record((1 << 1024) - 1, 3)
-    assert dkim.record_fault(make_registration(key_len=1024, record=sound)) == ""
+    for key_len in (bits, None):
+        record = _rsa_record((1 << bits) - 1, exponent)
+        said = dkim.record_fault(make_registration()._replace(key_len=key_len, record=record))
+        assert said.endswith(fault), said
+        assert bool(said) is bool(fault)
+    longer = make_registration()._replace(key_len=4096, record=record)
+    assert fault or dkim.record_fault(longer) == f"the key has {bits} bits, not 4096"
 
 
 def test_what_is_not_exactly_one_sound_rsa_key_is_a_fault(make_registration, key_records):
-    def fault_of(key: bytes) -> str:
+    der = base64.b64decode(key_records[1024].partition("p=")[2])
+    oid = bytes.fromhex("06092a864886f70d0101")
+    for key, fault in (
+        (der, ""),
+        (2 * der, "bytes after the key"),
+        # RSASSA-PSS (RFC 4055), whose keys look the same, but whose signatures DKIM does not have.
+        (der.replace(oid + b"\x01", oid + b"\x0a"), "not an RSA key"),
+        # The indefinite form of a length (X.690 section 10.1), here of a number with 128 octets.
+        (_element(0x30, b"\2\x80" + b"\xff" * 128 + b"\2\3\1\0\1"), "not an RSA key"),
+        (base64.b64decode(_rsa_record(1 << 1023, 65537).value.partition("p=")[2]), "not an RSA"),
+    ):
         value = f"v=DKIM1; p={base64.b64encode(key).decode()}"
         record = DnsRecord("s1._domainkey.example.com", "TXT", value)
-        return dkim.record_fault(make_registration(key_len=1024, record=record))
-
-    der = base64.b64decode(key_records[1024].partition("p=")[2])
-    assert fault_of(der) == ""
-    assert "bytes after the key" in fault_of(2 * der)
-    # RSASSA-PSS (RFC 4055), whose keys look the same, but whose signatures DKIM does not have.
-    oid = bytes.fromhex("06092a864886f70d0101")
-    assert "not an RSA key" in fault_of(der.replace(oid + b"\x01", oid + b"\x0a"))
-    # The indefinite form of a length (X.690 section 10.1), here of a number with 128 octets.
-    numbers = b"\x02\x80" + b"\xff" * 128 + b"\x02\x03\x01\x00\x01"
-    assert "not an RSA key" in fault_of(_element(0x30, numbers))
-    even = _rsa_record(1 << 1023, 65537)
-    fault = dkim.record_fault(make_registration(key_len=1024, record=even))
-    assert "not an RSA key" in fault
-
-
-@pytest.mark.parametrize(
-    "record",
-    [
-        DnsRecord("S1._DomainKey.Example.COM", "TXT", ""),
-        DnsRecord("s1._domainkey.example.com", "txt", ""),
-    ],
-)
-def test_case_in_the_name_or_type_is_no_fault(make_registration, record):
-    """DNS ignores it (RFC 4343)."""
-    sound = make_registration()
-    record = record._replace(value=sound.record.value)
-    assert dkim.record_fault(sound._replace(record=record)) == ""
-    assert dkim.record_fault(sound._replace(selector="S1")) == ""
+        said = dkim.record_fault(make_registration(key_len=1024, record=record))
+        assert (fault in said, bool(said)) == (True, bool(fault))
 
 
 @pytest.mark.parametrize("bits", [1024, 2048])
@@ -275,19 +221,6 @@ def test_a_stray_character_within_a_usual_key_is_a_fault(
     record = DnsRecord("s1._domainkey.example.com", "TXT", broken)
     fault = dkim.record_fault(make_registration(key_len=bits, record=record))
     assert fault.startswith("the TXT value is not a DKIM key record: ")
-
-
-@pytest.mark.parametrize("selector", ["a b", 'a"b', "a..b", "-", "a;b", "ä", "x" * 64, "a\\", "*"])
-def test_a_selector_that_dns_does_not_allow_is_a_fault(make_registration, selector):
-    assert "not a valid DNS name" in dkim.record_fault(make_registration(selector=selector))
-
-
-def test_a_name_over_253_octets_is_a_fault(make_registration):
-    domain = "a" * 53 + ".a" * 92 + ".b"
-    longest = make_registration(domain)
-    assert len(longest.record.fqdn) == 253
-    assert dkim.record_fault(longest) == ""
-    assert "not a valid DNS name" in dkim.record_fault(make_registration(f"a{domain}"))
 
 
 @pytest.mark.interface("2.4", "value")
@@ -309,9 +242,3 @@ def test_a_tolerant_parser_takes_the_tag_names_that_verifiers_do():
     for name in ("1x", "_x", "-x", "x y", "", "é", "xé", "x\t y"):
         with pytest.raises(dkim.KeyRecordError):
             dkim.parse_tag_list(f"{name}=1", tolerant=True)
-
-
-def test_a_missing_record_or_selector_is_a_fault(make_registration):
-    assert "no DNS record" in dkim.record_fault(make_registration(record=None))
-    record = DnsRecord("._domainkey.example.com", "TXT", "x")
-    assert "no selector" in dkim.record_fault(make_registration(selector="", record=record))

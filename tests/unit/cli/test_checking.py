@@ -79,25 +79,6 @@ def test_what_was_just_published_is_not_to_be_published_again(show, urgency):
     assert "dkimctl publish" not in err
 
 
-def test_the_summary_of_expected_absence_says_what_the_verdicts_mean(show):
-    checks = [*map(check_of, [MISSING, PUBLISHED, NO_ANSWER, PUBLISHED])]
-    assert show(*checks, wanted=MISSING)[2] == "dkimctl: still in DNS 2, gone 1, no answer 1\n"
-
-
-@pytest.mark.parametrize("fmt", [None, CheckFormat.TABLE])
-def test_quiet_prints_what_is_wrong(show, fmt):
-    checks = [
-        check_of(PUBLISHED, "good.example"),
-        check_of(MISSING, "bad.example", Urgency.SIGNING),
-    ]
-    code, out, err = show(*checks, fmt=fmt, quiet=True)
-    assert code == 1
-    assert "bad.example" in out
-    assert "good.example" not in out
-    assert len(out.splitlines()) == 2
-    assert err.startswith("dkimctl: warning: signing now without DNS")
-
-
 def test_urgent_records_are_named(show):
     _, _, err = show(
         check_of(MISSING, "one.example", Urgency.SIGNING),

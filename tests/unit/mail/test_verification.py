@@ -105,16 +105,14 @@ def test_files_as_programs_save_them(change):
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"", "is empty"),
         (b"\r\n\r\n", "is empty"),
         (b"\r\nbody", "begins with an empty line"),
-        (b"%PDF-1.7\n...", "line 1 is not a header field"),
         (b" folded: first\n\n", "line 1 is not a header field"),
         (b"From: a@b.example\nno colon\n\nbody", "line 2 is not a header field"),
         (GOOD.decode().encode("utf-16"), "line 1 is not a header field"),
     ],
     # Each process signs GOOD with a key of its own, and all have to find the same tests.
-    ids=["empty", "empty lines", "no header", "PDF", "folded", "no colon", "UTF-16"],
+    ids=["empty lines", "no header", "folded", "no colon", "UTF-16"],
 )
 def test_what_is_no_mail_is_an_error_that_names_the_file(data, said):
     with pytest.raises(UsageError, match=f"^mail.eml .*{said}"):
@@ -218,25 +216,16 @@ _SIGNATURE = b"DKIM-Signature: v=1; a=rsa-sha256; d=example.com; s=s1; bh=AA==; 
 @pytest.mark.parametrize(
     "mail",
     [
-        _SIGNATURE + b"h=from; b=AA==\r\n" + MAIL + b" " * 5_000_000 + b"x\r\n",
-        _SIGNATURE + b"h=from; b=AA==\r\n" + MAIL + b" \r\n" * 1_000_000,
-        b"X: a\r\n" + b" folded\r\n" * 500_000 + _SIGNATURE + b"h=from; b=AA==\r\n" + MAIL,
-        b"X: a\r\n" * 50_000 + _SIGNATURE + b"h=from:" + _NAMES + b"; b=AA==\r\n" + MAIL,
-        _SIGNATURE + b"h=from; b=" + b"\r\n " * 100_000 + b"!\r\n" + MAIL,
-        _SIGNATURE + b"h=from; b=AA==" + b"; b" + b" " * 16_000 + b"\r\n" + MAIL,
-        (_SIGNATURE + b"h=from; b=AA==" + (b"; b" + b" " * 999) * 16 + b"\r\n") * 1_000 + MAIL,
-        (_SIGNATURE + b"h=from; b=AA" + (b"\r\n" + b" " * 900 + b"b=A") * 16 + b"!\r\n") * 20
-        + MAIL,
-    ],
-    ids=[
-        "long-line",
-        "trailing-spaces",
-        "folds",
-        "names",
-        "folded-b",
-        "tag-spaces",
-        "many-spaces",
-        "tags",
+        pytest.param(_SIGNATURE + mail, id=name)
+        for name, mail in {
+            "long line": b"h=from; b=AA==\r\n" + MAIL + b" " * 5_000_000 + b"x\r\n",
+            "trailing spaces": b"h=from; b=AA==\r\n" + MAIL + b" \r\n" * 1_000_000,
+            "folds": b"h=x:from; b=AA==\r\nX: a\r\n" + b" folded\r\n" * 500_000 + MAIL,
+            "names": b"h=from:" + _NAMES + b"; b=AA==\r\n" + b"X: a\r\n" * 50_000 + MAIL,
+            "folded b=": b"h=from; b=" + b"\r\n " * 100_000 + b"!\r\n" + MAIL,
+            "tag spaces": b"h=from; b=AA==" + b"; b" + b" " * 16_000 + b"\r\n" + MAIL,
+            "tags": b"h=from; b=AA==" + (b"; b" + b" " * 999) * 16 + b"\r\n" + MAIL,
+        }.items()
     ],
 )
 def test_no_mail_takes_long(mail):
