@@ -72,7 +72,7 @@ def write_results(
 ) -> None:
     """Write results and nothing else; for the options see `open_writer`. Raises OutputError."""
     renderer = _open_renderer(options, table_layout(reporter, options.output))
-    if isinstance(renderer, PerZoneRenderer):
+    if options.is_per_zone and isinstance(renderer, PerZoneRenderer):
         for result in results:
             renderer.add(result)
         _write_zone_files(renderer, options, reporter)
@@ -155,7 +155,7 @@ class ResultSink(Sink[Result]):
 
     def close(self) -> Shown:
         """Write the rest, the warnings and the summary."""
-        if isinstance(self.renderer, PerZoneRenderer):
+        if self._options.is_per_zone and isinstance(self.renderer, PerZoneRenderer):
             failure = None
             try:
                 _write_zone_files(self.renderer, self._options, self._reporter)
@@ -174,8 +174,7 @@ class ResultSink(Sink[Result]):
 def _open_renderer(options: OutputOptions, layout: TableLayout) -> Renderer[Result]:
     return open_results(
         options.fmt, ttl=options.ttl, origin=options.origin, zones=options.zones,
-        per_zone=options.is_per_zone, provider=options.provider,
-        layout=layout._replace(wide=options.wide),
+        provider=options.provider, layout=layout._replace(wide=options.wide),
     )  # fmt: skip
 
 

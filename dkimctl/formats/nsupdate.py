@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from dkimctl.formats.renderer import (
     PerZoneRenderer,
-    Renderer,
-    by_zone,
     owner_name,
     publishable,
     sound_record,
@@ -22,52 +20,40 @@ _MAX_CHANGES = 64_000
 _FIXED_SIZE = 10  # type, class, TTL and length of the data (RFC 1035 section 3.2.1)
 
 
-class NsupdateRenderer(Renderer[Result]):
+class NsupdateRenderer(PerZoneRenderer):
     """Updates that replace the TXT RRset of each record's name; `ttl` is in seconds.
 
-    Without `ttl` they delete it. With `zones`, each update names its zone. Without, nsupdate finds
-    the zone, and each update has one record, since the next may be in another zone.
+    Without `ttl` they delete it. With `zones`, each update names its zone: in one script, or in a
+    script for each zone, whose servers or TSIG keys may differ. Without, nsupdate finds the zone,
+    and each update has one record, since the next may be in another zone.
     """
-
-    def __init__(self, zones: Sequence[str], ttl: int | None) -> None:
-        self._zones = zones
-        self._ttl = ttl
-        self._records: list[DnsRecord] = []
-
-    def add(self, item: Result) -> str:
-        record = sound_record(item) if self._ttl is None else publishable(item)
-        if record is not None and not self._zones:
-            return f"{_change(record, self._ttl)[0]}send\n"
-        self._records += [record] if record else []
-        return ""
-
-    def end(self) -> Iterator[str]:
-        for zone, records in by_zone(self._records, self._zones).items():
-            yield from _updates(zone, records, self._ttl)
-
-
-class NsupdateFilesRenderer(PerZoneRenderer):
-    """The same updates in a script for each zone, whose servers or TSIG keys may differ."""
 
     suffix = "nsupdate"
 
+    def __init__(self, zones: Sequence[str], ttl: int | None) -> None:
+        super().__init__(zones, ttl or 0)
+        self._new_ttl = ttl
+
+    def add(self, item: Result) -> str:
+        record = sound_record(item) if self._new_ttl is None else publishable(item)
+        if record is not None and not self._zones:
+            return f"{_change(record, self._new_ttl)[0]}send\n"
+        self._records += [record] if record else []
+        return ""
+
     def _text(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[str]:
-        return _updates(zone, records, self._ttl)
-
-
-def _updates(zone: str, records: Iterable[DnsRecord], ttl: int | None) -> Iterator[str]:
-    """The updates of one zone, of as many records as fit each."""
-    begin = f"zone {owner_name(zone)}\n"
-    yield begin
-    size = 0
-    for record in records:
-        text, more = _change(record, ttl)
-        if size + more > _MAX_CHANGES:
-            yield f"send\n{begin}"
-            size = 0
-        size += more
-        yield text
-    yield "send\n"
+        """The updates of one zone, of as many records as fit each."""
+        begin = f"zone {owner_name(zone)}\n"
+        yield begin
+        size = 0
+        for record in records:
+            text, more = _change(record, self._new_ttl)
+            if size + more > _MAX_CHANGES:
+                yield f"send\n{begin}"
+                size = 0
+            size += more
+            yield text
+        yield "send\n"
 
 
 def _change(record: DnsRecord, ttl: int | None) -> tuple[str, int]:

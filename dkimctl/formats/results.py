@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence, Set
 
 from dkimctl.formats.data import open_data
-from dkimctl.formats.nsupdate import NsupdateFilesRenderer, NsupdateRenderer
+from dkimctl.formats.nsupdate import NsupdateRenderer
 from dkimctl.formats.renderer import (
     DEFAULT_LAYOUT,
     PER_ZONE,
@@ -58,12 +58,11 @@ def open_results(
     ttl: int = 3600,
     origin: str | None = None,
     zones: Sequence[str] = (),
-    per_zone: bool = False,
     provider: Provider = Provider.ROUTE53,
     layout: TableLayout = DEFAULT_LAYOUT,
 ) -> Renderer[Result]:
-    """The renderer of results in `fmt`: for those in PER_ZONE, and zone and nsupdate with
-    `per_zone`, a PerZoneRenderer.
+    """The renderer of results in `fmt`: for those in PER_ZONE, nsupdate, and zone with `zones`, a
+    PerZoneRenderer.
 
     The table, Markdown, and formats with `zones` keep results until the end; the others keep none.
     """
@@ -75,9 +74,9 @@ def open_results(
         case Format.VALUE:
             return ValueRenderer()
         case Format.ZONE:
-            return ZoneFilesRenderer(zones, ttl) if per_zone else ZoneRenderer(ttl, origin)
+            return ZoneFilesRenderer(zones, ttl) if zones else ZoneRenderer(ttl, origin)
         case Format.NSUPDATE:
-            return NsupdateFilesRenderer(zones, ttl) if per_zone else NsupdateRenderer(zones, ttl)
+            return NsupdateRenderer(zones, ttl)
         case _ if fmt in PER_ZONE:
             from dkimctl.formats.dns_tools import open_tool  # and hashlib
 

@@ -25,7 +25,6 @@ _REFUSAL = re.compile(
     r"\b(NOTAUTH|REFUSED)\b|tsig|peer didn.t know the key",
     re.IGNORECASE,
 )
-_DOMAIN_NAME = re.compile(r"(?<![\w-])[\w-]+(?:\.[\w-]+){1,127}")  # as many labels as DNS allows
 _NO_CONNECTION = re.compile(
     r"connection ?(\w+ )?(refused|error|aborted|reset)|errno", re.IGNORECASE
 )
@@ -108,7 +107,9 @@ def _text_of(failure: Exception) -> str:
 
 def is_refusal(failure: Exception, text: str, names: Collection[str]) -> bool:
     """Whether `failure` is one, by its text, status and type; `names` in the text say nothing."""
-    text = _without_names(text, names)
+    # A name can have any word: without it, and those above it.
+    for known in {parent for name in names for parent in parents(name) if "." in parent}:
+        text = text.lower().replace(known, "")
     if (status := http_status(failure)) is not None:
         return status in _REFUSED_STATUS or (status < 500 and _REFUSAL.search(text) is not None)
     text = f"{type(failure).__name__} {text}"
@@ -123,15 +124,3 @@ def http_status(failure: Exception) -> int | None:
     else:
         status = getattr(response, "status_code", None)
     return status if isinstance(status, int) else None
-
-
-def _without_names(text: str, names: Collection[str]) -> str:
-    """`text` without `names`, and without those above and below them: they can have any word."""
-    pairs = [(name.lower(), parent) for name in names for parent in parents(name)]
-    above = {parent for _, parent in pairs}
-    # Some providers name a record without its zone.
-    relative = {name.removesuffix(f".{parent}") for name, parent in pairs}
-    known = {name for name in above | relative if "." in name}
-    return _DOMAIN_NAME.sub(
-        lambda match: match[0] if known.isdisjoint(parents(match[0])) else "", text
-    )

@@ -53,7 +53,7 @@ def test_a_file_for_each_zone_is_included_in_it(result, tmp_path):
     results = [result(sign_domain=domain) for domain in domains]
     apex = "@ 60 IN SOA ns.example.com. root.example.com. 1 2 3 4 5\n@ 60 IN NS ns.example.com.\n"
     found = {}
-    for file in render_files(Format.ZONE, results, ZONES, per_zone=True):
+    for file in render_files(Format.ZONE, results, ZONES):
         (tmp_path / file.name).write_text("".join(file.chunks))
         text = f'$INCLUDE {tmp_path / file.name}\nafter 60 IN TXT "x"\n'
         # For the origin of the whole, `after` must be a name of it again.
@@ -74,9 +74,7 @@ def test_a_file_for_each_zone_is_included_in_it(result, tmp_path):
 
 def test_the_file_of_a_zone_has_the_comments_and_the_ttl(result):
     record = DnsRecord("s1._domainkey.example.com", "TXT", "v=DKIM1; p=AAAA")
-    [file] = render_files(
-        Format.ZONE, [result(record=record)], ["example.com"], per_zone=True, ttl=300
-    )
+    [file] = render_files(Format.ZONE, [result(record=record)], ["example.com"], ttl=300)
     assert "".join(file.chunks) == (
         "; DKIM records of example.com, to $INCLUDE in its zone file\n"
         "$ORIGIN example.com.\n"

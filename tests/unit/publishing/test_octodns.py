@@ -278,7 +278,6 @@ def test_failures_say_what_is_known(failing, failure, message):
     ("text", "expected"),
     [
         ("zone permission.io: rate limit exceeded", ServiceError),
-        ("s1._domainkey.signature: timed out", ServiceError),
         ("zone permission.io: no permission", DnsRefused),
         ("api.test: unauthorized.user", DnsRefused),
     ],
