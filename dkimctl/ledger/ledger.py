@@ -199,7 +199,7 @@ class Ledger:
         """All open intents of the account, oldest first."""
         with translate_errors(self._path):
             requests = intents.select_open_requests(self._connection, self._account_id)
-            return [intent for request in requests for intent in request.intents]
+            return [intent for _, request in requests for intent in request]
 
     def domains(self) -> Iterator[DomainKeys]:
         """What is known of the keys of each signing domain, sorted by it, in one pass."""
@@ -343,7 +343,7 @@ class Ledger:
                 self._execute_many(_RECORD, map(tables.row_of, answered))
                 self._execute_many(f"DELETE FROM closed_key {_THIS}", map(_name_of, answered))
                 intents.update_requests(self._connection, remaining)
-                new = intents.insert_requests(self._connection, self._account_id, now, requests)
+                new = [*intents.insert_requests(self._connection, self._account_id, now, requests)]
             open_requests.update(remaining)
             open_requests.add(new)
             domains.update(answer.sign_domain.lower() for answer in answered)

@@ -421,8 +421,8 @@ def _merge(connection: sqlite3.Connection, gone: int, kept: int) -> None:
     # Close intents whose key is registered, or in a newer request.
     query = "SELECT lower(sign_domain), lower(selector) FROM registration WHERE account_id = ?"
     closed = {key for key in connection.execute(query, (kept,)) if key[1]}
-    for request in reversed(list(select_open_requests(connection, kept))):
-        specs = [spec for spec in request.specs if spec.key not in closed]
-        closed.update(spec.key for spec in request.specs)
-        if len(specs) < len(request.specs):
-            update_requests(connection, {request.id: specs})
+    for request_id, intents in reversed(list(select_open_requests(connection, kept))):
+        left = [intent for intent in intents if intent.key not in closed]
+        closed.update(intent.key for intent in intents)
+        if len(left) < len(intents):
+            update_requests(connection, {request_id: left})
