@@ -32,8 +32,8 @@ def start_daemon(work: Callable[[], object], name: str) -> threading.Thread | No
 class DaemonThreadPool(Generic[Job]):
     """Threads, each of which does one job at a time with `work`, which may not raise.
 
-    Unlike that of concurrent.futures, it says how many threads it could start, and the end of the
-    program does not wait for them.
+    Unlike that of concurrent.futures, it says how many threads it could start, and nothing waits
+    for them.
     """
 
     def __init__(
@@ -52,7 +52,6 @@ class DaemonThreadPool(Generic[Job]):
         return self._size
 
     def submit(self, job: Job) -> None:
-        """Have a thread do `job` as soon as one is free."""
         self._jobs.put(job)
 
     def close(self) -> None:
@@ -68,7 +67,7 @@ class DaemonThreadPool(Generic[Job]):
 
 @contextmanager
 def reserved_threads(count: int, start_thread: StartThread = start_daemon) -> Iterator[None]:
-    """Within the block, `count` threads are taken, so that what it starts leaves room for them."""
+    """Within the block `count` threads are taken, so that it leaves room for as many."""
     done = threading.Event()
     threads = [start_thread(done.wait, "reserved") for _ in range(count)]
     try:
@@ -89,8 +88,8 @@ def work_in_parallel(
 ) -> None:
     """Emit, in this thread, the items that `work` makes of each job, several jobs at a time.
 
-    The items of a job come in order. `wait` is called while there are none, five times a second.
-    Raises the first error of a job at the end of all; ThreadLimitError without a thread.
+    While there are none, calls `wait` five times a second. Raises the first error of a job at the
+    end of all; ThreadLimitError without a thread.
     """
     waiting = list(jobs)
     made: queue.SimpleQueue[Item | None] = queue.SimpleQueue()  # None ends a job
@@ -102,8 +101,7 @@ def work_in_parallel(
                 made.put(item)
         except Exception as error:  # noqa: BLE001 - raised again in the other thread
             errors.append(error)
-        finally:
-            made.put(None)
+        made.put(None)
 
     pool = DaemonThreadPool[Job](do, "zone")
     if waiting and not pool.grow(min(_MAX_AT_ONCE, len(waiting))):
