@@ -305,21 +305,14 @@ def fault_of(*files: Path, private: bool = False, in_own_group: bool = False) ->
 
 
 def directory_fault(directory: Path, *, in_own_group: bool = False) -> Fault | None:
-    """The fault of a directory that holds the user's files.
+    """The fault of a directory that holds the user's files, or of one on the way to it.
 
     With `in_own_group`, a group without other members may write to it, as to directories above.
     """
-    if sys.platform == "win32":
-        return None
-    if fault := path_fault(directory):
+    fault = path_fault(directory)
+    if fault or sys.platform == "win32" or not directory.exists():
         return fault
-    try:
-        status = directory.stat()
-    except FileNotFoundError:
-        if not directory.is_symlink():
-            return None
-        message = f"the directory {directory} is a symbolic link to a missing one"
-        return Fault(message, "create the directory that it names, or delete the link")
+    status = directory.stat()
     is_open = _others_can_write(status) if in_own_group else status.st_mode & _GROUP_OR_OTHERS
     return _writable(directory.absolute(), status) if is_open else None
 
@@ -343,7 +336,11 @@ def path_fault(path: Path) -> Fault | None:
         is_sticky = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX
         if not (stat.S_ISLNK(status.st_mode) or is_sticky) and _others_can_write(status):
             return _writable(place, status)
-    if end is not None and end.st_uid not in trusted[:2]:  # here it must be certain
+    if end is None:
+        message = f"the directory {path} is a symbolic link to a missing one"
+        hint = "create the directory that it names, or delete the link"
+        return Fault(message, hint) if path.is_symlink() else None
+    if end.st_uid not in trusted[:2]:  # here it must be certain
         return Fault(f"unsafe {_kind(end)} {path.absolute()}: it belongs to another user")
     return None
 

@@ -26,6 +26,7 @@ from dkimctl.registration.limits import (
     WorkerChannel,
 )
 from dkimctl.registration.preflight import Planner, inspect_entries
+from dkimctl.registration.retrying import BatchSender
 from dkimctl.threads import StartThread, start_daemon
 
 if TYPE_CHECKING:
@@ -222,11 +223,7 @@ class RegistrationEngine:
         if self._scheduler.is_open:
             return
         self._ledger.check()
-        send = self._connect()
-        # Imports the HTTP library, without which a run that sends nothing is quicker.
-        from dkimctl.registration.retrying import BatchSender
-
-        sender = BatchSender(send, self._channel, max_wait=self._limits.max_wait)
+        sender = BatchSender(self._connect(), self._channel, max_wait=self._limits.max_wait)
         self._scheduler.open(sender.process, self._warn)
 
     def _settle(self, to_record: Sequence[Batch]) -> None:
