@@ -5,22 +5,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.errors import UsageError
 from dkimctl.ledger.ledger import DomainKeys
 from dkimctl.models import NEVER, DomainSpec, Registration, key_of
-from dkimctl.names import MAX_LABEL, MAX_NAME, SelectorTemplate, is_name, key_name_length
+from dkimctl.names import MAX_LABEL, MAX_NAME, is_name, key_name_length
 from dkimctl.settings.config import RotationSettings
 
 if TYPE_CHECKING:
     from dkimctl.ledger.ledger import Ledger
     from dkimctl.names import Selection
 
-# Of the successors that `rotate run` registers.
-_TEMPLATE = "s%Y%m%d"
-_KEY_LEN = 2048  # bits, at least (RFC 8301 section 3.2)
+_KEY_LEN = 2048  # bits, at least, of what `rotate run` registers (RFC 8301 section 3.2)
 _MAX_LATENESS = timedelta(days=1)  # between two runs
 
 
@@ -58,13 +55,29 @@ def plan_rotation(
         is_empty = False
         unanswered = _unanswered(domain)
         used = {*unanswered, *(closed.key.selector for closed in domain.closed)}
-        specs, is_undated = _successors_of(domain.histories, used, policy, now)
-        rotation.successors.extend(specs)
+        preferred = policy.selector_for(domain.sign_domain)
+        due, is_undated = _with_new_selectors(
+            domain.histories, used, preferred, now - policy.older_than, now
+        )
+        for newest, selector in due:
+            old = newest.selector or ""
+            # Its fields are all set, so that the defaults of a profile change nothing.
+            spec = DomainSpec(
+                newest.key.sign_domain,
+                selector,
+                policy.key_len,
+                policy.start_date,
+                newest.third_party,
+                enable=True,
+                replaces=old if is_name(old) else None,  # spec files take no other
+            )
+            rotation.successors.append(spec)
+            if _is_too_long(spec.sign_domain, selector):
+                too_long.append(spec.sign_domain)
         if is_undated:
             rotation.undated.append(domain.sign_domain)
-        if unanswered and specs:
+        if unanswered and due:
             rotation.unanswered.append(domain.sign_domain)
-        too_long += [spec.sign_domain for spec in specs if _is_too_long(spec)]
     if too_long:
         raise UsageError(
             f"in --selector: the selector is too long for {', '.join(too_long)}",
@@ -142,9 +155,10 @@ def due_of(domain: DomainKeys, settings: RotationSettings, now: datetime) -> Ite
 
     used = {key.selector for key in (*begun.values(), *unanswered)}
     used |= {closed.key.selector for closed in domain.closed}
-    specs, is_undated = _successors_of(histories, used, _run_policy(settings, now), now)
+    preferred, made_before = f"{now.astimezone(UTC):s%Y%m%d}", now - settings.max_age
+    due, is_undated = _with_new_selectors(histories, used, preferred, made_before, now)
     *_, last = histories
-    if any(map(_is_too_long, specs)):
+    if any(_is_too_long(domain.sign_domain, selector) for _, selector in due):
         yield DueKey(last, reason=f"the selector is too long for {domain.sign_domain}")
         return
     if is_undated:
@@ -152,13 +166,9 @@ def due_of(domain: DomainKeys, settings: RotationSettings, now: datetime) -> Ite
     yield from _with_late_successors(histories, settings, now)
     # Requests that replace no key, so that it is not known what was asked.
     foreign = next((key for key in unanswered if key not in domain.begun), None)
-    for spec in specs:
-        newest = newest_of(
-            registration
-            for registration in histories
-            if registration.signs and registration.third_party == spec.default
-        )
-        if newest is None or begun.get(newest.key) in unanswered:
+    for newest, selector in due:
+        successor = begun.get(newest.key)
+        if successor in unanswered:
             continue
         successors = made_for.get(newest.key.selector, ())
         disabled = next((other for other in successors if not other.signs), None)
@@ -170,17 +180,8 @@ def due_of(domain: DomainKeys, settings: RotationSettings, now: datetime) -> Ite
             reason = f"its successor {disabled.selector} is disabled at the service: enable it "
             yield DueKey(newest, reason=f"{reason}there, then `dkimctl register --refresh FILE`")
         else:
-            successor = begun.get(newest.key)
-            selector = successor.selector if successor else spec.selector
-            yield DueKey(newest, spec_of(newest, selector, settings, now))
-
-
-@lru_cache(maxsize=1)  # it is the same for all domains
-def _run_policy(settings: RotationSettings, now: datetime) -> RotationPolicy:
-    """That of `rotate run`; what `spec_of` makes counts for all but the selector."""
-    template = SelectorTemplate(_TEMPLATE, now.astimezone(UTC))
-    start = start_date(now, settings.lead)
-    return RotationPolicy(settings.max_age, start, _KEY_LEN, template.selector)
+            chosen = successor.selector if successor else selector
+            yield DueKey(newest, spec_of(newest, chosen, settings, now))
 
 
 def _is_selected(domain: DomainKeys, selection: Selection) -> bool:
@@ -195,14 +196,19 @@ def _unanswered(domain: DomainKeys) -> set[str]:
     return {intent.key.selector for intent in domain.intents} - registered
 
 
-def _successors_of(
-    registrations: Collection[Registration], used: set[str], policy: RotationPolicy, now: datetime
-) -> tuple[list[DomainSpec], bool]:
-    """The successors for a domain that has these keys, and whether the age of some is not known.
+def _with_new_selectors(
+    registrations: Collection[Registration],
+    used: set[str],
+    preferred: str,
+    made_before: datetime,
+    now: datetime,
+) -> tuple[list[tuple[Registration, str]], bool]:
+    """The keys of a domain that are due, each with the selector of a successor.
 
-    Selectors that are `used`, and those that are registered, are not used again.
+    Selectors that are `used`, and those that are registered, are not used again. Also whether the
+    age of some is not known.
     """
-    specs: list[DomainSpec] = []
+    due: list[tuple[Registration, str]] = []
     is_undated = False
     for line in lines_of(registrations):
         if any((registration.starts_at or now) > now for registration in line):
@@ -210,36 +216,25 @@ def _successors_of(
         newest = newest_of(line)
         if newest is None:
             is_undated = True
-        elif _is_older(newest, policy.older_than, now):
+        elif _is_older(newest, made_before):
             used |= {registration.key.selector for registration in registrations}
-            selector = preferred = policy.selector_for(newest.key.sign_domain)
-            number = itertools.count(2)
-            while selector.lower() in used:
-                selector = f"{preferred}-{next(number)}"
-            used.add(selector.lower())
-            old = newest.selector or ""
-            # Its fields are all set, so that the defaults of a profile change nothing.
-            spec = DomainSpec(
-                newest.key.sign_domain,
-                selector,
-                policy.key_len,
-                policy.start_date,
-                newest.third_party,
-                enable=True,
-                replaces=old if is_name(old) else None,  # spec files take no other
+            names = (f"{preferred}-{number}" for number in itertools.count(2))
+            free = (
+                name for name in itertools.chain([preferred], names) if name.lower() not in used
             )
-            specs.append(spec)
-    return specs, is_undated
+            selector = next(free)
+            used.add(selector.lower())
+            due.append((newest, selector))
+    return due, is_undated
 
 
-def _is_too_long(spec: DomainSpec) -> bool:
-    labels = (spec.selector or "").split(".")
-    length = key_name_length(spec.sign_domain, spec.selector)
-    return length > MAX_NAME or max(map(len, labels)) > MAX_LABEL
+def _is_too_long(sign_domain: str, selector: str) -> bool:
+    length = key_name_length(sign_domain, selector)
+    return length > MAX_NAME or max(map(len, selector.split("."))) > MAX_LABEL
 
 
-def _is_older(registration: Registration, age: timedelta, now: datetime) -> bool:
-    return registration.created_at is not None and registration.created_at <= now - age
+def _is_older(registration: Registration, time: datetime) -> bool:
+    return registration.created_at is not None and registration.created_at <= time
 
 
 def start_date(now: datetime, start_in: timedelta) -> str:
@@ -271,7 +266,7 @@ def _with_late_successors(
     for line in lines_of(of_domain):
         later = [registration for registration in line if (registration.starts_at or now) > now]
         newest = newest_of(registration for registration in line if registration not in later)
-        if not later or newest is None or not _is_older(newest, settings.max_age, now):
+        if not later or newest is None or not _is_older(newest, now - settings.max_age):
             continue
         start, selector = min((each.starts_at or NEVER, each.selector or "") for each in later)
         if start > now + 2 * settings.lead:
