@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from dkimctl.cli import next_steps
 from dkimctl.cli.report import Reporter
 from dkimctl.dns.verdicts import Urgency
-from dkimctl.models import Registration, named
 from dkimctl.text import few
-
-if TYPE_CHECKING:
-    from dkimctl.rotation.life import Key
 
 WARNINGS = {
     Urgency.SIGNING: "signing now without DNS, so receivers cannot verify the mail",
@@ -43,13 +38,3 @@ def warn_of_urgent(
                 command = next_steps.publish(selection, by_target=by_target)
                 hint = f"publish the records: {command}, then {wait}"
             reporter.warn(f"{text}: {len(names)} ({few(names)})", hint=hint, code=urgency)
-
-
-def warn_of_urgent_keys(
-    reporter: Reporter, urgencies: Iterable[tuple[Urgency, Registration | Key]], *, by_target: bool
-) -> None:
-    """Do the same for keys, each with its urgency, in commands that select their domains."""
-    urgent = [(urgency, key) for urgency, key in urgencies if urgency]
-    names = {item: [named(key) for urgency, key in urgent if urgency is item] for item in Urgency}
-    domains = next_steps.select_domains(key.sign_domain for _, key in urgent)
-    warn_of_urgent(reporter, names, domains, by_target=by_target)

@@ -33,14 +33,14 @@ class Step(StrEnum):
 
 
 class State(StrEnum):
-    """How far a step is."""
+    """How far a step is, in the order in which people see them."""
 
+    FAILED = "failed"
+    BLOCKED = "blocked"  # the user has to decide; see the reason
+    BY_HAND = "by hand"  # no target covers the record
     DONE = "done"
     DUE = "due"  # planned, and not done: a dry run, or the service or a DNS server is down
-    BY_HAND = "by hand"  # no target covers the record
     WAITING = "waiting"  # for all servers to have it
-    BLOCKED = "blocked"  # the user has to decide; see the reason
-    FAILED = "failed"
 
 
 class Task(NamedTuple):

@@ -12,27 +12,17 @@ from typing import Annotated
 
 import typer
 
-from dkimctl.cli import next_steps
+from dkimctl.cli import next_steps, options
 from dkimctl.cli.checking import CheckProgress, open_source
 from dkimctl.cli.notify import send_run_notices
-from dkimctl.cli.options import (
-    ACCOUNT,
-    CONNECTION,
-    SENDING,
-    App,
-    OutputOption,
-    TableOrJson,
-    TableOrJsonOption,
-    examples,
-    read_duration,
-)
+from dkimctl.cli.options import App, TableOrJson, examples, read_duration
 from dkimctl.cli.output import require_writable, table_layout, write_chunks
 from dkimctl.cli.progress import RegistrationProgress
 from dkimctl.cli.report import Reporter
 from dkimctl.cli.selected import SelectionArgument, read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import open_session
 from dkimctl.cli.terminal import interrupting, stopping
-from dkimctl.cli.urgent import warn_of_urgent_keys
+from dkimctl.cli.urgent import WARNINGS, warn_of_urgent
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, worst_check
 from dkimctl.formats.renderer import TableLayout
 from dkimctl.formats.table import Row, Style, below, table
@@ -43,7 +33,6 @@ from dkimctl.rotation.run import RotationRun
 from dkimctl.text import MAX_ALIKE, Grouping, and_more, counted, listed, printable, without_names
 
 app = App()
-_ORDER = (State.FAILED, State.BLOCKED, State.BY_HAND, State.DONE, State.DUE, State.WAITING)
 _TOGETHER = (State.FAILED, State.BLOCKED, State.WAITING)  # tasks of one cause share a row
 _MAX_NAMED = 5  # of their keys
 _STYLES = {
@@ -72,7 +61,7 @@ _DONE = {Step.REGISTER: "registered", Step.PUBLISH: "published", Step.REMOVE: "r
         "dkimctl rotate run '*.example.com' --wait 10m",
         "dkimctl rotate run --format json --output run.json",
     ),
-    shows=(*ACCOUNT, *CONNECTION, *SENDING),
+    shows=(*options.ACCOUNT, *options.CONNECTION, *options.SENDING),
 )
 def run(
     ctx: typer.Context,
@@ -87,8 +76,8 @@ def run(
             help="Check again until all servers have what was changed, for at most this long.",
         ),
     ] = "2m",
-    fmt: TableOrJsonOption = TableOrJson.TABLE,
-    output: OutputOption = None,
+    fmt: options.TableOrJsonOption = TableOrJson.TABLE,
+    output: options.OutputOption = None,
 ) -> int:
     """Do everything that is due: replace old keys, publish, check, and remove retired records.
 
@@ -167,7 +156,7 @@ def show_report(
     tasks = sorted(
         report.tasks,
         key=lambda task: (
-            not task.urgency, _ORDER.index(task.state), task.registration.sign_domain
+            not task.urgency, [*State].index(task.state), task.registration.sign_domain
         ),
     )  # fmt: skip
     if not reporter.quiet or report.is_worth_mail or is_dry:
@@ -179,8 +168,13 @@ def show_report(
             write_chunks(_table(reporter, tasks, output), output, is_paged=True)
     for error in {error.message: error for error in report.errors}.values():
         reporter.error(error)
-    urgencies = ((task.urgency, task.registration) for task in report.tasks)
-    warn_of_urgent_keys(reporter, urgencies, by_target=has_targets)
+    urgent = {
+        urgency: [named(task.registration) for task in tasks if task.urgency is urgency]
+        for urgency in WARNINGS
+    }
+    domains = [task.registration.sign_domain for task in tasks if task.urgency]
+    selection = next_steps.select_domains(domains)
+    warn_of_urgent(reporter, urgent, selection, by_target=has_targets)
     by_hand = [named(task.registration) for task in tasks if task.state is State.BY_HAND]
     if has_targets and by_hand:
         # Also with --quiet: the user may believe that the targets cover all domains.
