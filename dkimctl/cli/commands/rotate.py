@@ -11,15 +11,8 @@ from typing import Annotated
 
 import typer
 
-from dkimctl.cli import next_steps
-from dkimctl.cli.options import (
-    LEDGER,
-    App,
-    AssumeSuccessorsOption,
-    OutputOption,
-    examples,
-    read_duration,
-)
+from dkimctl.cli import next_steps, options
+from dkimctl.cli.options import App, examples, read_duration
 from dkimctl.cli.output import (
     OutputOptions,
     default_format,
@@ -71,7 +64,7 @@ class RetiredFormat(StrEnum):
         "nsupdate -k KEYFILE remove.txt",
         "dkimctl rotate run --dry-run",
     ),
-    shows=LEDGER,
+    shows=options.LEDGER,
 )
 def rotate(
     ctx: typer.Context,
@@ -130,8 +123,8 @@ def rotate(
             help=f"With --no-check: the longest age of those checks (default: {MAX_AGE_OF_CHECK}).",
         ),
     ] = None,
-    assume_successors: AssumeSuccessorsOption = False,
-    output: OutputOption = None,
+    assume_successors: options.AssumeSuccessorsOption = False,
+    output: options.OutputOption = None,
 ) -> int:
     """Print specs (YAML) for the successors of old keys.
 
