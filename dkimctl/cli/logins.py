@@ -38,7 +38,7 @@ def answer(
             return check(given)
     short = re.split(r" \(|:", label, maxsplit=1)[0]
     try:
-        text = terminal.ask(
+        return terminal.ask(
             label,
             check,
             lambda error: session.reporter.warn(f"{short}: {error.message}", hint=error.hint),
@@ -47,7 +47,6 @@ def answer(
     except UsageError as error:
         hint = f"give it as an option: {name}"
         raise UsageError(f"{short}: {error.message}", hint=hint) from None
-    return check(text)
 
 
 def no_terminal(options: Sequence[str]) -> UsageError:

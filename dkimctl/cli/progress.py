@@ -8,14 +8,11 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from contextlib import ExitStack, redirect_stderr, suppress
-from typing import TYPE_CHECKING, Any, Self, TextIO, cast
+from typing import Any, Self, TextIO, cast
 
 from dkimctl.cli.report import PLAIN_TERMINALS, Reporter
 from dkimctl.models import GOOD, Outcome, Result
 from dkimctl.text import counted, format_duration
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 # All in seconds.
 _BAR_AFTER = 1.0  # shorter work needs no bar
@@ -28,6 +25,7 @@ _RATE_OVER = 30.0  # longer than most waits, which would otherwise bring the rat
 _MIN_BAR = 4
 _MAX_BAR = 40
 _SPARE = 2  # at the end of the line, where the terminal echoes Ctrl-C and would wrap
+_CLEAR = "\r\x1b[2K"  # the line (ECMA-48 EL)
 
 
 class ProgressDisplay:
@@ -43,15 +41,14 @@ class ProgressDisplay:
         self._reporter = reporter
         self._next_draw = time.monotonic() + _BAR_AFTER
         self._bar: _Bar | None = None
+        self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        bar, self._bar = self._bar, None
-        if bar is not None:
-            with suppress(OSError):
-                bar.close()
+        self._bar = None
+        self._stack.close()
 
     @property
     def is_due(self) -> bool:
@@ -63,7 +60,9 @@ class ProgressDisplay:
         self._next_draw = time.monotonic() + REDRAW
         try:
             if self._bar is None:
-                self._bar = _Bar(total, colour=self._reporter.shows_colour(sys.stderr))
+                self._bar = _Bar(sys.stderr, colour=self._reporter.shows_colour(sys.stderr))
+                self._stack.callback(self._bar.close)
+                self._stack.enter_context(redirect_stderr(cast("TextIO", self._bar)))
             self._bar.show(done, total, text)
         except OSError:  # the terminal is gone; the work goes on
             self.draws = False
@@ -165,72 +164,43 @@ class RegistrationProgress(ProgressDisplay):
 
 
 class _Bar:
-    """The bar, below what is written to stderr meanwhile."""
+    """The last line of `stream`, for which it stands in: whole lines are written above it."""
 
-    def __init__(self, total: int | None, *, colour: bool) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn
-        from rich.table import Column
-
-        stream = sys.stderr
-        console = Console(
-            file=stream, force_terminal=True, force_interactive=True, force_jupyter=False,
-            no_color=not colour,
-        )  # fmt: skip
-        self._bar = BarColumn(complete_style="green", finished_style="green")
-        self._column = Column()
-        self._progress = Progress(
-            self._bar, TextColumn("{task.description}", markup=False, table_column=self._column),
-            console=console, auto_refresh=False, transient=True,
-            redirect_stdout=False, redirect_stderr=False,
-        )  # fmt: skip
-        self._task = self._progress.add_task("", total=total)
-        self._text_width = 0
-        above = _LinesAbove(console, stream)
-        with ExitStack() as stack:
-            stack.callback(above.close)
-            stack.enter_context(self._progress)
-            # rich hides the cursor. A killed or suspended run would leave the shell without one.
-            console.show_cursor(True)
-            stack.enter_context(redirect_stderr(cast("TextIO", above)))
-            self._stack = stack.pop_all()
-
-    def show(self, done: int, total: int | None, text: str) -> None:
-        """Redraw it. The bar gets the columns that `text` leaves; on a narrow terminal it wraps."""
-        # The longest text so far counts, or the bar would change its length all the time.
-        self._text_width = max(self._text_width, len(text))
-        columns = self._progress.console.width - _SPARE - 1
-        self._bar.bar_width = min(max(columns - self._text_width, _MIN_BAR), _MAX_BAR)
-        self._column.max_width = max(columns - self._bar.bar_width, 1)
-        self._progress.update(
-            self._task, completed=done, total=total, description=text, refresh=True
-        )
-
-    def close(self) -> None:
-        self._stack.close()
-
-
-class _LinesAbove:
-    """Stands in for stderr while there is a bar: writes whole lines above it, unchanged.
-
-    (rich's own stand-in would wrap them at words, and put line ends into what is copied.)
-    """
-
-    def __init__(self, console: Console, stream: TextIO) -> None:
-        self._console = console
+    def __init__(self, stream: TextIO, *, colour: bool) -> None:
         self._stream = stream
+        self._styles = ("\x1b[32m", "\x1b[2m", "\x1b[0m") if colour else ("", "", "")
+        is_ascii = (stream.encoding or "utf-8").lower().replace("-", "") != "utf8"
+        self._block = "-" if is_ascii else "━"
+        self._bar = ""  # with its text
+        self._text_width = 0
         self._unfinished = ""  # a line without its end
 
-    def write(self, text: str) -> int:
-        from rich.segment import Segment, Segments
+    def show(self, done: int, total: int | None, text: str) -> None:
+        """Redraw it. The bar gets the columns that `text` leaves, which is cut if it must be."""
+        columns = 80
+        with suppress(OSError):
+            columns = os.get_terminal_size(self._stream.fileno()).columns or columns
+        # The longest text so far counts, or the bar would change its length all the time.
+        self._text_width = max(self._text_width, len(text))
+        width = min(max(columns - _SPARE - 1 - self._text_width, _MIN_BAR), _MAX_BAR)
+        full = min(width * done // total, width) if total else 0
+        done_style, left_style, end = self._styles
+        rest = self._block if left_style else " "
+        bar = f"{done_style}{self._block * full}{end}{left_style}{rest * (width - full)}{end}"
+        self._bar = f"{bar} {text[: max(columns - _SPARE - 1 - width, 0)]}"
+        self._stream.write(f"{_CLEAR}{self._bar}")
+        self._stream.flush()
 
+    def write(self, text: str) -> int:
         lines, end, self._unfinished = (self._unfinished + text).rpartition("\n")
         if end:
-            self._console.print(Segments([Segment(lines + end)]), soft_wrap=True, end="")
+            self._stream.write(f"{_CLEAR}{lines}\n{self._bar}")
         return len(text)
 
     def close(self) -> None:
-        self._stream.write(self._unfinished)
+        with suppress(OSError):
+            self._stream.write(f"{_CLEAR}{self._unfinished}")
+            self._stream.flush()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

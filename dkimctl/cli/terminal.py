@@ -11,15 +11,15 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from types import FrameType
+from functools import partial
 from typing import TypeVar
 
 from dkimctl.errors import CredentialsError, DkimctlError, Interrupted, UsageError
 from dkimctl.models import Secret
 
 _ENDINGS = ("SIGTERM", "SIGHUP")  # SIGHUP: the terminal was closed (not on Windows)
-_SIGNALS = ("SIGINT", *_ENDINGS)
 _MAX_SECRET = 65536  # bytes
+_ATTEMPTS = 3
 
 _T = TypeVar("_T")
 Complain = Callable[[DkimctlError], None]
@@ -30,24 +30,21 @@ def is_interactive() -> bool:
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
 
-def ask(
-    question: str, check: Callable[[str], object], complain: Complain, *, default: str = ""
-) -> str:
-    """Prompt for a line that passes `check`, which raises UsageError for any other.
+def ask(question: str, check: Callable[[str], _T], complain: Complain, *, default: str = "") -> _T:
+    """What `check` makes of the line that is typed, or else of the `default`.
 
-    An empty line means the `default`, if there is one. `complain` gets the error before the
-    question is asked again. Raises UsageError after three invalid answers, and at the end of input.
+    `complain` gets the UsageError that `check` raises before the question is asked again. Raises
+    UsageError after three invalid answers, and at the end of input.
     """
 
-    def answer() -> str:
-        text = _read_line(f"{question} [{default}]" if default else question) or default
-        if not text:
+    def checked(text: str) -> _T:
+        if not (text or default):
             raise UsageError("the answer is empty", hint="write a value, or press Ctrl-C to stop")
-        check(text)
-        return text
+        return check(text or default)
 
+    prompt = f"{question} [{default}]" if default else question
     at_end = UsageError("no answer to the prompt", hint="give the value as an option")
-    return _until_valid(answer, complain, at_end)
+    return _until_valid(partial(_read_line, prompt), checked, complain, at_end)
 
 
 def confirms(question: str, *, refusal: UsageError, hint: str = "nothing was deleted") -> bool:
@@ -59,7 +56,7 @@ def confirms(question: str, *, refusal: UsageError, hint: str = "nothing was del
         raise refusal
     with interruptible(hint):
         try:
-            return _read_line(f"{question} [y/N]").lower() in {"y", "yes"}
+            return _prompt(partial(_read_line, f"{question} [y/N]")).lower() in {"y", "yes"}
         except EOFError:
             return False
 
@@ -78,10 +75,17 @@ def read_client_secret(*, from_stdin: bool, complain: Complain) -> Secret:
 
     Raises CredentialsError if it is missing or invalid: of a prompt, three times.
     """
+    from dkimctl.credentials.store import Kind, parse_entry
+
+    def checked(text: str) -> Secret:
+        if secret := parse_entry(Kind.SECRET, Secret(text), "the secret"):
+            return secret
+        raise CredentialsError("the secret is empty", hint="give the secret of the client ID")
+
     if from_stdin and (sys.stdin is None or not sys.stdin.isatty()):
         line = b"" if sys.stdin is None else sys.stdin.buffer.readline(_MAX_SECRET)
         try:
-            return _require_secret(line.decode())
+            return checked(line.decode())
         except UnicodeDecodeError:
             raise CredentialsError(
                 "the secret on standard input is not UTF-8 text", hint="pipe in the secret itself"
@@ -92,64 +96,51 @@ def read_client_secret(*, from_stdin: bool, complain: Complain) -> Secret:
             hint="pipe it in with --secret-stdin, or set DKIMCTL_CLIENT_ID and "
             "DKIMCTL_CLIENT_SECRET instead of logging in",
         )
-
-    def answer() -> Secret:
-        with _at_prompt():  # getpass must restore the terminal's echo
-            import getpass
-
-            text = getpass.getpass("Client secret (not shown): ", stream=sys.stderr)
-        return _require_secret(text)
+    import getpass
 
     hint = "type it, or pipe it in with --secret-stdin"
     at_end = CredentialsError("no answer to the prompt", hint=hint)
-    return _until_valid(answer, complain, at_end)
+    read = partial(getpass.getpass, "Client secret (not shown): ", stream=sys.stderr)
+    return _until_valid(read, checked, complain, at_end)
 
 
-def _require_secret(text: str) -> Secret:
-    from dkimctl.credentials.store import Kind, parse_entry
-
-    secret = parse_entry(Kind.SECRET, Secret(text), "the secret")
-    if secret is None:
-        raise CredentialsError("the secret is empty", hint="give the secret of the client ID")
-    return secret
-
-
-def _until_valid(answer: Callable[[], _T], complain: Complain, at_end: DkimctlError) -> _T:
-    """What `answer` returns; errors of the kind of `at_end` are complained of, the third raised."""
-    for is_last in (False, False, True):
+def _until_valid(
+    read: Callable[[], str], check: Callable[[str], _T], complain: Complain, at_end: DkimctlError
+) -> _T:
+    """What `check` makes of an answer; errors of the kind of `at_end` are complained of first."""
+    attempts = 0
+    while True:
+        attempts += 1
         try:
-            return answer()
+            return check(_prompt(read))
         except EOFError:  # Ctrl-D: asking again would not help
             raise at_end from None
         except type(at_end) as error:
-            if is_last:
+            if attempts == _ATTEMPTS:
                 raise
             complain(error)
-    raise at_end
 
 
 def _read_line(question: str) -> str:
-    with _at_prompt():
-        sys.stderr.write(f"{question}: ")
-        sys.stderr.flush()
-        if line := sys.stdin.readline():
-            return line.strip()
-        raise EOFError
+    sys.stderr.write(f"{question}: ")
+    sys.stderr.flush()
+    if line := sys.stdin.readline():
+        return line.strip()
+    raise EOFError
 
 
-@contextmanager
-def _at_prompt() -> Iterator[None]:
-    """End the line of a prompt that is not answered; any signal is like Ctrl-C."""
+def _prompt(read: Callable[[], str]) -> str:
+    """What `read` returns; ends the line of a prompt that is not answered."""
     try:
-        with interrupting():
-            yield
+        with interrupting():  # any signal is like Ctrl-C: getpass must restore the terminal's echo
+            return read()
     except (KeyboardInterrupt, EOFError):
         sys.stderr.write("\n")
         sys.stderr.flush()
         raise
 
 
-def stopping(stop: Callable[[], None]) -> AbstractContextManager[None]:
+def stopping(stop: Callable[[], None] | None) -> AbstractContextManager[None]:
     """Within the block, the first signal calls `stop`, every later one raises KeyboardInterrupt.
 
     A signal that is ignored (nohup ignores SIGHUP) stays ignored. The previous handlers are
@@ -159,16 +150,15 @@ def stopping(stop: Callable[[], None]) -> AbstractContextManager[None]:
     hold: it must not print, log or set a threading.Event. It may set an attribute or put an item
     into a queue.SimpleQueue, which is reentrant.
     """
-    called = False
 
-    def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-        nonlocal called
-        if called:
+    def handle() -> None:
+        nonlocal stop
+        if stop is None:
             raise KeyboardInterrupt
-        called = True
-        stop()
+        first, stop = stop, None
+        first()
 
-    return _handling(handle)
+    return _handling(handle, ("SIGINT", *_ENDINGS))
 
 
 def interrupting() -> AbstractContextManager[None]:
@@ -176,11 +166,7 @@ def interrupting() -> AbstractContextManager[None]:
 
     Otherwise like `stopping`.
     """
-
-    def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-        raise KeyboardInterrupt
-
-    return _handling(handle)
+    return stopping(None)
 
 
 def ending_like_ctrl_c() -> AbstractContextManager[None]:
@@ -189,7 +175,7 @@ def ending_like_ctrl_c() -> AbstractContextManager[None]:
     Otherwise like `stopping`.
     """
 
-    def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+    def handle() -> None:
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of a job in the background
             raise KeyboardInterrupt
         signal.raise_signal(signal.SIGINT)
@@ -198,18 +184,14 @@ def ending_like_ctrl_c() -> AbstractContextManager[None]:
 
 
 @contextmanager
-def _handling(
-    handler: Callable[[int, FrameType | None], None], names: Iterable[str] = _SIGNALS
-) -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+def _handling(handle: Callable[[], None], names: Iterable[str]) -> Iterator[None]:
     # An ExitStack restores every handler, even if a signal raises while it does.
     with ExitStack() as previous:
-        for number in (getattr(signal, name) for name in names if hasattr(signal, name)):
-            current = signal.getsignal(number)
-            # None: not set from Python, so it could not be restored.
-            if current is not None and current is not signal.SIG_IGN:
-                previous.callback(signal.signal, number, current)
-                signal.signal(number, handler)
+        if threading.current_thread() is threading.main_thread():
+            for number in (getattr(signal, name) for name in names if hasattr(signal, name)):
+                current = signal.getsignal(number)
+                # None: not set from Python, so it could not be restored.
+                if current is not None and current is not signal.SIG_IGN:
+                    previous.callback(signal.signal, number, current)
+                    signal.signal(number, lambda *_: handle())
         yield
