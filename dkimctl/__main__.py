@@ -21,7 +21,12 @@ def main() -> int:
             os.write(1, f"dkimctl {__version__}\n".encode())
             return 0
     gc.set_threshold(_GC_THRESHOLD)
-    _disable_core_dumps()
+    if sys.platform != "win32":  # keep secrets out of a core dump, such as after a crash in C
+        import resource
+
+        with contextlib.suppress(OSError, ValueError):
+            _, hard_limit = resource.getrlimit(resource.RLIMIT_CORE)
+            resource.setrlimit(resource.RLIMIT_CORE, (0, hard_limit))
     try:
         if "_DKIMCTL_COMPLETE" in os.environ:  # by a shell's completion script; it is in a hurry
             from dkimctl.cli.main import complete
@@ -30,43 +35,22 @@ def main() -> int:
         from dkimctl.cli.main import run
 
         status = run(sys.argv[1:])
-        _abandon_hanging_threads(status)
+        # Exit at once if a thread still runs, such as one that hangs in a keyring or in a write.
+        threading = sys.modules.get("threading")
+        if threading is not None and threading.active_count() > 1:
+            for stream in (sys.stdout, sys.stderr):
+                with contextlib.suppress(OSError, ValueError):
+                    stream.flush()
+            os._exit(status)
         return status
     except KeyboardInterrupt:  # Ctrl-C before `run` could handle it
         return 130
     finally:
-        _forget_ctrl_c()
+        # Let `python -m` exit with our status, whatever Ctrl-C interrupted: libraries make classes
+        # with exec() of a string. If a KeyboardInterrupt leaves one, Python remembers it until the
+        # next, and ends by SIGINT, even if the exception was caught.
+        exec("")  # noqa: S102
         gc.freeze()
-
-
-def _abandon_hanging_threads(status: int) -> None:
-    """Exit at once if a thread still runs, such as one that hangs in a keyring or in a write."""
-    threading = sys.modules.get("threading")
-    if threading is not None and threading.active_count() > 1:
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError, ValueError):
-                stream.flush()
-        os._exit(status)
-
-
-def _forget_ctrl_c() -> None:
-    """Let `python -m` exit with our status, whatever Ctrl-C interrupted.
-
-    Libraries make classes with exec() of a string. If a KeyboardInterrupt leaves one, Python
-    remembers it, and `python -m` ends by SIGINT, even if the exception was caught. The next exec()
-    of a string makes Python forget it.
-    """
-    exec("")  # noqa: S102
-
-
-def _disable_core_dumps() -> None:
-    """Keep secrets out of a core dump after a crash, such as one of a C parser."""
-    if sys.platform != "win32":
-        import resource
-
-        with contextlib.suppress(OSError, ValueError):
-            _, hard_limit = resource.getrlimit(resource.RLIMIT_CORE)
-            resource.setrlimit(resource.RLIMIT_CORE, (0, hard_limit))
 
 
 if __name__ == "__main__":

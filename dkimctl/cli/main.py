@@ -17,7 +17,6 @@ from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
 from dkimctl import __version__
-from dkimctl.cli.next_steps import given_options
 from dkimctl.cli.options import COMMON_PANEL, App, Group, examples
 from dkimctl.cli.report import Color, Reporter, open_missing_streams, show_lines, write
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, OutputError, UsageError
@@ -220,13 +219,6 @@ def run(args: Sequence[str]) -> int:
             import traceback
 
             show_lines(traceback.format_exc())
-        if isinstance(error, TyperException):  # there was no session to know them
-            flags = {
-                "profile": last_value(args, "--profile", "-[nqvy]*p"),
-                "sandbox": "--sandbox" in args,
-                "config": last_value(args, "--config"),
-            }
-            reporter.command_options = given_options(flags, os.environ)
         reported = _as_dkimctl_error(error)
         reporter.error(reported)
         status = reported.exit_code

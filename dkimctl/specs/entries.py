@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -39,30 +39,21 @@ def _sign_domain(text: str, _is_plain: bool) -> str:
     return parse_domain(text)
 
 
-@_cached
-def _key_len(text: str, is_plain: bool) -> int:
-    hint = "write 2048, or 1024 if your DNS provider does not accept longer keys"
-    return int(_plain(text, is_plain, "1024|2048", "1024 or 2048", hint))
+def _plain(
+    pattern: str, expected: str, hint: str, convert: Callable[[str], object]
+) -> Converter[object]:
+    """A converter of values that are neither text nor in quotes."""
 
+    @_cached
+    def read(text: str, is_plain: bool) -> object:
+        if not is_plain:
+            message = f"{quoted(text)} in quotes is not {expected}"
+            raise UsageError(message, hint="remove the quotes")
+        if not re.fullmatch(pattern, text):
+            raise UsageError(f"{quoted(text)} is not {expected}", hint=hint)
+        return convert(text)
 
-@_cached
-def _default(text: str, is_plain: bool) -> int:
-    hint = "write decimal digits, such as 0"
-    return int(_plain(text, is_plain, "0|[1-9][0-9]{0,8}", "a decimal number", hint))
-
-
-@_cached
-def _enable(text: str, is_plain: bool) -> bool:
-    hint = "write true or false, in lower case"
-    return _plain(text, is_plain, "true|false", "true or false", hint) == "true"
-
-
-def _plain(text: str, is_plain: bool, pattern: str, expected: str, hint: str) -> str:
-    if is_plain and re.fullmatch(pattern, text):
-        return text
-    if is_plain:
-        raise UsageError(f"{quoted(text)} is not {expected}", hint=hint)
-    raise UsageError(f"{quoted(text)} in quotes is not {expected}", hint="remove the quotes")
+    return read
 
 
 @_cached
@@ -76,10 +67,19 @@ def _replaces(text: str, _is_plain: bool) -> str:
 ENTRY_FIELDS: Mapping[str, Converter[object]] = {
     "sign_domain": _sign_domain,
     "selector": _cached(lambda text, _is_plain: parse_selector(text)),
-    "key_len": _key_len,
+    "key_len": _plain(
+        "1024|2048",
+        "1024 or 2048",
+        "write 2048, or 1024 if your DNS provider does not accept longer keys",
+        int,
+    ),
     "start_date": _cached(lambda text, _is_plain: parse_start_date(text)),
-    "default": _default,
-    "enable": _enable,
+    "default": _plain(
+        "0|[1-9][0-9]{0,8}", "a decimal number", "write decimal digits, such as 0", int
+    ),
+    "enable": _plain(
+        "true|false", "true or false", "write true or false, in lower case", "true".__eq__
+    ),
     "replaces": _replaces,
 }
 _OF_ONE_KEY = frozenset(("sign_domain", "selector", "replaces"))
