@@ -16,7 +16,7 @@ from dkimctl.dns.messages import Question, make_txt_question
 from dkimctl.dns.nameserver import NameServer, NoAnswer, RecursiveResolver, Server
 from dkimctl.dns.queries import AliasTarget, ServerResponse, Source
 from dkimctl.dns.verdicts import Check, Finding, Looks, ServerFinding, Verdict
-from dkimctl.dns.zones import Zone
+from dkimctl.dns.zones import Zone, once
 from dkimctl.models import DnsRecord, Registration, RegistrationKey
 
 _CONCURRENCY = 64  # registrations asked for one by one; each takes some sockets
@@ -119,6 +119,8 @@ def repeat_checks(
 
 # What to ask the servers of which zone; or why they are not known.
 _QueryPlan: TypeAlias = tuple[Question, Zone | NoAnswer]
+# Where the aliases lead that servers have: by target, and by the server if only it is believed.
+_Targets: TypeAlias = dict[tuple[str, NameServer | None], asyncio.Task[AliasTarget]]
 
 
 @dataclass(eq=False)
@@ -205,19 +207,16 @@ class Checker:
             zone, responses = await queries.ask_zone(self.source, planned, question)
         except NoAnswer as error:
             return check._replace(finding=Finding(Verdict.NO_ANSWER, str(error))), False
-        targets: dict[NameServer, AliasTarget] = {}
-        if not self.expect_absent:
-            targets = await queries.follow_aliases(self.source, responses, record)
+        targets: _Targets = {}
         findings = await queries.gather(
-            self._finding(response, record, zone.name, targets.get(response.server))
-            for response in responses
+            self._finding(response, record, zone.name, targets) for response in responses
         )
         finding = queries.no_zone(registration.sign_domain)
         if findings:
             wanted = Verdict.MISSING if self.expect_absent else Verdict.PUBLISHED
             finding = queries.located(verdicts.combine_findings(findings, wanted), zone, question)
         # What follows for resolvers, which see more than the servers of these zones.
-        zones = [zone, *(zone for target in targets.values() for zone in target.zones)]
+        zones = [zone, *(zone for target in targets.values() for zone in target.result().zones)]
         is_accepted = finding.verdict in verdicts.ACCEPTED and not self.expect_absent
         unknown = next((zone.unknown_delegation for zone in zones if zone.unknown_delegation), "")
         bogus = next((zone.bogus for zone in zones if zone.bogus), "")
@@ -236,25 +235,32 @@ class Checker:
         return check, is_accepted and not bogus and any(zone.is_secure for zone in zones)
 
     async def _finding(
-        self, response: ServerResponse, record: DnsRecord, zone: str, target: AliasTarget | None
+        self, response: ServerResponse, record: DnsRecord, zone: str, targets: _Targets
     ) -> ServerFinding:
+        """`targets` gets what its alias leads to."""
         server, answer, _ = response
         finding = queries.direct_finding(response, record)
         if answer is None:
             return ServerFinding(server.label, finding)
-        if target is not None:
-            finding = target.finding
-        elif queries.is_followed(self.source, answer):
+
+        async def follow(alias: tuple[str, NameServer | None]) -> AliasTarget:
+            return await queries.follow_alias(self.source, alias[0], server, record)
+
+        # Each alias is followed once; from given servers, once for each.
+        alias = answer.alias, server if self.source.is_given else None
+        is_followed = queries.is_followed(self.source, answer)
+        if is_followed and self.expect_absent:
             finding = Finding(Verdict.MISMATCH, "the name is an alias (CNAME)")
+        elif is_followed:
+            finding = (await once(targets, alias, follow)).finding
         if finding.verdict not in _NO_WILDCARD:
             if await queries.is_from_wildcard(self.source, server, record, answer):
                 finding = Finding(Verdict.MISSING, "a wildcard answers there")
                 # But an alias, which was not yet followed, may lead to the record.
-                followed = [response] if self.expect_absent else []
-                targets = await queries.follow_aliases(self.source, followed, record)
-                for followed_to in targets.values():
-                    if followed_to.finding.verdict in (*verdicts.ACCEPTED, Verdict.NO_ANSWER):
-                        finding = followed_to.finding
+                if is_followed and self.expect_absent:
+                    target = (await once(targets, alias, follow)).finding
+                    if target.verdict in (*verdicts.ACCEPTED, Verdict.NO_ANSWER):
+                        finding = target
         elif finding.verdict is Verdict.MISSING and not (answer.alias or self.expect_absent):
             finding = await queries.find_at_doubled_name(
                 self.source, server, record, answer.zone or zone

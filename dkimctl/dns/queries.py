@@ -231,24 +231,6 @@ class AliasTarget(NamedTuple):
     zones: Sequence[Zone] = ()
 
 
-async def follow_aliases(
-    source: Source, responses: Sequence[ServerResponse], record: DnsRecord
-) -> dict[NameServer, AliasTarget]:
-    """Where the alias (CNAME record) leads that a server has at the name of a record."""
-    # Each target is followed once; from given servers, once for each.
-    aliases = {
-        server: (answer.alias, server if source.is_given else None)
-        for server, answer, _ in responses
-        if answer is not None and is_followed(source, answer)
-    }
-    servers = {key: server for server, key in aliases.items()}
-    followed = await gather(
-        _follow(source, target, server, record) for (target, _), server in servers.items()
-    )
-    targets = dict(zip(servers, followed, strict=True))
-    return {server: targets[key] for server, key in aliases.items()}
-
-
 def is_followed(source: Source, answer: Answer) -> bool:
     """Whether to ask for the target of its alias.
 
@@ -258,9 +240,10 @@ def is_followed(source: Source, answer: Answer) -> bool:
     return bool(answer.alias) and not (source.is_given and answer.values)
 
 
-async def _follow(
+async def follow_alias(
     source: Source, target: str, server: NameServer, record: DnsRecord
 ) -> AliasTarget:
+    """Where the alias (CNAME record) leads that a server has at the name of a record."""
     names = [record.fqdn.lower()]
     zones: list[Zone] = []
     failed: list[ServerFinding] = []

@@ -20,6 +20,7 @@ from dkimctl.names import is_name, parse_domain
 from dkimctl.text import printable, quoted
 
 _FIELD = rb"([!-9;-~]+)[ \t]*:"  # compiled when it is used
+_FIELD_END = rb"\r\n(?![ \t])"
 _MBOX_LINE = b"From "
 _HINT = 'save the whole mail with its header, as "Show original" or "Save as .eml" does'
 _MAX_FROM = 4_096  # characters; reading longer ones takes long
@@ -87,33 +88,20 @@ def read_message(data: bytes, file: str) -> Message:
     lines = lines.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
     header, _, body = lines.partition(b"\r\n\r\n")
     if lines.startswith(b"\r\n"):
-        header, body = b"", lines[2:]
-    fields = list(_fields(header.removesuffix(b"\r\n"), file))
+        header = b""
+    fields, number = [], 1
+    for text in re.split(_FIELD_END, header.removesuffix(b"\r\n")) if header else ():
+        match = re.match(_FIELD, text)
+        if match is not None:
+            fields.append(Field(match[1], text[match.end() :] + b"\r\n"))
+        elif number > 1 or not text.startswith(_MBOX_LINE):
+            problem = f"line {number} is not a header field"
+            raise UsageError(f"{printable(file)} is not a mail: {problem}", hint=_HINT)
+        number += 1 + text.count(b"\r\n")
     if not fields:
         what = "is empty" if not data.strip() else "is not a mail: it begins with an empty line"
         raise UsageError(f"{printable(file)} {what}", hint=_HINT)
     return Message(fields, body)
-
-
-def _fields(header: bytes, file: str) -> Iterator[Field]:
-    """The fields of a header without its last line end. Raises UsageError."""
-    name, lines = b"", list[bytes]()
-    for number, line in enumerate(header.split(b"\r\n") if header else ()):
-        is_folded = line[:1] in (b" ", b"\t")
-        if is_folded and name:
-            lines.append(line)
-            continue
-        if name:
-            yield Field(name, b"".join(part + b"\r\n" for part in lines))
-        if number == 0 and line.startswith(_MBOX_LINE):
-            continue
-        match = None if is_folded else re.match(_FIELD, line)
-        if match is None:
-            problem = f"line {number + 1} is not a header field"
-            raise UsageError(f"{printable(file)} is not a mail: {problem}", hint=_HINT)
-        name, lines = match[1], [line[match.end() :]]
-    if name:
-        yield Field(name, b"".join(part + b"\r\n" for part in lines))
 
 
 def from_domains(message: Message) -> list[str]:
