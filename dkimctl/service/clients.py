@@ -212,7 +212,7 @@ def authenticate(
     """Whether these are the credentials of a client that is not deleted (interface 5.1).
 
     After a rotation, the previous secret is as good as the new one for a while. An unknown client
-    takes as long as a wrong secret: see `tests/bench/guessing.py`.
+    takes as long as a wrong secret.
     """
     if not _CLIENT_ID.fullmatch(client_id):  # PostgreSQL takes no NUL
         client_id = ""

@@ -18,7 +18,6 @@ import json
 import math
 import os
 import re
-import socket
 import subprocess
 import sys
 import tempfile
@@ -103,119 +102,82 @@ class Crowd(threading.Thread):
             task.cancel()
 
     async def _stand(self, delay: float) -> None:
-        loop, reads = asyncio.get_running_loop(), self._kind.reads
         await asyncio.sleep(delay)
         while True:
-            with socket.socket() as connection:
-                connection.setblocking(False)
-                if not reads:
-                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-                self.standing += 1
-                try:
-                    async with asyncio.timeout(self._kind.lasts):
-                        await loop.sock_connect(connection, self._address)
-                        await (
-                            self._ask(connection) if self._kind.counts else self._sit(connection)
-                        )
-                except TimeoutError:  # its own
-                    pass
-                except OSError:
-                    self.closed += 1
-                finally:
-                    self.standing -= 1
+            writer = None
+            self.standing += 1
+            try:
+                async with asyncio.timeout(self._kind.lasts):
+                    # With a limit of 1, answers that are not read stay in the system's buffers.
+                    limit = 65536 if self._kind.reads else 1
+                    reader, writer = await asyncio.open_connection(*self._address, limit=limit)
+                    writer.write(self._kind.opening)
+                    await (self._ask if self._kind.counts else self._sit)(reader, writer)
+            except TimeoutError:  # its own
+                pass
+            except OSError:
+                self.closed += 1
+            finally:
+                self.standing -= 1
+                if writer:
+                    writer.transport.abort()
             await asyncio.sleep(RETRY)
 
-    async def _ask(self, connection: socket.socket) -> None:
-        loop, data = asyncio.get_running_loop(), self._kind.opening
+    async def _ask(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
             try:
                 async with asyncio.timeout(PATIENCE):
-                    await loop.sock_sendall(connection, data)
-                    if not await loop.sock_recv(connection, 65536):
+                    if not await reader.read(65536):
                         raise ConnectionResetError
             except OSError:
                 self.unanswered += 1
                 raise
             self.answers += 1
-            data = self._kind.drip
             await asyncio.sleep(1)
+            writer.write(self._kind.drip)
 
-    async def _sit(self, connection: socket.socket) -> None:
-        if not self._kind.reads:
-            await self._drip(connection)
-        dripping = asyncio.create_task(self._drip(connection))
-        try:
-            while await asyncio.get_running_loop().sock_recv(connection, 65536):
-                pass
-            raise ConnectionResetError
-        finally:
-            dripping.cancel()
-            await asyncio.gather(dripping, return_exceptions=True)
-
-    async def _drip(self, connection: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        await loop.sock_sendall(connection, self._kind.opening)
+    async def _sit(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
-            await asyncio.sleep(1)
-            await loop.sock_sendall(connection, self._kind.drip)
+            try:
+                async with asyncio.timeout(1):
+                    await writer.drain()
+                    while not self._kind.reads:
+                        await asyncio.sleep(1)
+                    while await reader.read(65536):
+                        pass
+                    raise ConnectionResetError
+            except TimeoutError:
+                writer.write(self._kind.drip)
 
 
-class Usage(threading.Thread):
-    """Watches a process and its children: the peak memory of the largest, in MiB."""
-
-    def __init__(self, pid: int) -> None:
-        super().__init__(daemon=True)
-        self._pid = pid
-        self._ended = threading.Event()
-        self.memory = 0.0
-
-    def run(self) -> None:
-        while not self._ended.wait(0.1):
-            for pid in _family(self._pid):
-                with contextlib.suppress(OSError, TypeError):
-                    status = Path(f"/proc/{pid}/status").read_text()
-                    kib = int(re.search(r"VmHWM:\s+(\d+)", status)[1])
-                    self.memory = max(self.memory, kib / 1024)
-
-    def stop(self) -> None:
-        self._ended.set()
-        self.join()
+def peak_memory(pid: int) -> float:
+    """That of the largest of a process and its children, in MiB."""
+    memory = 0.0
+    with contextlib.suppress(OSError, TypeError):  # it has ended
+        kib = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1]
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        memory = max([int(kib) / 1024, *map(peak_memory, map(int, children))])
+    return memory
 
 
-def _family(pid: int) -> Iterator[int]:
-    yield pid
-    with contextlib.suppress(OSError):
-        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-            yield from _family(int(child))
-
-
-class Newcomers:
-    """Ask one thing each; how long that took, in seconds, or PATIENCE if there was no answer."""
-
-    def __init__(self, address: tuple[str, int]) -> None:
-        self._address = address
-        self.waits: list[float] = []
-
-    def come(self, seconds: float) -> None:
-        """TRIES newcomers, spread over `seconds`."""
-        started = time.monotonic()
-        for number in range(TRIES):
-            time.sleep(max(0.0, started + number * seconds / TRIES - time.monotonic()))
-            self.waits.append(self._wait())
-            if time.monotonic() > started + 3 * seconds:
-                break  # none of them is answered
-
-    def _wait(self) -> float:
-        started = time.monotonic()
-        connection = http.client.HTTPConnection(*self._address, timeout=PATIENCE)
+def longest_wait(address: tuple[str, int], seconds: float) -> float:
+    """Of TRIES newcomers who ask one thing each, spread over `seconds`; at most PATIENCE."""
+    started, waits = time.monotonic(), []
+    for number in range(TRIES):
+        time.sleep(max(0.0, started + number * seconds / TRIES - time.monotonic()))
+        began = time.monotonic()
+        connection = http.client.HTTPConnection(*address, timeout=PATIENCE)
         try:
             connection.request("GET", "/nothing")
             connection.getresponse().read()
+            waits.append(time.monotonic() - began)
         except (OSError, http.client.HTTPException):
-            return PATIENCE
+            waits.append(PATIENCE)
         finally:
             connection.close()
-        return time.monotonic() - started
+        if time.monotonic() > started + 3 * seconds:
+            break  # none of them is answered
+    return max(waits)
 
 
 class Figures(NamedTuple):
@@ -238,15 +200,12 @@ class Figures(NamedTuple):
 
 def attack(pid: int, address: tuple[str, int], kind: Kind, count: int, seconds: float) -> Figures:
     """Have `count` connections of `kind` stand at the server for `seconds`."""
-    crowd, usage, newcomers = Crowd(address, kind, count), Usage(pid), Newcomers(address)
-    usage.start()
+    crowd = Crowd(address, kind, count)
     crowd.start()
-    newcomers.come(seconds)
-    standing = crowd.standing
+    newcomer = longest_wait(address, seconds)
+    standing, memory = crowd.standing, peak_memory(pid)
     crowd.stop()
-    usage.stop()
-    figures = (standing, crowd.closed, crowd.answers, crowd.unanswered)
-    return Figures(max(newcomers.waits), usage.memory, *figures)
+    return Figures(newcomer, memory, standing, crowd.closed, crowd.answers, crowd.unanswered)
 
 
 @contextlib.contextmanager

@@ -3,9 +3,8 @@
 Run: python tests/bench/service.py keys|answers|workers|growth [--rounds N] [--seconds N]
      [--size N]
 
-All over HTTP on loopback with a new SQLite file, and with wrk (Debian: wrk) as the client where it
-would be the limit otherwise. Rounds are interleaved, and the best of them counts, since others may
-use the machine.
+All over HTTP on loopback with a new SQLite file, and with wrk (Debian: wrk) as the client. Rounds
+are interleaved, and the best of them counts, since others may use the machine.
 
 keys: registrations of 2048 bits beside a bare loop of `cryptography` on all processors.
 answers: tokens, and 409s of 1 and 50 pairs, beside the same bytes from a bare Falcon application
@@ -18,9 +17,6 @@ from __future__ import annotations
 
 import argparse
 import base64
-import contextlib
-import http.client
-import itertools
 import json
 import os
 import re
@@ -28,50 +24,50 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from sqlalchemy import insert
 
-from dkimctl.service.clients import ClientCredentials, create_client
+from dkimctl.service.clients import create_client, issue_token
 from dkimctl.service.database import open_store
 from dkimctl.service.key_pairs import make_key
 from dkimctl.service.schema import registrations
 
-TOOL = str(Path(sys.executable).with_name("dkimctl"))
 CONNECTIONS = 4  # fewer than may wait for keys
 BATCH = 50
 FEW = 1000  # registrations in a small database
 BITS = 2048
-FORM = "grant_type=client_credentials"
-# Sends the same request again and again; `body` may make another one each time.
+JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 LUA = """
 wrk.method = "POST"
 wrk.headers["Authorization"] = %(authorization)s
 wrk.headers["Content-Type"] = %(content_type)s
 %(body)s
 """
-SAME_BODY = "wrk.body = %s"
+# Registers other names in each request: `%(name)s` is Lua, with `number`.
 NEW_BODY = """
-math.randomseed(%(seed)d)
+math.randomseed(os.time())
 local number = 0
 request = function()
   local entries = {}
   for position = 1, %(batch)d do
     number = number + 1
-    entries[position] = string.format(%(entry)s, %(name)s)
+    entries[position] = string.format(
+      '{"sign_domain":"%%s","selector":"s1","key_len":2048}', %(name)s)
   end
   return wrk.format(nil, nil, nil, '{"domains":[' .. table.concat(entries, ",") .. "]}")
 end
 """
+NEW = '"n"..os.time().."-"..number..".new.example"'
 
 
 class Call(NamedTuple):
-    """A request to POST again and again."""
+    """A request to POST again and again; `body` is Lua that says what is sent."""
 
     path: str
     authorization: str
@@ -79,138 +75,110 @@ class Call(NamedTuple):
     body: str
 
 
-def registration_body(names: Sequence[str], key_len: int = 1024) -> str:
-    entries = [{"sign_domain": name, "selector": "s1", "key_len": key_len} for name in names]
-    return json.dumps({"domains": entries})
-
-
-class Client:
-    """A light client on one connection."""
-
-    def __init__(self, url: str, authorization: str) -> None:
-        address = url.removeprefix("http://")
-        self._connection = http.client.HTTPConnection(address, timeout=60)
-        self._authorization = authorization
-
-    def post(self, path: str, body: str, content_type: str = "application/json") -> tuple:
-        """The status, the body, and what Retry-After says."""
-        headers = {"Authorization": self._authorization, "Content-Type": content_type}
-        self._connection.request("POST", path, body, headers)
-        answer = self._connection.getresponse()
-        return answer.status, answer.read(), int(answer.headers.get("Retry-After") or 0)
-
-    def register(self, body: str) -> Counter[str]:
-        """How many items had which code. A 429 is sent again when it says."""
-        while True:
-            status, answer, seconds = self.post("/domain/dkim", body)
-            if status == 200:
-                items = json.loads(answer)["items"]
-                return Counter(item["result"]["code"] for item in items)
-            assert status == 429, (status, answer)
-            time.sleep(seconds)
-
-
 class Service:
-    """Starts and ends server processes on the same data, a file in `home`."""
+    """The data of a service, in a file in `home`, with one client."""
 
     def __init__(self, home: Path, name: str = "service.db") -> None:
-        self.data = home / name
-        self.home = home
-        self.store = open_store(self.data)
-        self.client = create_client(self.store)
-        self.basic = basic(self.client)
+        self.home, self.data = home, home / name
+        with closing(open_store(self.data)) as store:
+            self.client = create_client(store)
+            self.bearer = f"Bearer {issue_token(store, self.client.client_id, time.time())}"
+        pair = f"{self.client.client_id}:{self.client.secret}".encode()
+        self.basic = f"Basic {base64.b64encode(pair).decode()}"
 
-    def close(self) -> None:
-        self.store.close()
+    def fill(self, size: int) -> None:
+        """Add registrations, all with the same key."""
+        pair = make_key(BITS)
+        row = {
+            "selector": "s1", "client_id": self.client.client_id, "key_len": BITS,
+            "start_date": "2026-01-01T00:00+00:00", "default": 0, "enable": True,
+            "value": pair.value, "regist_date": "2026-01-01T00:00:00+00:00",
+            "private_key": pair.private_key,
+        }  # fmt: skip
+        with closing(open_store(self.data)) as store:
+            for start in range(0, size, 10_000):
+                numbers = range(start, min(start + 10_000, size))
+                rows = [{**row, "sign_domain": scattered(number)} for number in numbers]
+                with store.writing(durable=False) as connection:
+                    connection.execute(insert(registrations), rows)
 
-    def serving(self, *words: object) -> AbstractContextManager[str]:
+    def serving(self, *words: object):
         """`dkimctl serve`; gives its URL."""
-        return running([TOOL, "serve", "--port", 0, *words, "--data", self.data])
+        tool = Path(sys.executable).with_name("dkimctl")
+        return running([tool, "serve", "--port", 0, *words, "--data", self.data])
 
-    def child(self, *words: object) -> AbstractContextManager[str]:
-        """This program as a server of an application of its own; see `serve_bare`."""
-        return running([sys.executable, __file__, *words])
+    def registered(self, count: int) -> Call:
+        """Registers the first names again."""
+        names = [{"sign_domain": scattered(n), "selector": "s1"} for n in range(count)]
+        body = json.dumps({"domains": names})
+        return Call("/domain/dkim", self.bearer, JSON, f"wrk.body = {json.dumps(body)}")
 
-    def bearer(self, url: str) -> str:
-        """The Authorization header with a new token."""
-        status, answer, _ = Client(url, self.basic).post(
-            "/oauth2/token", FORM, "application/x-www-form-urlencoded"
-        )
-        assert status == 200, answer
-        return f"Bearer {json.loads(answer)['access_token']}"
-
-
-def basic(client: ClientCredentials) -> str:
-    pair = f"{client.client_id}:{client.secret}".encode()
-    return f"Basic {base64.b64encode(pair).decode()}"
+    def changing(self, name: str, batch: int = BATCH) -> Call:
+        """Registers other names each time."""
+        return Call("/domain/dkim", self.bearer, JSON, NEW_BODY % {"batch": batch, "name": name})
 
 
-@contextlib.contextmanager
+def scattered(number: int) -> str:
+    """A name; consecutive numbers are not beside each other in an index. Also in Lua, in growth."""
+    return f"d{number * 7919 % 1_000_003}-{number}.example"
+
+
+@contextmanager
 def running(words: Sequence[object]) -> Iterator[str]:
-    """A server, with its log in a file, as nobody reads it meanwhile."""
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    """The URL of a server; its log is in a file, as nobody reads it meanwhile."""
     with tempfile.NamedTemporaryFile() as log:
-        process = subprocess.Popen([*map(str, words)], stderr=log, env=environment)
+        process = subprocess.Popen([*map(str, words)], stderr=log)
         try:
-            yield announced_url(process, Path(log.name))
+            while not (said := re.search(r"serving on (http://\S+)", Path(log.name).read_text())):
+                assert process.poll() is None, Path(log.name).read_text()
+                time.sleep(0.05)
+            yield said[1]
         finally:
             process.terminate()
             process.wait()
 
 
-def announced_url(process: subprocess.Popen[bytes], log: Path) -> str:
-    while process.poll() is None:
-        if found := re.search(r"serving on (http://[0-9.:]+)", log.read_text()):
-            return found[1]
-        time.sleep(0.05)
-    raise AssertionError(f"the service did not start: {log.read_text()}")
-
-
-def wrk(url: str, path: str, script: str, seconds: float, home: Path) -> float:
-    """Requests a second, of a script in Lua."""
-    (home / "wrk.lua").write_text(script)
-    words = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds:g}s", "--timeout", "60s"]
-    words += ["-s", str(home / "wrk.lua"), url + path]
-    said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+def rate(url: str, call: Call, seconds: float) -> float:
+    """Requests a second."""
+    values = {"authorization": json.dumps(call.authorization), "body": call.body}
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
+        script.write(LUA % {**values, "content_type": json.dumps(call.content_type)})
+        script.flush()
+        words = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds:g}s", "--timeout", "60s"]
+        words += ["-s", script.name, url + call.path]
+        said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
     assert "Non-2xx" not in said, said
     assert "Socket errors" not in said, said
     return float(re.search(r"Requests/sec: +([0-9.]+)", said)[1])
 
 
-def same(call: Call) -> str:
-    return _lua(call.authorization, call.content_type, SAME_BODY % json.dumps(call.body))
+def child(*words: object):
+    """This program as a server of an application of its own; see `main`."""
+    return running([sys.executable, __file__, *words])
 
 
-def changing(authorization: str, *, name: str, seed: int = 1) -> str:
-    """A script that registers other names each time: `name` is Lua, with `number`."""
-    entry = '{"sign_domain":"%s","selector":"s1","key_len":2048}'
-    body = NEW_BODY % {"batch": BATCH, "entry": json.dumps(entry), "name": name, "seed": seed}
-    return _lua(authorization, "application/json", body)
+def serve(app: Callable) -> None:
+    from dkimctl.cli.commands.serve import listen
+    from dkimctl.service.server import HttpServer
+
+    listening = listen("127.0.0.1", 0)
+    said = f"serving on http://127.0.0.1:{listening.getsockname()[1]}\n"
+    ready = lambda: print(said, file=sys.stderr, flush=True)  # noqa: E731
+    HttpServer(listening, lambda: app, workers=1, threads=256, ready=ready).run()
 
 
-def _lua(authorization: str, content_type: str, body: str) -> str:
-    values = {"authorization": json.dumps(authorization), "content_type": json.dumps(content_type)}
-    return LUA % {**values, "body": body}
-
-
-# Applications of this program's own.
-
-
-def serve_bare(answer: str, content_type: str) -> None:
+def serve_bare(answer: str) -> None:
     """The bytes in the file `answer`, for every POST, by a bare Falcon application."""
     import falcon
-
-    data = Path(answer).read_bytes()
 
     class Resource:
         def on_post(self, _request: falcon.Request, response: falcon.Response) -> None:
             response.data = data
-            response.content_type = content_type
 
-    app = falcon.App()
-    app.add_route("/oauth2/token", Resource())
-    app.add_route("/domain/dkim", Resource())
-    _serve(app)
+    data, app = Path(answer).read_bytes(), falcon.App()
+    for path in ("/oauth2/token", "/domain/dkim"):
+        app.add_route(path, Resource())
+    serve(app)
 
 
 def serve_stub(data: str) -> None:
@@ -218,190 +186,96 @@ def serve_stub(data: str) -> None:
     from dkimctl.service.app import create_app
 
     pair = make_key(BITS)
-    _serve(create_app(open_store(Path(data)), make_key=lambda _bits: pair))
-
-
-def _serve(app: Callable) -> None:
-    from dkimctl.cli.commands.serve import listen
-    from dkimctl.service.app import THREADS
-    from dkimctl.service.server import HttpServer
-
-    listening = listen("127.0.0.1", 0)
-    said = f"serving on http://127.0.0.1:{listening.getsockname()[1]}"
-    HttpServer(
-        listening, lambda: app, workers=1, threads=THREADS,
-        ready=lambda: print(said, file=sys.stderr, flush=True),
-    ).run()  # fmt: skip
+    serve(create_app(open_store(Path(data)), make_key=lambda _bits: pair))
 
 
 # Measurements.
 
 
-def answers(service: Service, options: argparse.Namespace) -> None:
-    with service.serving() as server:
-        bearer = service.bearer(server)
-        for entries in (1, BATCH):
-            assert Client(server, bearer).register(body_of(entries)) == {"201": entries}
-        calls = {
-            "tokens": Call("/oauth2/token", service.basic, "application/x-www-form-urlencoded",
-                           FORM),
-            "409s, 1 pair": Call("/domain/dkim", bearer, "application/json", body_of(1)),
-            "409s, 50 pairs": Call("/domain/dkim", bearer, "application/json", body_of(BATCH)),
-        }  # fmt: skip
-        for label, call in calls.items():
-            compare(label, call, server, service, options)
-
-
-def body_of(entries: int) -> str:
-    return registration_body([f"d{number}.of-{entries}.example" for number in range(entries)])
-
-
-def compare(
-    label: str, call: Call, url: str, service: Service, options: argparse.Namespace
-) -> None:
-    status, body, _ = Client(url, call.authorization).post(call.path, call.body, call.content_type)
-    assert status == 200, body
-    path = service.home / "answer"
-    path.write_bytes(body)
-    with service.child("bare", path, "application/json") as bare:
-        rounds = alternate([url, bare], call, service, options)
-    print_ratios(label, rounds, "bare Falcon")
-
-
-def alternate(
-    urls: Sequence[str], call: Call, service: Service, options: argparse.Namespace
-) -> list[list[float]]:
-    return [
-        [wrk(url, call.path, same(call), options.seconds, service.home) for url in urls]
-        for _ in range(options.rounds)
-    ]
-
-
 def keys(service: Service, options: argparse.Namespace) -> None:
     cores = os.cpu_count() or 1
-    requests = max(1, round(options.seconds * cores * 25 / BATCH / CONNECTIONS)) * CONNECTIONS
-    names = new_names()
-    with service.serving() as server, ProcessPoolExecutor(cores) as processes:
-        list(processes.map(_make_keys, [0.1] * cores))  # they have started
+    with service.serving() as url, ProcessPoolExecutor(cores) as processes:
+        list(processes.map(make_keys, [0.1] * cores))  # they have started
         rounds = []
         for _ in range(options.rounds):
-            bare = sum(processes.map(_make_keys, [options.seconds] * cores))
-            rounds.append((register_rate(service, server, names, requests), bare))
+            bare = sum(processes.map(make_keys, [options.seconds] * cores))
+            rounds.append((5 * rate(url, service.changing(NEW, 5), options.seconds), bare))
     print_ratios("2048-bit keys", rounds, "bare loop")
 
 
-def register_rate(service: Service, url: str, names: Iterator[str], requests: int) -> float:
-    """How many registrations a second, with `requests` requests of 50."""
-    bodies = [registration_body([next(names) for _ in range(BATCH)], BITS) for _ in range(requests)]
-    bearer = service.bearer(url)
-    shares = [bodies[first::CONNECTIONS] for first in range(CONNECTIONS)]
-
-    def register(share: Sequence[str]) -> Counter[str]:
-        client = Client(url, bearer)
-        return sum(map(client.register, share), Counter())
-
-    started = time.perf_counter()
-    with ThreadPoolExecutor(CONNECTIONS) as threads:
-        codes = sum(threads.map(register, shares), Counter())
-    assert codes == {"201": requests * BATCH}, codes
-    return requests * BATCH / (time.perf_counter() - started)
-
-
-def _make_keys(seconds: float) -> float:
+def make_keys(seconds: float) -> float:
     """How many keys a second `cryptography` makes, in one process."""
-    from cryptography.hazmat.primitives.asymmetric import rsa
-
     count, started = 0, time.perf_counter()
     while time.perf_counter() < started + seconds:
-        rsa.generate_private_key(public_exponent=65537, key_size=BITS)
+        make_key(BITS)
         count += 1
     return count / (time.perf_counter() - started)
 
 
-def new_names() -> Iterator[str]:
-    return (f"d{number}.new.example" for number in itertools.count())
+def answers(service: Service, options: argparse.Namespace) -> None:
+    service.fill(BATCH)
+    form = Call("/oauth2/token", service.basic, FORM, 'wrk.body = "grant_type=client_credentials"')
+    calls = {"tokens": form}
+    calls |= {f"409s of {count}": service.registered(count) for count in (1, BATCH)}
+    for label, call in calls.items():
+        headers = {"Authorization": call.authorization, "Content-Type": call.content_type}
+        body = json.loads(call.body.removeprefix("wrk.body = ")).encode()
+        with service.serving() as url:
+            request = urllib.request.Request(url + call.path, body, headers)
+            with urllib.request.urlopen(request) as answer:
+                (service.home / "answer").write_bytes(answer.read())
+            with child("bare", service.home / "answer") as bare:
+                compare(label, [(url, call), (bare, call)], "bare Falcon", options)
 
 
 def workers(service: Service, options: argparse.Namespace) -> None:
-    with service.serving("--workers", 1) as one, service.serving("--workers", 2) as two:
-        bearer = service.bearer(one)
-        body = body_of(BATCH)
-        assert Client(one, bearer).register(body) == {"201": BATCH}
-        call = Call("/domain/dkim", bearer, "application/json", body)
-        rounds = alternate([two, one], call, service, options)
-    print_ratios("two workers", rounds, "one")
+    service.fill(BATCH)
+    call = service.registered(BATCH)
+    with service.serving("--workers", 1) as single, service.serving("--workers", 2) as double:
+        compare("two workers", [(double, call), (single, call)], "one", options)
 
 
 def growth(service: Service, options: argparse.Namespace) -> None:
-    with contextlib.closing(Service(service.home, "small.db")) as small:
-        sizes = {small: FEW, service: options.size}
-        for one, size in sizes.items():
-            fill(one, size)
-        with small.child("stub", small.data) as few, service.child("stub", service.data) as large:
-            urls = dict(zip(sizes, (few, large), strict=True))
-            bearers = {one: one.bearer(url) for one, url in urls.items()}
-            for label, name in {
-                "50 new": lambda number, _: f'"n{number}-"..number..".new.example"',
-                "50 registered": lambda _, size: registered_name(size),
-            }.items():
-                rounds = []
-                for number in range(options.rounds):
-                    scripts = {
-                        one: changing(bearers[one], name=name(number, size), seed=number)
-                        for one, size in sizes.items()
-                    }
-                    rounds.append(
-                        [
-                            wrk(urls[one], "/domain/dkim", scripts[one], options.seconds, one.home)
-                            for one in sizes
-                        ]
-                    )
-                print_ratios(f"{label}, {FEW} registrations", rounds, f"{options.size}:")
+    small = Service(service.home, "small.db")
+    sizes = {small: FEW, service: options.size}
+    for each, size in sizes.items():
+        each.fill(size)
+    with child("stub", small.data) as few, child("stub", service.data) as many:
+        for label, name in {
+            "50 new": lambda _: NEW,
+            "50 registered": lambda size: (
+                f"(function() local n = math.random(0, {size - 1}) "
+                'return "d"..(n * 7919 % 1000003).."-"..n..".example" end)()'
+            ),
+        }.items():
+            calls = [each.changing(name(size)) for each, size in sizes.items()]
+            pairs = list(zip((few, many), calls, strict=True))
+            compare(f"{label}, {FEW} registrations", pairs, f"{options.size}:", options)
     print(f"the data takes {service.data.stat().st_size / 2**20:.0f} MiB")
 
 
-def fill(service: Service, size: int) -> None:
-    """Add registrations of the client, all with the same key."""
-    pair = make_key(BITS)
-    row = {
-        "selector": "s1", "client_id": service.client.client_id, "key_len": BITS,
-        "start_date": "2026-01-01T00:00+00:00", "default": 0, "enable": True, "value": pair.value,
-        "regist_date": "2026-01-01T00:00:00+00:00",
-        "private_key": service.store.seal(pair.private_key),
-    }  # fmt: skip
-    for start in range(0, size, 10_000):
-        numbers = range(start, min(start + 10_000, size))
-        with service.store.writing(durable=False) as connection:
-            connection.execute(
-                insert(registrations), [{**row, "sign_domain": scattered(one)} for one in numbers]
-            )
-
-
-def scattered(number: int) -> str:
-    """A name; consecutive numbers are not beside each other in an index. Also in Lua, below."""
-    return f"d{number * 7919 % 1_000_003}-{number}.example"
-
-
-def registered_name(size: int) -> str:
-    return f'(function() local n = math.random(0, {size - 1}) \
- return "d"..(n * 7919 % 1000003).."-"..n..".example" end)()'
+def compare(
+    label: str, calls: Sequence[tuple[str, Call]], floor: str, options: argparse.Namespace
+) -> None:
+    rounds = [
+        [rate(url, call, options.seconds) for url, call in calls] for _ in range(options.rounds)
+    ]
+    print_ratios(label, rounds, floor)
 
 
 def print_ratios(label: str, rounds: Sequence[Sequence[float]], floor: str) -> None:
     """Of the best rounds, and then of each."""
     ours, bare = (max(rates) for rates in zip(*rounds, strict=True))
-    each = " ".join(f"{one / other:.2f}" for one, other in rounds)
+    each = " ".join(f"{rate / other:.2f}" for rate, other in rounds)
     print(f"{label}: {ours:.0f}/s, {floor} {bare:.0f}/s: {ours / bare:.2f} (each round: {each})")
 
 
 def main() -> None:
-    if sys.argv[1:2] == ["bare"]:
-        serve_bare(*sys.argv[2:])
+    servers = {"bare": serve_bare, "stub": serve_stub}
+    if sys.argv[1:2] and sys.argv[1] in servers:
+        servers[sys.argv[1]](sys.argv[2])
         return
-    if sys.argv[1:2] == ["stub"]:
-        serve_stub(*sys.argv[2:])
-        return
-    measurements = {one.__name__: one for one in (keys, answers, workers, growth)}
+    measurements = {each.__name__: each for each in (keys, answers, workers, growth)}
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("measurement", choices=measurements)
     parser.add_argument("--rounds", type=int, default=3)
@@ -410,8 +284,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         print(f"{options.measurement}, at {time.strftime('%H:%M:%S')}")
-        with contextlib.closing(Service(Path(directory))) as service:
-            measurements[options.measurement](service, options)
+        measurements[options.measurement](Service(Path(directory)), options)
 
 
 if __name__ == "__main__":
