@@ -23,11 +23,9 @@ if TYPE_CHECKING:
 
 SPEC_FILE = "domains.yaml"  # what `init` writes, and the documentation names
 _MAX_TYPED = 5  # domains in a command to copy
-_GROUPS = "ledger|profile"
 _WITHOUT_OPTIONS = ("serve", "service", "completion")
-_QUOTED = r"`[^`]+`"
 # A command and its words, up to a pipe or to the next command.
-_COMMAND = rf"\bdkimctl ((?:{_GROUPS}) [a-z-]+|[a-z][a-z-]*)([^|&;`]*)"
+_COMMAND = r"\bdkimctl ((?:ledger|profile) [a-z-]+|[a-z][a-z-]*)([^|&;`]*)"
 _OWN_PROFILE = r"(?:^|\s)(?:--profile|--sandbox|-p)\b"
 _OWN_CONFIG = r"(?:^|\s)--config\b"
 
@@ -50,7 +48,7 @@ def select_domains(domains: Iterable[str], otherwise: Sequence[str] = ()) -> Seq
 
 def command(name: str, selection: Iterable[object] = (), *options: str) -> str:
     """A command in backticks, with the words that select keys, or files, and its options."""
-    return f"`dkimctl {name}{_typed([*map(str, selection), *options])}`"
+    return f"`{' '.join(['dkimctl', name, *map(as_typed, [*map(str, selection), *options])])}`"
 
 
 def publish(selection: Sequence[str], *options: str, by_target: bool = False) -> str:
@@ -84,12 +82,7 @@ def rotate_retired(selection: Sequence[str], *options: str) -> str:
 def same_command(*, without: Sequence[str] = (), more: Sequence[str] = ()) -> str:
     """The command as it was typed, but for some words; it has no backticks."""
     words = [word for word in sys.argv[1:] if word not in without]
-    return f"dkimctl{_typed([*words, *more])}"
-
-
-def _typed(words: Sequence[str]) -> str:
-    """The words as a shell needs them, after a space; "" for none."""
-    return "".join(f" {as_typed(word)}" for word in words)
+    return " ".join(["dkimctl", *map(as_typed, [*words, *more])])
 
 
 class CommandOptions(NamedTuple):
@@ -102,15 +95,19 @@ class CommandOptions(NamedTuple):
 def given_options(flags: Mapping[str, Any], environ: Mapping[str, str]) -> CommandOptions:
     """The options for messages before the profile is known, without what may be a secret."""
     name = SANDBOX if flags["sandbox"] else flags["profile"] or environ.get("DKIMCTL_PROFILE")
-    option = _profile_option(name) if name and is_shown(name) else ""
-    return CommandOptions(option, _config_option(flags))
+    return _options_for(name if name and is_shown(name) else "", flags)
 
 
 def options_of(settings: Settings, flags: Mapping[str, Any]) -> CommandOptions:
     """The options for a profile; none for the default, unless it was named."""
     is_default = settings.sources["profile"].kind is SourceKind.DEFAULT
-    option = "" if is_default else _profile_option(settings.profile.name)
-    return CommandOptions(option, _config_option(flags))
+    return _options_for("" if is_default else settings.profile.name, flags)
+
+
+def _options_for(name: str, flags: Mapping[str, Any]) -> CommandOptions:
+    profile = "--sandbox" if name == SANDBOX else f"--profile {name}"
+    config = f"--config {as_typed(flags['config'])}" if flags["config"] else ""
+    return CommandOptions(profile if name else "", config)
 
 
 def complete_commands(text: str, options: CommandOptions) -> str:
@@ -130,15 +127,7 @@ def complete_commands(text: str, options: CommandOptions) -> str:
             added += f" {options.config}"
         return f"dkimctl {name}{added}{rest}"
 
-    return re.sub(_QUOTED, lambda quoted: re.sub(_COMMAND, with_options, quoted[0]), text)
-
-
-def _profile_option(name: str) -> str:
-    return "--sandbox" if name == SANDBOX else f"--profile {name}"
-
-
-def _config_option(flags: Mapping[str, Any]) -> str:
-    return f"--config {as_typed(flags['config'])}" if flags["config"] else ""
+    return re.sub(r"`[^`]+`", lambda quoted: re.sub(_COMMAND, with_options, quoted[0]), text)
 
 
 def as_typed(word: str) -> str:

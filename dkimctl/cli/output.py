@@ -180,7 +180,7 @@ def resolve_zones(
     zone_of = {name: find_zone(name) for name in names}
     if outside := [name for name, zone in zone_of.items() if zone is None]:
         raise outside_zones(outside, zones)
-    different = sorted({zone for zone in zone_of.values() if zone is not None})
+    different = sorted(filter(None, set(zone_of.values())))
     if options.is_per_zone and len(different) > 1 and options.output_dir is None:
         absolute = "; without zones, names are absolute, in one file"
         raise UsageError(

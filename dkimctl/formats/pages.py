@@ -71,38 +71,20 @@ def overview_page(overview: Overview, profile: str) -> str:
         if time >= scale.first:
             ticks.append({"x": x(time), "label": f"{time:%Y-%m}"})
         year, month = (year, month + 1) if month < 12 else (year + 1, 1)
-    return (
-        environment(__package__)
-        .get_template("overview.html")
-        .render(
-            overview=overview,
-            profile=profile,
-            name_of=readable,
-            week=event_rows(overview.week),
-            month=event_rows(overview.month),
-            week_length=WEEK,
-            month_length=MONTH,
-            rows=[
-                {
-                    "domain": readable(status.sign_domain),
-                    "selector": status.selector or "",
-                    "is_urgent": bool(status.urgency),
-                    "bars": [
-                        {
-                            "phase": phase,
-                            "x": x(begin),
-                            "width": max(round(x(end) - x(begin), 1), 2.0),
-                        }
-                        for phase, begin, end in spans_of(status, now)
-                    ],
-                }
-                for status in shown
-            ],
-            left_out=len(overview.statuses) - len(shown),
-            today=x(now),
-            ticks=ticks,
-            phases=[*PHASES],
-            width=_WIDTH,
-            most=max((band.keys for band in overview.ages), default=0) or 1,
-        )
-    )
+    rows = []
+    for status in shown:
+        bars = [
+            {"phase": phase, "x": x(begin), "width": max(round(x(end) - x(begin), 1), 2.0)}
+            for phase, begin, end in spans_of(status, now)
+        ]
+        name, selector = readable(status.sign_domain), status.selector or ""
+        is_urgent = bool(status.urgency)
+        rows.append({"domain": name, "selector": selector, "is_urgent": is_urgent, "bars": bars})
+    template = environment(__package__).get_template("overview.html")
+    return template.render(
+        overview=overview, profile=profile, name_of=readable, rows=rows, ticks=ticks,
+        week=event_rows(overview.week), week_length=WEEK,
+        month=event_rows(overview.month), month_length=MONTH,
+        left_out=len(overview.statuses) - len(shown), today=x(now), phases=[*PHASES], width=_WIDTH,
+        most=max((band.keys for band in overview.ages), default=0) or 1,
+    )  # fmt: skip

@@ -11,15 +11,12 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
-from functools import cache
 from itertools import repeat, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.text import printable
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from dkimctl.formats.renderer import TableLayout
 
 INDENT = "  "  # of lines below a row
@@ -135,17 +132,11 @@ def wrap(text: str, width: int) -> list[str]:
     text = re.sub("`[^`]*`", kept, text)
     if text.isascii():  # five times as fast
         return textwrap.wrap(text, width, break_on_hyphens=False) or [""]
+    from rich import get_console
     from rich.text import Text
 
-    lines = Text(text, overflow="fold").wrap(_console(), width)
+    lines = Text(text, overflow="fold").wrap(get_console(), width)
     return [line.plain.rstrip().replace(_KEPT_SPACE, " ") for line in lines]
-
-
-@cache
-def _console() -> Console:
-    from rich.console import Console
-
-    return Console()
 
 
 def _lines_of_row(
