@@ -10,6 +10,7 @@ import ipaddress
 import re
 from contextlib import suppress
 from typing import NamedTuple, NoReturn
+from urllib.parse import unquote
 
 from dkimctl.errors import UsageError
 from dkimctl.text import quoted
@@ -111,8 +112,6 @@ def _host(text: str) -> str:
         return f"[{address.compressed if mapped is None else f'::ffff:{mapped}'}]"
     name = text
     if "%" in name:
-        from urllib.parse import unquote
-
         name = unquote(name)  # what is not UTF-8 becomes a character that no name has
     if not name.isascii() and len(name) <= _MAX_NAME:  # IDNA does not allow an underscore
         import idna

@@ -7,6 +7,7 @@ from the beginning of the file, of which nothing is ever quoted.
 from __future__ import annotations
 
 import codecs
+import difflib
 import io
 import itertools
 import os
@@ -70,8 +71,6 @@ def _missing(path: str, hint: str) -> UsageError:
     if "://" in path:  # not quoted, since it may hold a password
         hint = "download it first, such as with `curl -fsSo FILE URL`"
         return UsageError("a URL is not a file", hint=hint)
-    import difflib
-
     # Of the names, what comes before the last dot counts; .yaml comes after .csv.
     stems = {Path(name.lower()).stem: name for name in sorted(_names(Path(path).parent))}
     stem = Path(Path(path).name.lower()[:_MAX_NAME]).stem

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import NoReturn, Protocol, TypeVar
@@ -224,8 +225,6 @@ def readable(name: str, encoding: str = "utf-8") -> str:
 def _readable_label(label: str, encoding: str) -> str:
     if not label.lower().startswith("xn--"):
         return label
-    import unicodedata
-
     import idna
 
     try:

@@ -11,6 +11,8 @@ take as long as parsing.
 
 from __future__ import annotations
 
+import difflib
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, NoReturn, Self, TypeAlias, TypeVar
@@ -232,8 +234,6 @@ class Document(Problems):
         """Report that `what` has no such key, with a suggestion."""
         if len(key.value) > MAX_VALUE:
             self.stop(key, f"a key is longer than {MAX_VALUE:,} characters", _WRITE_PAIRS)
-        import difflib
-
         words = list(known)
         similar = difflib.get_close_matches(key.value[:_MAX_GUESS].lower(), words, n=1)
         hint = f"did you mean {similar[0]}?" if similar else f"known keys: {', '.join(words)}"
@@ -337,8 +337,6 @@ def yaml_scalar(value: object) -> str:
     """Text, a number or a boolean as every version of YAML reads it; in quotes only if needed."""
     if isinstance(value, str) and re.fullmatch(_PLAIN, value) and value.lower() not in _KEYWORDS:
         return value
-    import json  # only commands that write YAML need it
-
     # JSON is YAML, but for its surrogate pairs and the character DEL.
     text = json.dumps(value, ensure_ascii=False)
     return "".join(char if " " <= char <= "~" else f"\\U{ord(char):08x}" for char in text)

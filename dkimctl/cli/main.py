@@ -8,11 +8,14 @@ import io
 import os
 import re
 import sys
+import traceback
 from collections.abc import Iterable, Sequence
 from contextlib import redirect_stderr, suppress
 from typing import Annotated, Any
 
 import typer
+from typer import _completion_classes
+from typer.completion import shell_complete
 from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
@@ -181,9 +184,6 @@ def root_command() -> Any:
 def complete() -> int:
     """Answer a shell's script; whatever goes wrong, with no message in the middle of typing."""
     with redirect_stderr(io.StringIO()), suppress(Exception):
-        from typer import _completion_classes
-        from typer.completion import shell_complete
-
         _completion_classes.completion_init()
         # Help has no markup. rich would take longer than all the rest, and break long lines.
         _completion_classes._sanitize_help_text = lambda text: text
@@ -216,8 +216,6 @@ def run(args: Sequence[str]) -> int:
         status = int(result or ExitCode.OK)
     except Exception as error:  # noqa: BLE001 - a traceback helps only developers
         if os.environ.get("DKIMCTL_DEBUG") == "1":
-            import traceback
-
             show_lines(traceback.format_exc())
         reported = _as_dkimctl_error(error)
         reporter.error(reported)
