@@ -113,15 +113,6 @@ def test_target_of_an_alias_is_not_taken_from_a_server_of_another_zone(check_one
     assert (result.finding.verdict, result.alias) == (Verdict.MISSING, "k.example.net")
 
 
-@pytest.mark.parametrize("target", ["k.example.com", "k.example.net"])
-def test_alias_is_followed_within_the_zone_and_into_others(check_one, value, target):
-    here = FakeServer("here.test", answers={NAME: alias_of(target), target: [value]})
-    there = FakeServer("there.test", answers={target: [value]})
-    result = check_one(here, zones={"example.net": [there]})
-    assert (result.finding.verdict, result.alias) == (Verdict.PUBLISHED, target)
-    assert [server.server for server in result.servers] == ["here.test"]
-
-
 @pytest.mark.parametrize(
     ("there", "verdict"),
     [([], Verdict.MISSING), (["v=DKIM1; p="], Verdict.REVOKED), (SILENT, Verdict.NO_ANSWER),
@@ -146,16 +137,6 @@ def test_servers_that_disagree_on_where_an_alias_leads_are_inconsistent(check_on
     result = check_one(here, zones={"example.net": there})
     reason = "the servers of k.example.net give different aliases, or none"
     assert result.finding == Finding(Verdict.INCONSISTENT, reason)
-
-
-@pytest.mark.parametrize("is_given", [True, False])
-def test_alias_that_leads_nowhere_is_not_absent(check_one, is_given):
-    """It is a record at the name, which should be gone."""
-    here = FakeServer(answers={NAME: alias_of("gone.example.net")})
-    zones = {"example.net": [FakeServer("there.test")]}
-    result = check_one(here, zones=zones, expect_absent=True, is_given=is_given)
-    assert result.finding == Finding(Verdict.MISMATCH, "the name is an alias (CNAME)")
-    assert result.alias == "gone.example.net"
 
 
 @pytest.mark.parametrize("names", [["one.example.net"], ["one.example.net", "two.example.net"]])
@@ -217,23 +198,6 @@ def test_record_that_the_alias_of_a_wildcard_publishes_is_not_absent(
     assert result.finding.verdict is verdict
 
 
-@pytest.mark.parametrize("wildcard", [[], SILENT, TWO_TEXTS, alias_of("k.example.net")])
-def test_wrong_record_beside_another_wildcard_is_still_wrong(check_one, wildcard):
-    server = FakeServer(wildcard=wildcard, answers={NAME: OTHER_TEXT})
-    assert check_one(server).finding.verdict is Verdict.MALFORMED
-
-
-UNKNOWN = "the delegation of example.com is not known: it does not answer"
-
-
-@pytest.mark.parametrize("verdict", [Verdict.PUBLISHED, Verdict.MISSING])
-def test_verdict_says_that_the_delegation_is_not_known(check_one, value, verdict):
-    server = FakeServer(answers={NAME: [value] if verdict is Verdict.PUBLISHED else []})
-    result = check_one(server, states={"example.com": {"unknown_delegation": UNKNOWN}})
-    assert result.finding == Finding(verdict, UNKNOWN)
-    assert not result.is_delegation_known
-
-
 BOGUS = Finding(Verdict.BOGUS, "the resolver 192.0.2.9 cannot validate it (DNSSEC)")
 
 
@@ -265,13 +229,6 @@ def test_given_resolver_may_have_only_a_bogus_record(check_one, value, expect_ab
     assert check_one(server, is_given=True, expect_absent=expect_absent).finding == BOGUS
     server.answers[NAME] = bogus._replace(values=())
     assert check_one(server, is_given=True).finding.verdict is Verdict.MISSING
-
-
-@pytest.mark.parametrize("zone", ["example.com", ""])
-def test_record_at_a_name_with_the_zone_doubled_is_malformed(check_one, value, zone):
-    result = check_one(FakeServer(zone=zone, answers={DOUBLED: [value]}))
-    assert result.finding.verdict is Verdict.MALFORMED
-    assert f"it is at {DOUBLED}" in result.finding.reason
 
 
 def test_record_that_should_be_absent_is_not_looked_for_elsewhere(check_one, value):
@@ -330,16 +287,6 @@ class World:
             checks = repeat_checks(self, registrations, policy, self)
         assert [check.selector for check in checks] == [one.selector for one in registrations]
         return [check.finding.verdict for check in checks]
-
-
-def test_only_records_that_are_not_good_are_checked_again():
-    world = World(0, 4, 3, 1)
-    assert world.repeat(600) == [PUBLISHED] * 4
-    assert world.rounds == [(0, ["0", "1", "2", "3"]), (2, ["1", "2", "3"]), (5, ["1", "2"])]
-    assert world.verdicts == [
-        [PUBLISHED, MISSING, MISSING, MISSING],
-        [PUBLISHED, MISSING, MISSING, PUBLISHED],
-    ]
 
 
 @given(

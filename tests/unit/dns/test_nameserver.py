@@ -25,7 +25,7 @@ from dkimctl.dns.nameserver import (
     Server,
     Timeouts,
 )
-from fake_dns import NameServer, frame, make_reply, read_query
+from fake_dns import NameServer, make_reply
 from needs import NO_NAMESPACE, give_up
 
 ASKED = make_txt_question("s1._domainkey.example.com")
@@ -59,12 +59,6 @@ def ask(there, **options):
 @pytest.fixture(scope="session")
 def truncated():
     return lambda wire: [make_reply(wire, "", flags="AA TC")]
-
-
-def test_truncated_answer_is_asked_for_over_tcp(truncated, over_tcp):
-    there = NameServer(truncated, over_tcp())
-    assert ask(there).values == (b"over TCP",)
-    assert (len(there.asked), there.connections) == (1, 1)
 
 
 def forged(wire):
@@ -109,15 +103,6 @@ def test_closed_port_is_no_answer_at_once_and_tried_again_after_a_reset():
         assert {str(error) for error in errors} == {"nothing answers at that address and port"}
         assert str(last) == "it has not answered 8 questions in a row"
         server.reset()
-
-
-@pytest.mark.parametrize(
-    "make", [lambda wire: wire[:2] + b"junk", lambda wire: wire, lambda wire: wire[:2]]
-)
-def test_unreadable_answer_over_tcp_is_no_answer(truncated, over_tcp, make):
-    answer = ask(NameServer(truncated, over_tcp(before=lambda wire: [make(wire)])))
-    assert isinstance(answer, NoAnswer)
-    assert "cannot be read" in str(answer)
 
 
 @pytest.mark.parametrize("number", [1, 3, 64])
@@ -292,19 +277,6 @@ def test_server_without_edns_is_remembered(refusing, rcode):
     answers = run(there, ask_twice, max_in_flight=8)
     assert {answer.values for answer in answers} == {(b"v=DKIM1",)}
     assert sum(map(uses_edns, there.asked)) == len(EDNS_MANY) + 1
-
-
-def test_server_that_drops_edns_is_asked_without_it_over_tcp_as_well():
-    async def over_tcp(reader, writer):
-        while True:
-            wire = await read_query(reader)
-            if not uses_edns(wire):
-                writer.write(frame(make_reply(wire)))
-
-    there = NameServer(
-        lambda wire: () if uses_edns(wire) else [make_reply(wire, "", flags="AA TC")], over_tcp
-    )
-    assert run(there, ask_one).values == (b"v=DKIM1",)
 
 
 def ask_resolvers(*servers, questions=1):

@@ -42,22 +42,6 @@ def find():
     return run
 
 
-def test_servers_have_all_their_addresses(find):
-    assert find() == [
-        ("ns1.example.net", "192.0.2.1"),
-        ("ns1.example.net", "2001:db8::1"),
-        ("ns2.example.net", "192.0.2.2"),
-        ("ns2.example.net", "192.0.2.3"),
-    ]
-
-
-def test_address_of_two_hosts_is_one_server_with_both_names(find):
-    assert find({("ns2.example.net", "A"): ["192.0.2.1"]}) == [
-        ("ns1.example.net", "2001:db8::1"),
-        ("ns1.example.net, ns2.example.net", "192.0.2.1"),
-    ]
-
-
 def test_server_has_no_ipv6_if_only_aaaa_fails(find):
     servers = find({("ns1.example.net", "AAAA"): NoAnswer("SERVFAIL")})
     assert [address for _, address in servers] == ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
@@ -109,21 +93,6 @@ def test_zone_is_signed_if_the_resolver_says_so(signed, state):
 
     zone = asyncio.run(ZoneServers(Validating(RECORDS), Server).zone("example.com"))
     assert (zone.is_secure, zone.bogus) == state
-
-
-class NoSuchName:
-    """A resolver that answers NXDOMAIN, from the zone com, for every name."""
-
-    async def ask(self, asked):
-        made = dns.message.make_response(dns.message.from_wire(encode(1, asked, recursion=True)))
-        made.authority = [dns.rrset.from_text("com.", 60, "IN", "SOA", *SOA)]
-        made.set_rcode(dns.rcode.NXDOMAIN)
-        return decode(made.to_wire(), asked)
-
-
-def test_name_without_a_zone_has_none():
-    zones = ZoneServers(NoSuchName(), Server)
-    assert asyncio.run(zones.zone_with("nowhere.com")) is None
 
 
 def test_answer_without_an_soa_record_is_no_answer():
@@ -221,12 +190,6 @@ def find_delegated():
 
 BOTH = ["ns1.example.com (192.0.2.1)", "ns2.example.com (192.0.2.2)"]
 GLUE = (("ns1.example.com", "192.0.2.1"), ("ns2.example.com", "192.0.2.2"))
-AGREES = referral("ns1.example.com", "ns2.example.com", glue=GLUE)
-
-
-def test_delegation_that_agrees_changes_nothing(find_delegated):
-    zone, labels = find_delegated({A: AGREES, B: SILENT})
-    assert (labels, zone.unknown_delegation) == (BOTH, "")
 
 
 def test_old_server_in_the_delegation_is_asked(find_delegated):
@@ -238,24 +201,9 @@ def test_old_server_in_the_delegation_is_asked(find_delegated):
     ]
 
 
-def test_old_address_in_the_glue_is_asked(find_delegated):
-    glue = [("ns1.example.com", "192.0.2.9"), ("ns1.example.com", "2001:db8::9"), GLUE[1]]
-    old = referral("ns1.example.com", "ns2.example.com", glue=glue)
-    assert find_delegated({A: old})[1] == [
-        *BOTH,
-        "ns1.example.com (192.0.2.9), only in the delegation",
-        "ns1.example.com (2001:db8::9), only in the delegation",
-    ]
-
-
 def test_glue_of_a_host_outside_of_the_zone_above_is_not_believed(find_delegated):
     forged = referral("ns.other.test", glue=[("ns.other.test", "192.0.2.66")])
     assert find_delegated({A: forged})[1][-1] == "ns.other.test (192.0.2.3), only in the delegation"
-
-
-def test_zone_whose_own_ns_records_have_no_address_is_found_by_its_delegation(find_delegated):
-    _, labels = find_delegated({A: AGREES}, {("example.com", "NS"): ["nowhere.example.com."]})
-    assert labels == [f"{label}, only in the delegation" for label in BOTH]
 
 
 @pytest.mark.parametrize(
