@@ -40,14 +40,6 @@ def strings_of(rrset):
     return rdata.strings
 
 
-def test_each_record_is_one_line_after_a_comment(result):
-    record = DnsRecord("s1._domainkey.example.com", "TXT", "v=DKIM1; p=" + "A" * 250)
-    assert zone_text(result(record=record), ttl=300) == (
-        "; example.com selector s1, 2048 bits, result 201 created\n"
-        's1._domainkey.example.com. 300 IN TXT "v=DKIM1; p=' + "A" * 244 + '" "AAAAAA"\n'
-    )
-
-
 def test_a_file_for_each_zone_is_included_in_it(result, tmp_path):
     domains = ("example.com", "www.example.com", "mail.example.com", "example.net")
     results = [result(sign_domain=domain) for domain in domains]
@@ -70,17 +62,6 @@ def test_a_file_for_each_zone_is_included_in_it(result, tmp_path):
         "mail.example.com": {"s1._domainkey.mail.example.com", "after.mail.example.com"},
         "example.net": {"s1._domainkey.example.net", "after.example.net"},
     }  # fmt: skip
-
-
-def test_the_file_of_a_zone_has_the_comments_and_the_ttl(result):
-    record = DnsRecord("s1._domainkey.example.com", "TXT", "v=DKIM1; p=AAAA")
-    [file] = render_files(Format.ZONE, [result(record=record)], ["example.com"], ttl=300)
-    assert "".join(file.chunks) == (
-        "; DKIM records of example.com, to $INCLUDE in its zone file\n"
-        "$ORIGIN example.com.\n"
-        "; example.com selector s1, 2048 bits, result 201 created\n"
-        's1._domainkey 300 IN TXT "v=DKIM1; p=AAAA"\n'
-    )
 
 
 @given(text=ANY_TEXT)
@@ -125,11 +106,6 @@ def test_any_name_is_read_back_exactly(result, label):
     )
 
 
-def test_txt_data_is_escaped_as_in_rfc_1035():
-    assert txt_data('a; "b"\\\0\x7f\u00e9') == r'"a; \"b\"\\\000\127\195\169"'
-    assert txt_data("") == '""'
-
-
 @given(value=PRINTABLE_ASCII)
 def test_a_value_is_split_into_as_few_strings_as_possible(value):
     strings = character_strings(value)
@@ -141,14 +117,6 @@ def test_a_value_is_split_into_as_few_strings_as_possible(value):
 
 def values_of(*results):
     return render_text(Format.VALUE, results)
-
-
-def test_each_of_several_values_follows_its_name(result):
-    results = [result(sign_domain=f"{name}.example") for name in "abc"]
-    lines = values_of(*results).splitlines()
-    assert [line.split("\t") for line in lines] == [
-        [r.registration.record.fqdn, r.registration.record.value] for r in results
-    ]
 
 
 def test_control_characters_are_escaped(result):

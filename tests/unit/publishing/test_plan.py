@@ -19,71 +19,55 @@ from dns_targets import FakeTarget, published
 SPF = "v=spf1 -all"
 
 
-@pytest.fixture
-def value(key_records):
-    return key_records[2048]
+VALUES = {
+    "another key": lambda value, other: (other,),
+    "truncated": lambda value, other: (value[:250],),
+    "revoked": lambda value, other: ("v=DKIM1; p=",),
+    "testing": lambda value, other: (f"{value}; t=y",),
+    "in quotes": lambda value, other: (f'"{value}"',),
+    "none": lambda value, other: (),
+    "itself": lambda value, other: (value,),
+    "SPF": lambda value, other: (SPF,),
+    "empty": lambda value, other: ("",),
+    "no key": lambda value, other: ("verification=1; p=x; v=other",),
+    "itself and SPF": lambda value, other: (value, SPF),
+}
+WANTED = {  # what to do to publish, and to remove
+    "another key": ("replace", "blocked"), "truncated": ("replace", "remove"),
+    "revoked": ("replace", "remove"), "testing": ("replace", "remove"),
+    "in quotes": ("replace", "blocked"), "none": ("create", "keep"), "itself": ("keep", "remove"),
+    "SPF": ("blocked", "blocked"), "empty": ("blocked", "blocked"),
+    "no key": ("blocked", "blocked"), "itself and SPF": ("blocked", "blocked"),
+}  # fmt: skip
 
 
-def _publish(value, *values, replace_foreign=False, **state):
-    state = NameState(values, 60 if values else None, **state)
-    return decide(value, state, remove=False, replace_foreign=replace_foreign)
+@pytest.mark.parametrize("case", VALUES)
+def test_what_to_do_at_a_name(key_records, case):
+    value = key_records[2048]
+    state = NameState(VALUES[case](value, key_records[1024]), 60)
+    publish, reason = decide(value, state, remove=False, replace_foreign=False)
+    remove, why = decide(value, state, remove=True, replace_foreign=False)
+    assert (publish, remove) == WANTED[case]
+    assert ("--replace" in reason, "retired key" in why) == (
+        publish is Action.BLOCKED, remove is Action.BLOCKED,
+    )  # fmt: skip
+    if publish is Action.BLOCKED:
+        assert decide(value, state, remove=False, replace_foreign=True) == (Action.REPLACE, "")
 
 
-def _remove(value, *values, replace_foreign=False, **state):
-    state = NameState(values, 60 if values else None, **state)
-    return decide(value, state, remove=True, replace_foreign=replace_foreign)
-
-
-def test_what_is_missing_is_created(value):
-    assert _publish(value) == (Action.CREATE, "")
-
-
-@pytest.mark.parametrize("other", ["another key", "truncated", "revoked", "testing", "in quotes"])
-def test_another_key_record_is_replaced(value, key_records, other):
-    values = {
-        "another key": key_records[1024],
-        "truncated": value[:250],
-        "revoked": "v=DKIM1; p=",
-        "testing": f"{value}; t=y",
-        "in quotes": f'"{value}"',
-    }
-    assert _publish(value, values[other]) == (Action.REPLACE, "")
-
-
-@pytest.mark.parametrize("foreign", [SPF, "", "hello", "verification=1; p=x; v=other"])
-def test_other_text_is_replaced_only_if_asked_for(value, foreign):
-    action, reason = _publish(value, foreign)
-    assert action is Action.BLOCKED
-    assert "--replace" in reason
-    assert _publish(value, foreign, value)[0] is Action.BLOCKED
-    assert _publish(value, foreign, replace_foreign=True) == (Action.REPLACE, "")
-
-
-@pytest.mark.parametrize("decide_it", [_publish, _remove])
-def test_an_alias_and_a_delegation_stand_in_the_way_always(value, decide_it):
-    action, reason = decide_it(value, alias="x\x1b[2J.example.net", replace_foreign=True)
-    assert (action, reason) == (Action.BLOCKED, r"there is a CNAME, to x\x1b[2J.example.net")
-    action, reason = decide_it(value, delegated="mail.example.com", replace_foreign=True)
-    assert action is Action.BLOCKED
-    assert "delegates mail.example.com" in reason
-
-
-def test_the_record_of_a_retired_key_is_removed(value):
-    assert _remove(value, value) == (Action.REMOVE, "")
-    assert _remove(value, "v=DKIM1; p=") == (Action.REMOVE, "")
-    assert _remove(value, value[:250]) == (Action.REMOVE, "")
-
-
-def test_what_is_not_of_the_retired_key_is_not_removed(value, key_records):
-    for other in (SPF, key_records[1024], "", "hello"):
-        action, reason = _remove(value, other)
+@pytest.mark.parametrize("remove", [True, False])
+def test_an_alias_and_a_delegation_stand_in_the_way_always(key_records, remove):
+    for state, text in (
+        (NameState(alias="x\x1b[2J.example.net"), r"there is a CNAME, to x\x1b[2J.example.net"),
+        (NameState(delegated="mail.example.com"), "the zone delegates mail.example.com to other"),
+    ):
+        action, reason = decide(key_records[2048], state, remove=remove, replace_foreign=True)
         assert action is Action.BLOCKED
-        assert "retired key" in reason
-    assert _remove(value, value, SPF)[0] is Action.BLOCKED
+        assert text in reason
 
 
-def test_key_records(value):
-    assert is_key_record(value)
+def test_key_records(key_records):
+    assert is_key_record(key_records[2048])
     assert is_key_record("p=MIIB")  # v= is optional (RFC 6376 section 3.6.1)
     assert is_key_record(r"\"v=DKIM1\; k=rsa\; p=MIIB")
     assert not is_key_record(SPF)
@@ -117,17 +101,6 @@ def test_a_plan_tells_the_action_and_what_is_there(make_registration, key_record
     assert [one.change for one in _applied(plan)] == [create, replace]
 
 
-def test_applied_is_published_and_the_second_plan_is_empty(registrations):
-    target = FakeTarget("example.com")
-    plan = make_plan(registrations, [target])
-    assert [one.error for one in _applied(plan)] == [None] * 20
-    assert target.names == published(*registrations)
-    again = make_plan(registrations, [target])
-    assert {change.action for change in again} == {Action.KEEP}
-    assert _applied(again) == []
-    assert target.calls.count(("apply", "example.com")) == 1
-
-
 def test_two_registrations_of_the_same_name_are_blocked(make_registration):
     one = make_registration("b._domainkey.example.com", "a")
     other = make_registration("example.com", "A._domainkey.b")
@@ -146,16 +119,6 @@ def test_a_zone_that_cannot_be_read_fails_alone(make_registration):
     assert (failed.action, failed.reason) == (Action.UNREAD, "no answer")
     assert (planned.zone, planned.error) == ("good.test", None)
     assert [one.error for one in _applied(plan)] == [None]
-
-
-def test_zones_are_changed_at_the_same_time_and_one_change_in_flight_in_each(make_registration):
-    zones = [f"d{number}.test" for number in range(8)]
-    all_at_once = threading.Barrier(8, timeout=10)
-    target = FakeTarget(*zones, before_change=lambda change: all_at_once.wait())
-    registrations = [
-        make_registration(zone, selector) for selector in ("s1", "s2") for zone in zones
-    ]
-    assert len(_applied(make_plan(registrations, [target]))) == 16
 
 
 def test_stopped_it_tells_all_that_was_made_and_begins_nothing_more(make_registration):
@@ -183,49 +146,40 @@ def test_a_defect_of_a_target_ends_the_run(make_registration):
 NAME = "s1._domainkey.mail.example.com"
 
 
-def _place(name, *targets):
-    target_zone = find_target_zones([name], targets)[name]
-    return None if target_zone is None else (target_zone.target.label, target_zone.zone)
-
-
 def _target(label, zones, *listed):
     return FakeTarget(*zones, label=label, given=listed)
 
 
-def test_the_longest_zone_name_wins_whatever_the_order():
-    parent = _target("parent", ["example.com"], "example.com")
-    child = _target("child", ["mail.example.com"], "mail.example.com")
-    everything = _target("all", ["example.com", "mail.example.com"])
-    for targets in ([parent, child], [child, parent], [everything, parent, child]):
-        assert _place(NAME, *targets) == ("child", "mail.example.com")
+PARENT = ("parent", ["example.com"], "example.com")
+CHILD = ("child", ["mail.example.com"], "mail.example.com")
+ALL = ("all", ["example.com"])
+GLOB = ("glob", ["example.com"], "*.org", "example.*")
 
 
-def test_a_zone_name_wins_over_globs_and_all():
-    by_glob = _target("glob", ["example.com"], "example.*")
-    everything = _target("all", ["example.com"])
-    by_name = _target("name", ["example.com"], "Example.COM")
-    assert _place(NAME, everything, by_glob, by_name) == ("name", "example.com")
-
-
-def test_globs_and_all_go_by_the_order_of_the_file():
-    by_glob = _target("glob", ["example.com"], "*.org", "example.*")
-    everything = _target("all", ["example.com"])
-    assert _place(NAME, by_glob, everything) == ("glob", "example.com")
-    assert _place(NAME, everything, by_glob) == ("all", "example.com")
-
-
-def test_a_glob_is_for_the_zone_and_not_for_the_name():
-    by_glob = _target("glob", ["example.com"], "*.example.com")
-    assert _place(NAME, by_glob) is None  # the zone of the target is example.com
-    below = _target("glob", ["mail.example.com"], "*.example.com")
-    assert _place(NAME, below) == ("glob", "mail.example.com")
-
-
-def test_a_zone_below_the_named_one_is_not_meant_by_it():
-    parent = _target("parent", ["example.com", "mail.example.com"], "example.com")
-    assert _place(NAME, parent) is None
-    everything = _target("all", ["mail.example.com"])
-    assert _place(NAME, parent, everything) == ("all", "mail.example.com")
+@pytest.mark.parametrize(
+    ("targets", "expected"),
+    [
+        # The longest name wins, whatever the order; and over globs and all.
+        ([PARENT, CHILD], ("child", "mail.example.com")),
+        ([("all", ["mail.example.com"]), CHILD, PARENT], ("child", "mail.example.com")),
+        ([ALL, GLOB, ("name", ["example.com"], "Example.COM")], ("name", "example.com")),
+        # Globs and all go by the order of the file.
+        ([GLOB, ALL], ("glob", "example.com")),
+        ([ALL, GLOB], ("all", "example.com")),
+        # A glob is for the zone, not for the name.
+        ([("glob", ["example.com"], "*.example.com")], None),
+        ([("glob", ["mail.example.com"], "*.example.com")], ("glob", "mail.example.com")),
+        # A zone below the named one is not meant by it.
+        ([("parent", ["example.com", "mail.example.com"], "example.com")], None),
+        (
+            [("x", ["mail.example.com"], "example.com"), ("all", ["mail.example.com"])],
+            ("all", "mail.example.com"),
+        ),
+    ],
+)
+def test_the_target_and_zone_of_a_name(targets, expected):
+    place = find_target_zones([NAME], [_target(*target) for target in targets])[NAME]
+    assert (place and (place.target.label, place.zone)) == expected
 
 
 def test_a_named_zone_that_the_target_does_not_have_is_an_error():

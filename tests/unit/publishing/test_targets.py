@@ -44,19 +44,6 @@ def test_a_missing_secret_is_an_error_when_the_target_is_used():
         server.find_zones(["s1._domainkey.example.com"])
 
 
-def test_a_provider_that_lists_no_zones_has_those_that_are_named():
-    entry = DnsTarget(
-        "octodns",
-        ("example.com", "*.example.net"),
-        class_name="octodns_bind.Rfc2136Provider",
-        settings={"host": "127.0.0.1"},
-    )
-    (target,) = open_targets(Config(dns=(entry,)), "default", SECRETS)
-    assert target.zones == entry.zones
-    names = ["s1._domainkey.example.com", "s1._domainkey.x.example.net"]
-    assert target.find_zones(names) == dict(zip(names, ["example.com", None], strict=True))
-
-
 def test_each_zone_is_tried_with_its_names(make_registration):
     registrations = list(map(make_registration, ("a.test", "mail.a.test", "b.test", "c.org")))
     target = FakeTarget("a.test", "b.test", access=Access(True, None, "only a change tells"))
