@@ -16,6 +16,7 @@ from dkimctl.addresses import other_loopback_urls
 from dkimctl.cli import terminal
 from dkimctl.cli.next_steps import given_options, options_of
 from dkimctl.cli.report import Reporter, log_requests
+from dkimctl.client.tokens import TokenProvider
 from dkimctl.credentials.keyring_store import KeyringStore
 from dkimctl.credentials.sources import IN_ENVIRONMENT, ReferencedSecrets, find_credentials
 from dkimctl.credentials.store import Account, CredentialStore, FileStore
@@ -26,13 +27,13 @@ from dkimctl.models import Secret, Token
 from dkimctl.settings import profile as profiles
 from dkimctl.settings.config import Config, load_config
 from dkimctl.settings.values import CHECKS
+from dkimctl.specs import spec_file
 from dkimctl.text import counted
 
 if TYPE_CHECKING:
     from dkimctl.cli.sandbox import Sandbox
     from dkimctl.client.client import Client
     from dkimctl.client.http import HttpClient
-    from dkimctl.client.tokens import TokenProvider
     from dkimctl.models import DomainSpec
     from dkimctl.registration.limits import Limits
     from dkimctl.registration.retrying import Send
@@ -180,8 +181,6 @@ class Session:
     @cached_property
     def token_provider(self) -> TokenProvider:
         """The tokens of the profile's account: where a new one comes from, and where it is kept."""
-        from dkimctl.client.tokens import TokenProvider
-
         if self.profile.is_sandbox:
             return TokenProvider(issue=self._sandbox.issue_token)
         credentials, account = self.credentials, self.stored_account
@@ -248,10 +247,8 @@ class Session:
 
     def read_specs(self, *paths: str, domains: Sequence[str] = ()) -> list[DomainSpec]:
         """The entries of spec files, and then of `domains`, with the profile's defaults."""
-        from dkimctl.specs.spec_file import read_specs
-
-        warn = self.reporter.warn
-        return read_specs(*paths, domains=domains, defaults=self.profile.defaults, warn=warn)
+        defaults, warn = self.profile.defaults, self.reporter.warn
+        return spec_file.read_specs(*paths, domains=domains, defaults=defaults, warn=warn)
 
     def open_ledger(self, *, for_writing: bool) -> Ledger:
         """The ledger of the profile's account; opening it to read creates no file.
