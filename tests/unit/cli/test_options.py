@@ -75,15 +75,6 @@ def test_a_command_without_a_profile_refuses_one(told, command, option):
     )
 
 
-@pytest.mark.parametrize("line", ["ledger", "service", "service client", "-q service"])
-def test_a_group_without_a_command_shows_its_help(told, line):
-    status, out, err = told(line)
-    words = line.replace("-q", "").split()
-    assert (status, err) == (0, "")
-    assert out.split() == told(" ".join([*words, "--help"]))[1].split()
-    assert out.split()[:2] == ["Usage:", "dkimctl"]
-
-
 @pytest.mark.parametrize("width", [80, 120, 200])
 @pytest.mark.parametrize("command", ["", "register", "status", "logout", "ledger", "serve"])
 def test_help_fits_the_terminal(told, monkeypatch, width, command):

@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dkimctl.credentials.store import Account, FileStore, Kind, parse_entry
 from dkimctl.errors import CredentialsError
@@ -96,14 +93,6 @@ def refusal(file: Path, account: Account) -> CredentialsError:
     return caught.value
 
 
-def test_it_is_replaced_as_a_whole_without_leftovers(file, account):
-    with file.open("rb") as before:
-        FileStore(file).set_secret(account, Secret("new"))
-        assert b"hunter2" in before.read()
-    assert b"hunter2" not in file.read_bytes()
-    assert {path.name for path in file.parent.iterdir()} <= {file.name, "credentials.lock"}
-
-
 @posix_only
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620])
 def test_what_others_can_access_is_refused(file, account, mode):
@@ -162,20 +151,6 @@ def test_a_token_that_is_corrupt_or_of_unknown_age_is_none(file, account):
     # Earlier versions did not store when a token was obtained.
     store.set_token(account, Token(Secret("eyJ0"), time.time() + 60))
     assert store.get_token(account) is None
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.binary() | st.text().map(lambda text: json.dumps({"a": text}).encode()))
-def test_any_content_is_none_or_a_credentials_error(content):
-    with tempfile.TemporaryDirectory() as directory:
-        file = Path(directory, "credentials.json")
-        file.touch(mode=0o600)
-        file.write_bytes(content)
-        try:
-            secret = FileStore(file).get_secret(ACCOUNT)
-        except CredentialsError:
-            return
-        assert secret is None
 
 
 @pytest.mark.parametrize("kind", Kind)
