@@ -28,7 +28,7 @@ from dkimctl.cli.report import problem_lines
 from dkimctl.cli.sandbox import INSTALL, is_installed
 from dkimctl.cli.session import Session
 from dkimctl.client.failures import TEST_PATH, strange_answer
-from dkimctl.credentials.sources import IN_ENVIRONMENT
+from dkimctl.credentials.store import IN_ENVIRONMENT
 from dkimctl.dns.messages import SOA, USEFUL, make_question, rcode_text
 from dkimctl.dns.nameserver import (
     NoAnswer,

@@ -4,6 +4,8 @@ The options of `_SHARED` may stand after a command and before it: `dkimctl --san
 `dkimctl list --sandbox`. The functions of the commands do not see them: each option puts its value
 into the `meta` of Typer's context, from which `open_session` takes them.
 
+A completer only reads: it creates no file, takes no lock, opens no keyring and sends nothing.
+
 Annotations are not postponed here: Typer would evaluate them several times.
 """
 
@@ -13,8 +15,8 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Collection
-from contextlib import redirect_stdout
+from collections.abc import Callable, Collection, Iterable
+from contextlib import redirect_stdout, suppress
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -23,10 +25,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from dkimctl.cli.completion import complete_profiles
 from dkimctl.cli.report import Color, write
 from dkimctl.errors import UsageError, naming
 from dkimctl.formats.renderer import Format, KeyFormat, Provider
+from dkimctl.settings.profile import known_profiles, require_ledger_account
 from dkimctl.text import parse_duration
 
 if TYPE_CHECKING:
@@ -44,6 +46,52 @@ _SETTINGS = (*ACCOUNT, *SENDING, *CONNECTION)
 _PROFILE = ("profile", "sandbox", "config")
 _STREAMS = ("color", "verbose", "quiet")
 SHARED = (*_SETTINGS, *_PROFILE, *_STREAMS)
+MOST_DOMAINS = 200  # a list that nobody would read further
+# No shell expands anything in such a word, or needs quotes for it; and it is not an option.
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@%+,-]*", re.ASCII)
+
+
+def complete_profiles(ctx: typer.Context) -> list[str]:
+    """The profiles of the config file, and those with a login."""
+    session = _session(ctx)
+    return _plain(known_profiles(session.config, session.logins))
+
+
+def complete_selection(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The registered domains of the profile on the line. Without any, shells offer files."""
+    # `rotate` takes a selection, or the second word of another command.
+    words = ["run"] if ctx.command.name == "rotate" and not ctx.params["selection"] else []
+    with suppress(Exception):
+        from dkimctl.ledger.ledger import domains_with_prefix
+
+        session = _session(ctx)
+        account = require_ledger_account(session.profile)
+        words += domains_with_prefix(session.ledger_file, *account, incomplete, MOST_DOMAINS)
+    return _plain(words)
+
+
+def complete_clients(ctx: typer.Context) -> list[str]:
+    """The clients in the embedded service's data file; a database may be far away."""
+    from dkimctl.service.location import default_location, read_client_ids
+
+    path = ctx.params.get("data") or default_location()
+    return _plain(read_client_ids(path.expanduser())) if isinstance(path, Path) else []
+
+
+def _session(ctx: typer.Context) -> Any:
+    """A session with the profile that the line names, before or after the command."""
+    from dkimctl.cli.session import open_session
+
+    if config := ctx.meta.get("config"):
+        # Shells have not expanded it. Standard input or a pipe would keep them waiting.
+        ctx.meta["config"] = os.path.expanduser(config)  # noqa: PTH111 - keeps `//`
+        if not Path(ctx.meta["config"]).is_file():
+            raise FileNotFoundError
+    return open_session(ctx)
+
+
+def _plain(words: Iterable[str]) -> list[str]:
+    return list(filter(_PLAIN.fullmatch, words))
 
 
 def _option(names: str, metavar: str | None, text: str, **more: Any) -> Any:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dkimctl.cli import next_steps
-from dkimctl.cli.completion import complete_selection
-from dkimctl.cli.options import read_duration
+from dkimctl.cli.options import complete_selection, read_duration
 from dkimctl.cli.report import Reporter, warn_alike, warn_unreadable
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, NegativeAnswer, UsageError, worst_check

@@ -17,9 +17,14 @@ from dkimctl.cli import terminal
 from dkimctl.cli.next_steps import given_options, options_of
 from dkimctl.cli.report import Reporter, log_requests
 from dkimctl.client.tokens import TokenProvider
-from dkimctl.credentials.keyring_store import KeyringStore
-from dkimctl.credentials.sources import IN_ENVIRONMENT, ReferencedSecrets, find_credentials
-from dkimctl.credentials.store import Account, CredentialStore, FileStore
+from dkimctl.credentials.keyring_store import KeyringStore, ReferencedSecrets
+from dkimctl.credentials.store import (
+    IN_ENVIRONMENT,
+    Account,
+    CredentialStore,
+    FileStore,
+    find_credentials,
+)
 from dkimctl.errors import ClientRefused, CredentialsError, UsageError
 from dkimctl.files import config_path, state_dir
 from dkimctl.ledger.ledger import Ledger

@@ -1,4 +1,4 @@
 """Client secrets and access tokens: in the environment, the OS keyring or a file.
 
-`sources.find_credentials` decides which of them a run uses.
+`store.find_credentials` decides which of them a run uses.
 """

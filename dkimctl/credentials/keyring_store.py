@@ -1,8 +1,8 @@
-"""Credentials in the keyring of the operating system."""
+"""The keyring of the operating system: credentials, and secrets that the config file names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
@@ -38,6 +38,7 @@ _EXPLANATIONS = {
         "unlock it and run this again; or delete the entry in the keyring's own program",
     ),
 }
+KEYRING_SERVICE = "dkimctl-dns"  # of the entries that the config file names
 _PATIENCE = 3.0  # seconds until the user is notified
 
 
@@ -142,6 +143,38 @@ def _require_text(value: object) -> Secret | None:
     if not isinstance(value, str):
         raise TypeError
     return Secret(value)
+
+
+class ReferencedSecrets:
+    """Reads `env/NAME` from `environ`, and `keyring/NAME` from the `keyring`, when asked."""
+
+    def __init__(self, environ: Mapping[str, str], keyring: KeyringStore) -> None:
+        self._environ = environ
+        self._keyring = keyring
+
+    def read(self, reference: str) -> Secret:
+        """The secret. Raises CredentialsError if it is missing or empty, or cannot be read."""
+        store, _, name = reference.partition("/")
+        if store == "env":
+            if text := self._environ.get(name):
+                return Secret(text)
+            raise CredentialsError(
+                f"the environment variable {name} is not set, or empty",
+                hint=f"set it: the config file names it, as {reference}",
+            )
+        alternative = f"or write env/NAME instead of {reference} in the config file"
+        try:
+            secret = self._keyring.read_entry(KEYRING_SERVICE, name)
+        except CredentialsError as error:
+            message = f"cannot read {reference}: {error.message}"
+            hint = f"check that the keyring is there and unlocked, {alternative}"
+            raise CredentialsError(message, hint=hint) from None
+        if secret is None or not secret.reveal():
+            raise CredentialsError(
+                f"the keyring has no entry {name} of the service {KEYRING_SERVICE}",
+                hint=f"run `keyring set {KEYRING_SERVICE} {name}`, {alternative}",
+            )
+        return secret
 
 
 def _describe(backend: KeyringBackend) -> tuple[str, bool]:

@@ -1,8 +1,9 @@
-"""Accounts, what every store of their credentials does, and the store that is a private file."""
+"""Client secrets and access tokens of accounts: in the environment, in a file, or elsewhere."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
 import time
 from abc import ABC, abstractmethod
@@ -20,6 +21,9 @@ ALTERNATIVES = (
     "run `dkimctl login --credential-store file` for a file that only you can read, or set "
     "DKIMCTL_CLIENT_ID and DKIMCTL_CLIENT_SECRET in the environment"
 )
+IN_ENVIRONMENT = "environment"  # the name of the store
+_TOKEN_VARIABLE = "DKIMCTL_ACCESS_TOKEN"  # noqa: S105 - the variable's name
+_SECRET_VARIABLE = "DKIMCTL_CLIENT_SECRET"  # noqa: S105
 _MAX_SIZE = 16 * 1024 * 1024  # bytes of the file; a login has some 2,000
 
 
@@ -188,6 +192,67 @@ class FileStore(CredentialStore):
             f"{action} {self._path}: {error.strerror or error}",
             hint=f"check that it is a file and that you can write to {self._path.parent}",
         )
+
+
+class EnvironmentStore(CredentialStore):
+    """Credentials from the environment, and the tokens obtained with them, in memory only.
+
+    If the environment provides only a token, the secret to renew it is read from `stored`, when it
+    is needed; a store that cannot be used counts as empty.
+    """
+
+    def __init__(
+        self, account: Account, secret: Secret | None, token: Secret | None, stored: CredentialStore
+    ) -> None:
+        self._stored = stored
+        self._entries = {(account, Kind.SECRET): secret}
+        # Its age is not known: it is used until a new one is obtained.
+        self._given_tokens = {} if token is None else {account: Token(token, math.inf)}
+
+    @property
+    def name(self) -> str:
+        return IN_ENVIRONMENT
+
+    def secret_source(self, account: Account) -> str | None:
+        if super().get_secret(account) is not None:
+            return self.name
+        with suppress(CredentialsError):
+            return self._stored.secret_source(account)
+        return None
+
+    def get_secret(self, account: Account) -> Secret | None:
+        secret = super().get_secret(account)
+        if secret is None:
+            with suppress(CredentialsError):
+                return self._stored.get_secret(account)
+        return secret
+
+    def get_token(self, account: Account) -> Token | None:
+        return super().get_token(account) or self._given_tokens.get(account)
+
+    def _read(self, account: Account, kind: Kind) -> Secret | None:
+        return self._entries.get((account, kind))
+
+    def _write(self, account: Account, kind: Kind, text: Secret | None) -> None:
+        self._entries[account, kind] = text
+
+
+def find_credentials(
+    environ: Mapping[str, str], account: Account, stored: CredentialStore
+) -> CredentialStore:
+    """Where this run reads the secret and token of `account`, and stores new tokens.
+
+    A token or secret in the environment takes precedence over `stored`; an empty variable counts
+    as unset. A token from the environment has no known expiry (infinity). Raises CredentialsError
+    for a value that no header can carry.
+    """
+    given = {_TOKEN_VARIABLE: Kind.TOKEN, _SECRET_VARIABLE: Kind.SECRET}
+    token, secret = (
+        parse_entry(kind, Secret(environ.get(name, "")), name) for name, kind in given.items()
+    )
+    if token is None and secret is None:
+        return stored
+    return EnvironmentStore(account, secret, token, stored)
 
 
 # In functions of their own, so that no frame of an error holds the text of the file.

@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from dkimctl.addresses import parse_server
-from dkimctl.credentials.sources import ReferencedSecrets
+from dkimctl.credentials.keyring_store import ReferencedSecrets
 from dkimctl.errors import DkimctlError
 from dkimctl.models import Registration
 from dkimctl.names import is_glob

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from dkimctl.cli.commands.completion import Shell
-from dkimctl.cli.completion import MOST_DOMAINS
 from dkimctl.cli.main import COMPLETION_VARIABLE as VARIABLE
+from dkimctl.cli.options import MOST_DOMAINS
 from documents import ROOT
 
 CONFIG = """\

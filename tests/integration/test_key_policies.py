@@ -12,8 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from configs import read_config
-from dkimctl.credentials.keyring_store import KeyringStore
-from dkimctl.credentials.sources import ReferencedSecrets
+from dkimctl.credentials.keyring_store import KeyringStore, ReferencedSecrets
 from dkimctl.publishing.plan import Access, Target
 from dkimctl.publishing.targets import open_targets
 from dkimctl.publishing.tsig_key import read_tsig_key

@@ -367,7 +367,7 @@ def test_without_a_keyring_login_names_two_alternatives_that_work_and_does_not_a
 _READ = """
 import os
 from dkimctl.credentials.keyring_store import KeyringStore
-from dkimctl.credentials.sources import ReferencedSecrets
+from dkimctl.credentials.keyring_store import ReferencedSecrets
 from dkimctl.errors import CredentialsError
 try:
     secrets = ReferencedSecrets(os.environ, KeyringStore(seconds=2))

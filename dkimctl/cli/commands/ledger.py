@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from dkimctl.cli import options
-from dkimctl.cli.completion import complete_selection
-from dkimctl.cli.options import TableOrJson, examples
+from dkimctl.cli.options import TableOrJson, complete_selection, examples
 from dkimctl.cli.output import OutputOptions, default_format
 from dkimctl.cli.report import warn_alike, warn_unreadable
 from dkimctl.cli.results import write_results

@@ -9,9 +9,15 @@ from typing import Annotated, Any
 import typer
 
 from dkimctl.cli import terminal
-from dkimctl.cli.completion import complete_profiles
 from dkimctl.cli.logins import delete_login
-from dkimctl.cli.options import App, TableOrJson, TableOrJsonOption, YesOption, examples
+from dkimctl.cli.options import (
+    App,
+    TableOrJson,
+    TableOrJsonOption,
+    YesOption,
+    complete_profiles,
+    examples,
+)
 from dkimctl.cli.output import table_layout
 from dkimctl.cli.report import write
 from dkimctl.cli.session import Session, open_session

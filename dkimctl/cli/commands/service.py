@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dkimctl.cli import terminal
-from dkimctl.cli.completion import complete_clients
 from dkimctl.cli.options import (
     App,
     DataOption,
     TableOrJson,
     TableOrJsonOption,
     YesOption,
+    complete_clients,
     examples,
     read_duration,
     read_output,

@@ -24,7 +24,7 @@ from dkimctl.cli.options import (
 )
 from dkimctl.cli.report import write
 from dkimctl.cli.session import Session, open_session
-from dkimctl.credentials.sources import IN_ENVIRONMENT
+from dkimctl.credentials.store import IN_ENVIRONMENT
 from dkimctl.errors import CredentialsError, ExitCode
 from dkimctl.settings.profile import LOGIN, SetBy, exported_proxy, variable
 from dkimctl.text import format_duration, printable

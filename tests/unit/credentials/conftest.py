@@ -6,8 +6,7 @@ import pytest
 from keyring.backends import fail
 
 from dkimctl.credentials.keyring_store import KeyringStore
-from dkimctl.credentials.sources import EnvironmentStore
-from dkimctl.credentials.store import Account, FileStore
+from dkimctl.credentials.store import Account, EnvironmentStore, FileStore
 
 
 class FakeKeyring:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dkimctl.credentials.keyring_store import KeyringStore
-from dkimctl.credentials.sources import ReferencedSecrets
+from dkimctl.credentials.keyring_store import KeyringStore, ReferencedSecrets
 from dkimctl.errors import CredentialsError, NegativeAnswer, ServiceError, UsageError
 from dkimctl.publishing.plan import Access
 from dkimctl.publishing.targets import check_access, open_targets

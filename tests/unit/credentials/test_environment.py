@@ -8,8 +8,8 @@ import time
 import pytest
 from keyring.backends import fail
 
-from dkimctl.credentials.keyring_store import KeyringStore
-from dkimctl.credentials.sources import KEYRING_SERVICE, ReferencedSecrets, find_credentials
+from dkimctl.credentials.keyring_store import KEYRING_SERVICE, KeyringStore, ReferencedSecrets
+from dkimctl.credentials.store import find_credentials
 from dkimctl.errors import CredentialsError
 from dkimctl.models import Secret, Token
 
