@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import gc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -23,11 +22,6 @@ from dkimctl.names import SelectorTemplate
 from dkimctl.registration.engine import RegistrationEngine
 from dkimctl.registration.preflight import Planner, inspect_entries, plan
 from dkimctl.text import counted, few
-
-if TYPE_CHECKING:
-    from dkimctl.ledger.ledger import Ledger
-
-    MakePlanner = Callable[[Ledger], Planner]
 
 app = options.App()
 _UNFINISHED = (Outcome.PENDING, Outcome.UNKNOWN, Outcome.FAILED)
@@ -137,21 +131,21 @@ def register(
     with interrupting():
         specs = session.read_specs(*files, domains=domains)
         gc.freeze()  # they stay to the end: spare the garbage collector from visiting them
-        make_planner = functools.partial(
-            Planner, refresh=refresh and not dry_run, retry_unknown=retry_unknown
-        )
+        planning: dict[str, Any] = {"refresh": refresh and not dry_run}
+        planning["retry_unknown"] = retry_unknown
         if assign_selector is not None:
             selectors = SelectorTemplate(assign_selector, datetime.now().astimezone())
             selectors.check(specs)
-            make_planner = functools.partial(make_planner, assign=selectors.assign)
+            planning["assign"] = selectors.assign
         if dry_run:
-            return _show_plan(session, specs, make_planner, output_options)
+            planner = Planner(session.open_ledger(for_writing=False), **planning)
+            return _show_plan(session, specs, planner, output_options)
         output_options = _with_zones(output_options, specs, session)
         doing = Doing.REFRESHING if refresh else Doing.REGISTERING
         selection = next_steps.select_specs(files, domains)
         registered: list[Registration] = []
         status = _register(
-            session, selection, specs, make_planner, output_options, doing,
+            session, selection, specs, planning, output_options, doing,
             None if targets is None else registered,
         )  # fmt: skip
     if targets is None:
@@ -178,11 +172,10 @@ def _with_zones(
 
 
 def _show_plan(
-    session: Session, specs: Sequence[DomainSpec], make_planner: MakePlanner, output: OutputOptions
+    session: Session, specs: Sequence[DomainSpec], planner: Planner, output: OutputOptions
 ) -> int:
     """Show what `register` would do; returns the exit code. Raises UsageError for other formats."""
     reporter = session.reporter
-    planner = make_planner(session.open_ledger(for_writing=False))
     for text in inspect_entries(specs, planner, datetime.now(UTC)):
         reporter.warn(reporter.complete(text))
     if output.is_default:
@@ -207,15 +200,15 @@ def _register(
     session: Session,
     selection: Sequence[str],
     specs: Sequence[DomainSpec],
-    make_planner: MakePlanner,
+    planning: Mapping[str, Any],
     output: OutputOptions,
     doing: Doing,
     to_publish: list[Registration] | None,
 ) -> int:
     """Send what is not registered yet, and show the results; returns the exit code.
 
-    `selection` has the words that select the entries in later commands. `to_publish` gets the
-    registrations that have a record to publish; without it, says how to publish them.
+    `selection` selects the entries in later commands, and `planning` is how to plan them.
+    `to_publish` gets what has a record to publish; without it, says how to publish that.
     """
     from dkimctl.cli.progress import RegistrationProgress
     from dkimctl.cli.terminal import stopping
@@ -239,7 +232,7 @@ def _register(
             len(specs), reporter, may_draw=output.fmt is Format.TABLE or not output.is_on_terminal
         )
         run = RegistrationEngine(
-            ledger, make_planner(ledger), session.connect,
+            ledger, Planner(ledger, **planning), session.connect,
             observer=progress, warn=reporter.warn, limits=session.limits,
         )  # fmt: skip
         for text in run.prepare(specs, datetime.now(UTC)):
