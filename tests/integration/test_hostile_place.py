@@ -148,12 +148,6 @@ def test_a_dangling_link_where_a_login_is_stored(cli, state, login, account, fil
     assert not (cli.home / "target").exists()
 
 
-def test_a_sticky_directory_above_is_accepted(cli, state, planted) -> None:
-    state.parent.chmod(0o1777)
-    done = cli("show-dns", env=planted)
-    assert (done.status, "s1._domainkey.example.com." in done.out) == (0, True), done.err
-
-
 def test_a_shared_directory_is_refused_but_stays_shared(cli) -> None:
     shared = cli.home / "shared"
     shared.mkdir()
