@@ -3,11 +3,10 @@
 Run: python tests/bench/crash.py [KILLS [DOMAINS [SEED [BATCH_SIZE]]]]
 
 For each form of the file: 5,000 domains in batches of 5 (with larger ones, the work would not last
-for all kills) at a service on loopback with faults, and 200 kills (SIGKILL), each followed at
+for all kills) at a service on loopback with faults, and 220 kills (SIGKILL), each followed at
 once by the same command, then one complete run. Half of the moments are chosen evenly from the
-start-up of a run, the others from the time after its first write to the ledger, such that the work
-lasts for all 200 kills. A tenth more kills hit the end of the work, and runs with nothing left to
-do. Exit 1 if anything was duplicated, lost or reported wrongly.
+start-up of a run, the others from the time after its first write to the ledger. Exit 1 if anything
+was duplicated, lost or reported wrongly.
 """
 
 from __future__ import annotations
@@ -27,10 +26,9 @@ from rehearsal import ASSIGNED, CHOSEN, EXPLICIT, Form, Run, Scene, arguments
 
 START_UP, SENDING, END, IDLE = "at start-up", "while sending", "at the end", "with nothing to do"
 
-_MORE = 0.1  # share of the kills: those beyond the given number
+_MORE = 0.1  # share of the kills: those beyond the given number, which may find nothing to do
 _EARLY = 0.5  # share of the kills: those during start-up
-_GUESSED_RATE = 100.0  # domains per second for which the service generates keys
-_ASKED_RATE = 1_000.0  # domains per second that are registered already
+_RATE = 100.0  # domains per second for which the service generates keys
 _ATTEMPTS = 10  # runs for one kill, if they end before it
 
 
@@ -72,13 +70,11 @@ class _Killer:
         self.seconds = 0.0
         self.unrecorded: list[str] = []
         self._scene = scene
-        self._kills = kills
         self._rng = rng
         self._ledger = scene.ledger()
-        self._start_up = scene.register("--dry-run").seconds  # of the latest run
-        # A guess of the rate, weighted as if this many domains had been sent.
-        self._guessed = len(scene.domains) / 4
-        self._sending = self._guessed / _GUESSED_RATE  # seconds that runs spent sending
+        self._start_up = scene.register("--dry-run").seconds  # of the quickest run
+        # On average of sending for each kill in that phase, such that the work lasts.
+        self._sending = len(scene.domains) / _RATE / (kills * (1 - _EARLY))
 
     def kill(self) -> None:
         """Kill one run at a random moment; a run that ends before does not count."""
@@ -97,18 +93,13 @@ class _Killer:
 
     def _kill_run(self) -> bool:
         """Kill one run at a random moment; returns whether it was still running."""
-        left = self._left(self._ledger)
-        if not left or self._rng.random() < _EARLY:
-            return self._kill(self._scene.start(), self._rng.uniform(0, self._start_up))
-        started, written = time.perf_counter(), self._scene.last_write()
+        written = self._scene.last_write()
         process = self._scene.start()
+        if not self._left(self._ledger) or self._rng.random() < _EARLY:
+            return self._kill(process, self._rng.uniform(0, self._start_up))
         while self._scene.last_write() == written and process.poll() is None:
             time.sleep(0.002)
-        begun = time.perf_counter()
-        is_killed = self._kill(process, self._rng.uniform(0, 2 * self._share(left)))
-        self._start_up = begun - started
-        self._sending += time.perf_counter() - begun
-        return is_killed
+        return self._kill(process, self._rng.uniform(0, 2 * self._sending))
 
     def _kill(self, process: subprocess.Popen[bytes], seconds: float) -> bool:
         """Kill a run after this time; returns whether it was still running."""
@@ -119,15 +110,6 @@ class _Killer:
         process.kill()
         process.wait()
         return True
-
-    def _share(self, left: int) -> float:
-        """The seconds of sending for each kill in that phase, such that the work lasts."""
-        count, asked = len(self._scene.domains), 0
-        if self._scene.form is not CHOSEN:  # registered domains are only sent again
-            left, asked = max(0, count - len(self._scene.store())), left
-        rate = (self._guessed + count - left) / self._sending
-        kills = max(1.0, self._kills * (1 + _MORE / 2) - self.moments.total()) * (1 - _EARLY)
-        return (left / rate + asked / _ASKED_RATE) / kills
 
     def _moment(self, before: LedgerState) -> str:
         """The moment at which the latest run was killed, judged from its changes."""

@@ -53,13 +53,21 @@ def directory(tmp_path):
 
 
 @pytest.fixture
+def lock(directory):
+    """Take the lock of an account, without waiting."""
+    return lambda **options: account_lock(
+        directory, **ACCOUNT | {"on_wait": refuse_to_wait} | options
+    )
+
+
+@pytest.fixture
 def start(directory):
     """Start processes that acquire the lock of an account, and end them with the test."""
     with contextlib.ExitStack() as stack:
 
-        def start_one(account=ACCOUNT):
+        def start_one():
             process = subprocess.Popen(
-                [sys.executable, "-c", _PROGRAM, directory, *account.values()],
+                [sys.executable, "-c", _PROGRAM, directory, *ACCOUNT.values()],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             )  # fmt: skip
             stack.enter_context(process)
@@ -76,51 +84,57 @@ def holder(start):
     return process
 
 
-@contextlib.contextmanager
-def locked_without_holder(directory, content=None):
-    """Hold the lock with this content in the holder file, as left by an earlier process."""
-    with account_lock(directory, **ACCOUNT, on_wait=refuse_to_wait):
-        pass
-    [holder_file] = directory.glob("*.holder")
-    holder_file.unlink()
-    if content is not None:
-        holder_file.write_bytes(content)
-    with filelock.FileLock(holder_file.with_suffix(".lock")):
-        yield holder_file
+@pytest.fixture
+def locked_without_holder(directory, lock):
+    """Hold the lock with some content in the holder file, as left by an earlier process."""
+
+    @contextlib.contextmanager
+    def locked(content=None):
+        with lock():
+            pass
+        [holder_file] = directory.glob("*.holder")
+        holder_file.unlink()
+        if content is not None:
+            holder_file.write_bytes(content)
+        with filelock.FileLock(holder_file.with_suffix(".lock")):
+            yield holder_file
+
+    return locked
 
 
-def reported_holder(directory):
-    with (
-        pytest.raises(WouldWait) as caught,
-        account_lock(directory, **ACCOUNT, on_wait=refuse_to_wait),
-    ):
-        pass
-    return caught.value.args[0]
+def refused(context, error) -> Exception:
+    with pytest.raises(error) as caught, context:
+        pytest.fail("the lock was acquired")
+    return caught.value
 
 
-def test_the_second_waits_and_learns_which_process_holds_the_lock(directory, holder):
+def reported_holder(lock) -> Holder:
+    return refused(lock(), WouldWait).args[0]
+
+
+def assert_unusable(lock, *words) -> None:
+    error = refused(lock(), LedgerError)
+    assert all(str(word) in error.message for word in words)
+    assert error.hint
+
+
+def test_the_second_waits_and_learns_which_process_holds_the_lock(lock, holder):
+    error = refused(lock(on_wait=lambda _: None, patience=0.2), LedgerError)
+    assert re.match(f"waited 0.2s .*process {holder.pid}, since ", error.message)
+    assert error.hint == "end that process if it hangs, then run the same command again"
     holders = []
 
     def on_wait(waited_for):
         holders.append(waited_for)
         holder.stdin.close()
 
-    with account_lock(directory, **ACCOUNT, on_wait=on_wait):
+    with lock(on_wait=on_wait):
         assert holder.wait(10) == 0
     [(pid, since)] = holders
     assert pid == holder.pid
-    started = datetime.fromisoformat(since)
-    assert timedelta(0) <= datetime.now().astimezone() - started < timedelta(minutes=1)
+    age = datetime.now().astimezone() - datetime.fromisoformat(since)
+    assert timedelta(0) <= age < timedelta(minutes=1)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d", since)
-
-
-def test_waiting_ends_with_the_process_that_holds_the_lock(directory, holder):
-    with (
-        pytest.raises(LedgerError, match=f"^waited 0.2s .*process {holder.pid}, since ") as caught,
-        account_lock(directory, **ACCOUNT, on_wait=lambda _: None, patience=0.2),
-    ):
-        pass
-    assert caught.value.hint == "end that process if it hangs, then run the same command again"
 
 
 @posix_only
@@ -133,127 +147,107 @@ def test_ctrl_c_stops_waiting(start, holder):
     assert waiter.stdout.read() == "", "it never acquired the lock"
 
 
-def test_a_killed_holder_leaves_no_lock(directory, holder):
-    holder.kill()
-    holder.wait(10)
-    with account_lock(directory, **ACCOUNT, on_wait=refuse_to_wait):
-        assert list(directory.glob("*.holder"))
-
-
-def test_neither_this_process_nor_a_killed_one_is_named_as_the_holder(directory, holder):
-    """Processes in two containers that share a volume may have the same ID."""
-    holder.kill()
-    holder.wait(10)
+def test_a_killed_holder_leaves_no_lock_and_is_not_named(
+    directory, lock, holder, locked_without_holder
+):
+    """Nor is this process: those in two containers that share a volume may have the same ID."""
     [holder_file] = directory.glob("*.holder")
     content = holder_file.read_bytes()
-    assert str(holder.pid).encode() in content
+    holder.kill()
+    holder.wait(10)
+    with lock():
+        assert str(holder.pid).encode() in content
     own = f"{os.getpid()} 2026-11-21T10:15:30+09:00\n".encode()
     for text in (own, content):
-        with locked_without_holder(directory, text):
-            assert reported_holder(directory) == UNKNOWN
+        with locked_without_holder(text):
+            assert reported_holder(lock) == UNKNOWN
 
 
-def test_a_holder_file_written_a_moment_later_is_read(directory):
+def test_a_holder_file_written_a_moment_later_is_read(lock, locked_without_holder):
     text = f"{os.getppid()} 2026-11-21T10:15:30+09:00\n".encode()
-    with locked_without_holder(directory, b"") as holder_file:
+    with locked_without_holder(b"") as holder_file:
         writer = threading.Timer(0.05, holder_file.write_bytes, [text])
         writer.start()
-        assert reported_holder(directory) == (os.getppid(), "2026-11-21T10:15:30+09:00")
+        assert reported_holder(lock) == (os.getppid(), "2026-11-21T10:15:30+09:00")
         writer.join()
 
 
 @pytest.mark.parametrize(
     "content",
     [
-        pytest.param(None, id="none"),
+        None,
         b"\x1b[31m\xff\x00",
         b"1 2026-11-21T10:15:30+09:00",
-        b"-1 2026-11-21T10:15:30+09:00\n",
         b"9999999999 2026-11-21T10:15:30+09:00\n",
         b"1 2026-11-21T10:15:30+09:00\x1b]0;owned\x07\n",
         pytest.param(b"1 " * 1_000_000, id="long"),
     ],
 )
-def test_an_invalid_holder_file_names_no_process(directory, content):
-    with locked_without_holder(directory, content):
-        assert reported_holder(directory) == UNKNOWN
+def test_an_invalid_holder_file_names_no_process(lock, locked_without_holder, content):
+    with locked_without_holder(content):
+        assert reported_holder(lock) == UNKNOWN
 
 
 @posix_only
 @pytest.mark.parametrize("kind", ["fifo", "link"])
 def test_a_holder_file_that_is_not_a_regular_file_is_neither_read_nor_written(
-    directory, tmp_path, kind
+    lock, locked_without_holder, tmp_path, kind
 ):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text(valid := f"{os.getppid()} 2026-11-21T10:15:30+09:00\n")
-    with locked_without_holder(directory) as holder_file:
+    with locked_without_holder() as holder_file:
         if kind == "fifo":
             os.mkfifo(holder_file)
         else:
             holder_file.symlink_to(elsewhere)
-        assert_unusable(directory, f"{holder_file}: it is ")
-    assert_unusable(directory, f"{holder_file}: it is ")
+        assert_unusable(lock, f"{holder_file}: it is ")
+    assert_unusable(lock, f"{holder_file}: it is ")
     assert elsewhere.read_text() == valid
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        {**ACCOUNT, "client_id": "you"},
-        {**ACCOUNT, "base_url": "https://other.example"},
+        {"client_id": "you"},
+        {"base_url": "https://other.example"},
         {"base_url": "https://api.exampleme", "client_id": ""},
-        {**ACCOUNT, "client_id": "me\udcff"},
-        {**ACCOUNT, "purpose": Purpose.ROTATE},
+        {"client_id": "me\udcff"},
+        {"purpose": Purpose.ROTATE},
     ],
 )
-def test_two_accounts_or_purposes_do_not_wait_for_each_other(directory, other):
-    with (
-        account_lock(directory, **ACCOUNT, on_wait=refuse_to_wait),
-        account_lock(directory, **other, on_wait=refuse_to_wait),
-    ):
+def test_two_accounts_or_purposes_do_not_wait_for_each_other(directory, lock, other):
+    with lock(), lock(**other):
         assert len(list(directory.glob("*.holder"))) == 2
-        with pytest.raises(WouldWait), account_lock(directory, **other, on_wait=refuse_to_wait):
-            pass
+        refused(lock(**other), WouldWait)
 
 
 @posix_only
-def test_the_files_are_private_and_do_not_name_the_account(directory):
-    with account_lock(directory, **ACCOUNT, on_wait=refuse_to_wait):
+def test_the_files_are_private_and_do_not_name_the_account(directory, lock):
+    with lock():
         files = list(directory.iterdir())
         assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o600] * 2
         content = b"".join(os.fsencode(file.name) + file.read_bytes() for file in files)
         assert b"example" not in content
 
 
-def assert_unusable(directory, *paths):
-    with (
-        pytest.raises(LedgerError) as caught,
-        account_lock(directory, **ACCOUNT, on_wait=refuse_to_wait),
-    ):
-        pytest.fail("the lock was acquired")
-    for path in paths:
-        assert str(path) in caught.value.message
-    assert caught.value.hint
-
-
 @posix_only
-def test_a_full_disk_is_reported_and_the_lock_released(directory):
+def test_a_full_disk_is_reported_and_the_lock_released(directory, lock):
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))  # no file may grow
     try:
-        assert_unusable(directory, directory)
+        assert_unusable(lock, directory)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    with account_lock(directory, **ACCOUNT, on_wait=refuse_to_wait):
+    with lock():
         assert [holder_file.stat().st_size for holder_file in directory.glob("*.holder")] != [0]
 
 
 @posix_only
-def test_a_file_system_without_locks_is_reported(directory, monkeypatch):
+def test_a_file_system_without_locks_is_reported(directory, lock, monkeypatch):
     def flock(descriptor, operation):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr("fcntl.flock", flock)
-    assert_unusable(directory, directory, os.strerror(errno.ENOLCK))
+    assert_unusable(lock, directory, os.strerror(errno.ENOLCK))
