@@ -28,7 +28,7 @@ START_UP, SENDING, END, IDLE = "at start-up", "while sending", "at the end", "wi
 
 _MORE = 0.1  # share of the kills: those beyond the given number, which may find nothing to do
 _EARLY = 0.5  # share of the kills: those during start-up
-_RATE = 100.0  # domains per second for which the service generates keys
+_RATE = 250.0  # domains per second, at most
 _ATTEMPTS = 10  # runs for one kill, if they end before it
 
 
