@@ -327,19 +327,20 @@ class Signer:
                 return wire
             raise NotSigned(rcode)
         now = int(time.time())
+        wrong: NotTrusted | SignatureRefused | None = None
         try:
             _validate(wire, self._key(), self._key().name, record, now, request_mac, start)
         except dns.tsig.PeerError:
             has_time = len(record.other) == _TIME_OCTETS
             server_time = int.from_bytes(record.other) if has_time else None
-            raise SignatureRefused(int(record.error), server_time) from None
+            wrong = SignatureRefused(int(record.error), server_time)
         except dns.tsig.BadTime:
             difference = abs(record.time_signed - now)
-            raise NotTrusted(
-                f"the time of its answer differs by {difference} s from ours"
-            ) from None
+            wrong = NotTrusted(f"the time of its answer differs by {difference} s from ours")
         except dns.exception.DNSException:
-            raise NotTrusted("the signature of its answer is wrong") from None
+            wrong = NotTrusted("the signature of its answer is wrong")
+        if wrong is not None:
+            raise wrong  # here, since the frames of dnspython's error hold the secret
         original_id: int = record.original_id
         return original_id.to_bytes(2) + _recounted(wire[:start], -1)[2:]
 
