@@ -3,10 +3,8 @@
 # dnspython takes 35 ms to import; most answers are read without it, ten times as fast.
 from __future__ import annotations
 
-import functools
 import logging
 import os
-import re
 import struct
 import time
 from typing import TYPE_CHECKING, NamedTuple
@@ -134,7 +132,7 @@ def decode(wire: bytes, question: Question) -> Answer | None:
         if answers == 1 and rcode == NOERROR:
             value = _only_value(wire, start)
         elif (answers, authority) == (0, 1) and rcode in USEFUL:
-            zone = _negative_zone(wire, start)
+            zone = _negative_zone(wire, start, question)
         if value is not None or zone is not None:
             return Answer(
                 rcode, bool(flags & _AUTHORITATIVE), bool(flags & _AVAILABLE),
@@ -172,36 +170,24 @@ def only_record(wire: bytes, question: Question) -> tuple[int, bytes]:
     return int.from_bytes(wire[at - 6 : at - 2]), wire[at : at + size]
 
 
-def _negative_zone(wire: bytes, start: int) -> str | None:
+def _negative_zone(wire: bytes, start: int, question: Question) -> str | None:
     """The zone of an answer without records, from its only SOA record (RFC 2308 section 2).
 
     None if the zone is not above the name that was asked for, or more follows than an OPT record
     without an extended RCODE.
     """
-    place = _HEADER.size
-    while size := wire[place]:
-        name = wire[place : start - 4]  # or a part of it, from a label to the end
-        after = start + len(name)
-        if wire[start : start + 2] == (0xC000 | place).to_bytes(2):
-            after = start + 2
-        elif wire[start:after].lower() != name.lower():
-            place += 1 + size
-            continue
-        rest = wire[after + 10 + int.from_bytes(wire[after + 8 : after + 10]) :]
-        is_end = not rest or (rest.startswith(OPT_START) and rest[5:6] == b"\0")
-        return _plain(name) if wire[after : after + 4] == _SOA_IN and is_end else None
-    return None
+    import dns.exception
+    import dns.name
 
-
-@functools.lru_cache(maxsize=1024)  # many names are in few zones
-def _plain(name: bytes) -> str | None:
-    """The text of a sound name; None if it has unusual characters."""
-    at, labels = 0, []
-    while size := name[at]:
-        labels.append(name[at + 1 : at + 1 + size].lower())
-        at += 1 + size
-    is_plain = all(re.fullmatch(rb"[a-z0-9_-]+", label) for label in labels)
-    return b".".join(labels).decode("ascii") if is_plain else None
+    try:
+        zone, size = dns.name.from_wire(wire, start)
+    except dns.exception.DNSException:
+        return None
+    at = start + size
+    rest = wire[at + 10 + int.from_bytes(wire[at + 8 : at + 10]) :]
+    is_end = not rest or (rest.startswith(OPT_START) and rest[5:6] == b"\0")
+    is_soa = wire[at : at + 4] == _SOA_IN and question.name.is_subdomain(zone)
+    return to_text(zone) if is_soa and is_end else None
 
 
 def parsed(wire: bytes) -> dns.message.Message:
