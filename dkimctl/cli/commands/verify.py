@@ -6,25 +6,21 @@ import time
 from collections import Counter
 from collections.abc import Collection
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from dkimctl.cli.checking import ResolverOption, ServerOption, open_source
 from dkimctl.cli.options import LEDGER, App, OutputOption, TableOrJson, TableOrJsonOption, examples
 from dkimctl.cli.output import require_writable, table_layout, write_chunks
-from dkimctl.cli.session import Session, open_session
+from dkimctl.cli.session import open_session
 from dkimctl.errors import ExitCode, LedgerError, UsageError, worst_check
 from dkimctl.formats.checks import render_mails
 from dkimctl.input_files import read_bytes
-from dkimctl.mail.message import KnownKey, MailReport, MailVerdict, read_message
+from dkimctl.mail.message import KnownKey, MailVerdict, read_message
 from dkimctl.mail.verification import require_dkimpy, verify_mail
 from dkimctl.models import RegistrationKey
 from dkimctl.rotation.life import keys_of
-
-if TYPE_CHECKING:
-    from dkimctl.dns.queries import Source
-    from dkimctl.ledger.ledger import Ledger
 
 app = App()
 _MAX_BYTES = 50 << 20
@@ -76,10 +72,23 @@ def verify(
         raise
     except UsageError:
         session.reporter.note("dkimctl: no account is set up, so no key counts as registered")
+
+    def read_known(domains: Collection[str]) -> dict[RegistrationKey, KnownKey]:
+        now, settings = datetime.now(UTC), session.config.rotation
+        return {
+            key.key: KnownKey(key.stage, None if key.is_removed else key.registration)
+            for domain in (ledger.domains() if ledger else ())
+            if domain.sign_domain in domains
+            for key in keys_of(domain, settings, now)
+        }
+
     reports, codes = [], []
+    large = "no receiver takes a mail that large"
     for file in mails:
+        name = "<stdin>" if file == "-" else file
         try:
-            reports.append(_verify(session, file, sources, ledger))
+            message = read_message(read_bytes(file, largest=_MAX_BYTES, hint_if_large=large), name)
+            reports.append(verify_mail(message, name, *sources, read_known, time.time()))
         except UsageError as error:
             if len(mails) == 1:
                 raise
@@ -94,24 +103,3 @@ def verify(
     text = ", ".join(f"{name} {verdicts[name]}" for name in MailVerdict if verdicts[name])
     session.reporter.summarize(text or "no signature", verdicts)
     return worst_check([*codes, *(_CODES[report.verdict] for report in reports)])
-
-
-def _verify(
-    session: Session, file: str, sources: tuple[Source, Source], ledger: Ledger | None
-) -> MailReport:
-    data = read_bytes(file, largest=_MAX_BYTES, hint_if_large="no receiver takes a mail that large")
-    name = "<stdin>" if file == "-" else file
-    message = read_message(data, name)
-
-    def read_known(domains: Collection[str]) -> dict[RegistrationKey, KnownKey]:
-        if ledger is None:
-            return {}
-        now, settings = datetime.now(UTC), session.config.rotation
-        return {
-            key.key: KnownKey(key.stage, None if key.is_removed else key.registration)
-            for domain in ledger.domains()
-            if domain.sign_domain in domains
-            for key in keys_of(domain, settings, now)
-        }
-
-    return verify_mail(message, name, *sources, read_known, time.time())
