@@ -6,23 +6,9 @@ import base64
 import time
 from collections.abc import Callable, Sequence
 
-from dkimctl.client.failures import (
-    registration_error,
-    requires_tls,
-    token_error,
-    token_rejected,
-    unusable,
-)
+from dkimctl.client import failures, wire
 from dkimctl.client.http import MAX_BODY, HttpClient, HttpRequest, HttpResponse
 from dkimctl.client.redaction import Redactor
-from dkimctl.client.wire import (
-    DecodeError,
-    Reply,
-    decode_error,
-    decode_reply,
-    decode_token,
-    encode_registration,
-)
 from dkimctl.errors import MaybeProcessed, NotProcessed
 from dkimctl.models import TOKEN_LIFETIME, DomainSpec, Secret, Token
 
@@ -76,20 +62,18 @@ class Client:
             response = self._http.send(request)
         except MaybeProcessed as error:
             raise NotProcessed(error.message, hint=error.hint) from None
-        if wrong_scheme := requires_tls(url, response.status, response.body):
-            raise wrong_scheme
         if response.status != 200:
             detail = self._detail(self._redactor.redact(response.body))
-            raise token_error(url, response.status, detail, response.retry_after)
+            raise failures.token_error(url, response.status, detail, response.retry_after)
         try:
-            token, lifetime = decode_token(response.body)
-        except DecodeError as error:
-            told = unusable(url, error, response.body)
+            token, lifetime = wire.decode_token(response.body)
+        except wire.DecodeError as error:
+            told = failures.unusable(url, error, response.body)
             raise NotProcessed(told, hint="check --auth-url") from None
         self._redactor.add(token)
         return Token(token, requested_at + (lifetime or TOKEN_LIFETIME), requested_at)
 
-    def register(self, token: Secret, specs: Sequence[DomainSpec]) -> Reply:
+    def register(self, token: Secret, specs: Sequence[DomainSpec]) -> wire.Reply:
         """Register domains for DKIM signing (interface 4.2).
 
         Raises TokenRejected (401, 403), RequestRefused if the batch as a whole is refused,
@@ -98,55 +82,48 @@ class Client:
         """
         url = f"{self._base_url}/domain/dkim"
         largest = min(MAX_BODY, _MAX_REPLY_BASE + _MAX_REPLY_ITEM * len(specs))
-        body, json = encode_registration(specs), "application/json"
+        body, json = wire.encode_registration(specs), "application/json"
         request = HttpRequest("POST", url, None, json, body, is_last=False, max_body=largest)
         response = self._send(token, request)
         reply = None
         if response.status in (200, 400, 500):
             try:
-                reply = decode_reply(response.body)
-            except DecodeError as error:
+                reply = wire.decode_reply(response.body)
+            except wire.DecodeError as error:
                 if response.status == 200:
-                    told = unusable(url, error, response.body)
+                    told = failures.unusable(url, error, response.body)
                     raise MaybeProcessed(told, hint="check --base-url") from None
         if reply is None or (response.status != 200 and not reply.items):
             detail = self._detail(response.body)
-            raise registration_error(url, response.status, detail, response.retry_after)
+            raise failures.registration_error(url, response.status, detail, response.retry_after)
         return reply
 
     def request(
-        self,
-        token: Secret,
-        method: str,
-        path: str,
-        *,
-        body: bytes | None = None,
-        content_type: str | None = None,
+        self, token: Secret, method: str, path: str, body: bytes | None = None
     ) -> HttpResponse:
-        """Send any bearer-protected request (interface 5.2) and return its response.
+        """Send any bearer-protected request (interface 5.2), whose body is JSON.
 
         Secrets and tokens that the response echoes are replaced by `***`. Raises TokenRejected for
         401 and 403; every other status is left to the caller.
         """
-        url = f"{self._base_url}{path}"
-        return self._send(token, HttpRequest(method, url, None, content_type, body))
+        content_type = None if body is None else "application/json"
+        request = HttpRequest(method, f"{self._base_url}{path}", None, content_type, body)
+        return self._send(token, request)
 
     def _send(self, token: Secret, request: HttpRequest) -> HttpResponse:
         self._redactor.add(token)
         bearer = Secret(f"Bearer {token.reveal()}")
         response = self._http.send(request._replace(authorization=bearer))
-        if wrong_scheme := requires_tls(request.url, response.status, response.body):
-            raise wrong_scheme
         # Text of the request itself, such as a domain that is part of a secret, does not leak.
         body = self._redactor.redact(response.body, exempt=request.body or b"")
         response = response._replace(body=body)
         if response.status in (401, 403):
-            raise token_rejected(response.status, self._detail(body), body)
+            raise failures.token_rejected(response.status, self._detail(body), body)
         return response
 
     def _detail(self, redacted: bytes) -> str:
         """The message of an error response, or "" if it has none or contains a short secret."""
-        text = decode_error(redacted)
+        text = wire.decode_error(redacted)
         # Checked before it is shortened: the cut could leave half a secret.
         if self._redactor.has_short_secret(text):
             return ""

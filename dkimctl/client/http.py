@@ -15,20 +15,14 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC
+from email.utils import parsedate_to_datetime
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from dkimctl import __version__
 from dkimctl.addresses import is_loopback
-from dkimctl.client.failures import (
-    cut_off,
-    host_of,
-    not_loopback,
-    origin_of,
-    timed_out,
-    unreachable,
-)
+from dkimctl.client import failures
 from dkimctl.errors import DkimctlError, MaybeProcessed, ThreadLimitError, UsageError
 from dkimctl.models import Secret
 from dkimctl.threads import start_daemon
@@ -181,22 +175,28 @@ class HttpClient:
         started, outcome = time.monotonic(), "no response"
         try:
             response = self._exchange(request, self._local.client, deadline)
+            if wrong_scheme := failures.requires_tls(url, response.status, response.body):
+                raise wrong_scheme
             if deadline.stop():  # a body that ends with its connection would pass for complete
-                raise timed_out(url)
+                raise failures.timed_out(url)
             outcome = str(response.status)
             return response
         except _NOT_SENT as error:
-            raise unreachable(url, error) from None
+            raise failures.unreachable(url, error) from None
         except httpx.TimeoutException:
-            raise timed_out(url) from None
+            raise failures.timed_out(url) from None
         except (httpx.HTTPError, httpx.StreamError) as error:
-            raise timed_out(url) if deadline.stop() else cut_off(url, error) from None
+            raise (
+                failures.timed_out(url) if deadline.stop() else failures.cut_off(url, error)
+            ) from None
         except DkimctlError as error:
             raise error.with_traceback(None) from None  # its frames hold the headers
         finally:
             deadline.stop()
             elapsed, sent = (time.monotonic() - started) * 1000, len(request.body or b"")
-            target = f"{request.method} {origin_of(url) if request.has_secret_url else url}"
+            target = (
+                f"{request.method} {failures.origin_of(url) if request.has_secret_url else url}"
+            )
             _log.info("%s: %s, %.0f ms, %d bytes sent", target, outcome, elapsed, sent)
 
     def close(self) -> None:
@@ -229,7 +229,7 @@ class HttpClient:
             content=request.body,
             extensions={"trace": functools.partial(self._trace, request.url, deadline)},
         ) as response:
-            host, most = host_of(request.url), request.max_body
+            host, most = failures.host_of(request.url), request.max_body
             if response.headers.get("Content-Encoding", "identity") != "identity":
                 raise MaybeProcessed(
                     f"the response from {host} is compressed, which the request ruled out",
@@ -265,7 +265,7 @@ class HttpClient:
             address = str(connection.getpeername()[0])
         if url.startswith("http:") and not ipaddress.ip_address(address).is_loopback:
             stream.close()  # `localhost` can resolve to anything
-            raise not_loopback(url, address)
+            raise failures.not_loopback(url, address)
         # The end of a connection is an error unless it was announced (RFC 8446 section 6.1).
         if isinstance(connection, ssl.SSLSocket):
             connection.suppress_ragged_eofs = False  # type: ignore[attr-defined]
@@ -301,8 +301,6 @@ def _timestamp(text: str) -> float | None:
     """An HTTP date (RFC 9110 section 5.6.7) in seconds since the epoch."""
     if not text:
         return None
-    from email.utils import parsedate_to_datetime
-
     try:
         moment = parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError, OverflowError):

@@ -53,12 +53,9 @@ def api(
         raise UsageError("invalid HTTP method", hint="use one such as GET, POST or DELETE")
     path = _relative_path(session.account.base_url, path)
     body = None if body_file is None else read_bytes(body_file)
-    content_type = None if body is None else "application/json"
     try:
         response = session.token_provider.call(
-            lambda token: session.client.request(
-                token, method.upper(), path, body=body, content_type=content_type
-            )
+            lambda token: session.client.request(token, method.upper(), path, body)
         )
     except TokenRejected as error:
         write_bytes(error.body)
