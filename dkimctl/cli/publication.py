@@ -28,7 +28,7 @@ from dkimctl.errors import DkimctlError, ExitCode, Interrupted, OutputError, Usa
 from dkimctl.formats.changes import render_changes
 from dkimctl.formats.renderer import PublicationFormat
 from dkimctl.models import Registration, RegistrationKey, named
-from dkimctl.publishing.plan import CHANGING, Action, Applied, Change, Target, apply_plan, make_plan
+from dkimctl.publishing.plan import CHANGING, Action, Change, Target, apply_plan, make_plan
 from dkimctl.publishing.targets import open_targets
 from dkimctl.text import MAX_ALIKE, counted, few, printable, without_names
 
@@ -157,10 +157,7 @@ def publish_records(
             reporter.note("dkimctl: nothing was changed")
             return ExitCode.NO
     applied, is_stopped = _make_changes(plan, total, reporter)
-    for at, change in enumerate(plan):
-        if outcome := applied.get(change.key):
-            error = outcome.error
-            plan[at] = change.failed(error) if error else change._replace(is_applied=True)
+    plan = [applied.get(change.key, change) for change in plan]
     made = sum(change.is_applied for change in plan)
     reported = _report(plan, options, reporter)
     status = ExitCode.OK
@@ -195,12 +192,12 @@ def unchanged_if_interrupted() -> Iterator[None]:
 
 def _make_changes(
     plan: Sequence[Change], total: int, reporter: Reporter
-) -> tuple[dict[RegistrationKey, Applied], bool]:
+) -> tuple[dict[RegistrationKey, Change], bool]:
     """What became of each change, and whether the first Ctrl-C or SIGTERM has stopped more.
 
     Raises Interrupted at the second, which does not wait for the changes that were begun.
     """
-    applied: dict[RegistrationKey, Applied] = {}
+    applied: dict[RegistrationKey, Change] = {}
     is_stopped = is_announced = False
     progress = PublicationProgress(reporter, total, "changed")
 
@@ -208,8 +205,8 @@ def _make_changes(
         nonlocal is_stopped
         is_stopped = True
 
-    def emit(outcome: Applied) -> None:
-        applied[outcome.change.key] = outcome
+    def emit(change: Change) -> None:
+        applied[change.key] = change
         progress.show(len(applied))
 
     def wait() -> None:
@@ -224,7 +221,7 @@ def _make_changes(
         with stopping(stop), progress:
             apply_plan(plan, emit, is_stopped=lambda: is_stopped, wait=wait)
     except KeyboardInterrupt:
-        made = sum(outcome.error is None for outcome in applied.values())
+        made = sum(change.is_applied for change in applied.values())
         raise Interrupted(
             f"interrupted: {made} of {counted(total, 'change')} made, perhaps more",
             hint=f"to go on: `{next_steps.same_command()}`",

@@ -15,7 +15,6 @@ from dkimctl.models import Secret
 from dkimctl.names import is_glob, parents, zone_finder
 from dkimctl.publishing.plan import (
     Access,
-    Applied,
     Change,
     NameState,
     changed_error,
@@ -72,7 +71,7 @@ class OctodnsTarget:
         with self._provider(zone) as provider:
             return _states(self._read_zone(provider, zone, names), zone, names)
 
-    def apply(self, zone: str, changes: Sequence[Change]) -> Iterator[Applied]:
+    def apply(self, zone: str, changes: Sequence[Change]) -> Iterator[Change]:
         """See Target. octoDNS has no prerequisites: what is there is compared just before."""
         fitting: list[Change] = []
         for change in changes:
@@ -85,7 +84,7 @@ class OctodnsTarget:
                 f"octoDNS has no form for the value at {printable(change.fqdn)}",
                 hint="publish it by hand: `dkimctl show-dns` has it",
             )
-            yield Applied(change, unfit)
+            yield change.failed(unfit)
         if not fitting:
             return
         states: Mapping[str, NameState] = {}
@@ -103,13 +102,13 @@ class OctodnsTarget:
             failure = error
         for change in fitting:
             if failure is not None and not states:
-                yield Applied(change, failure)
+                yield change.failed(failure)
             elif not is_same(states[change.fqdn], change.before):
-                yield Applied(change, changed_error(change))
+                yield change.failed(changed_error(change))
         if failure is not None or any(map(_may_stay, wanted)):
             yield from self._look_again(zone, wanted, failure)
         else:
-            yield from map(Applied, wanted)
+            yield from (change.made() for change in wanted)
 
     def check_access(self, zone: str, names: Sequence[str]) -> Access:
         """See Target. Only a change would tell whether it may write."""
@@ -127,7 +126,7 @@ class OctodnsTarget:
 
     def _look_again(
         self, zone: str, changes: Sequence[Change], error: DkimctlError | None
-    ) -> Iterator[Applied]:
+    ) -> Iterator[Change]:
         """Find out which changes were made, after the provider has failed or removed nothing."""
         names = [change.fqdn for change in changes]
         try:
@@ -145,7 +144,7 @@ class OctodnsTarget:
             if left:
                 states = self.read(zone, names)
         except DkimctlError as unread:
-            yield from (Applied(change, error or unread) for change in changes)
+            yield from (change.failed(error or unread) for change in changes)
             return
         for change in changes:
             ignored = ServiceError(

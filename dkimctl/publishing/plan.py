@@ -62,7 +62,7 @@ class Change(NamedTuple):
     zone: str = ""  # "": not known
     reason: str = ""  # why it is not, or cannot be, made
     error: DkimctlError | None = None  # why its zone could not be read, or why it was not made
-    is_applied: bool = False
+    is_applied: bool = False  # it is in DNS, at the server that took it
     check: Check | None = None  # what DNS has after it, if it was asked
 
     @property
@@ -79,15 +79,11 @@ class Change(NamedTuple):
         """Its zone, and the label of its target; "" where there is none."""
         return self.zone, self.target.label if self.target else ""
 
+    def made(self) -> Change:
+        return self._replace(is_applied=True)
+
     def failed(self, error: DkimctlError) -> Change:
         return self._replace(error=error, reason=error.message)
-
-
-class Applied(NamedTuple):
-    """What became of a change. `error` is None if it is in DNS, at the server that took it."""
-
-    change: Change
-    error: DkimctlError | None = None
 
 
 class Access(NamedTuple):
@@ -116,10 +112,10 @@ class Target(Protocol):
     def read(self, zone: str, names: Sequence[str]) -> Mapping[str, NameState]:
         """What the target has at each name. Raises DkimctlError."""
 
-    def apply(self, zone: str, changes: Sequence[Change]) -> Iterator[Applied]:
+    def apply(self, zone: str, changes: Sequence[Change]) -> Iterator[Change]:
         """Make the changes (CREATE, REPLACE, REMOVE), each only if `before` still holds.
 
-        Yields what became of each one, in any order; raises no DkimctlError. Each name has its old
+        Yields each as made or failed, in any order; raises no DkimctlError. Each name has its old
         or its new state at any moment.
         """
 
@@ -179,12 +175,12 @@ def make_plan(
 
 def apply_plan(
     plan: Iterable[Change],
-    emit: Callable[[Applied], None],
+    emit: Callable[[Change], None],
     *,
     is_stopped: Callable[[], bool] = lambda: False,
     wait: Callable[[], None] = lambda: None,
 ) -> None:
-    """Make the changes, several zones at a time; emits what became of each, in this thread.
+    """Make the changes, several zones at a time; emits each as made or failed, in this thread.
 
     After `is_stopped` no further changes are begun; what became of those that were is emitted.
     `wait` is called five times a second while there is nothing to emit.
@@ -195,7 +191,7 @@ def apply_plan(
             of_zone = zones.setdefault((id(change.target), change.zone), (change.target, []))
             of_zone[1].append(change)
 
-    def apply_zone(job: tuple[Target, list[Change]]) -> Iterator[Applied]:
+    def apply_zone(job: tuple[Target, list[Change]]) -> Iterator[Change]:
         target, changes = job
         for at in range(0, len(changes), _AT_ONCE):
             if is_stopped():
@@ -351,11 +347,11 @@ class _Rule(NamedTuple):
         return not patterns or any(fnmatch.fnmatchcase(zone.lower(), glob) for glob in patterns)
 
 
-def outcome_of(change: Change, state: NameState, error: DkimctlError) -> Applied:
+def outcome_of(change: Change, state: NameState, error: DkimctlError) -> Change:
     """What became of a change; `error` is for a name that has what it had before."""
     if is_done(state, change):
-        return Applied(change)
-    return Applied(change, error if is_same(state, change.before) else changed_error(change))
+        return change.made()
+    return change.failed(error if is_same(state, change.before) else changed_error(change))
 
 
 def is_done(state: NameState, change: Change) -> bool:

@@ -22,7 +22,6 @@ from dkimctl.errors import DkimctlError, DnsRefused, NegativeAnswer, ServiceErro
 from dkimctl.publishing.plan import (
     Access,
     Action,
-    Applied,
     Change,
     NameState,
     changed_error,
@@ -200,7 +199,7 @@ class Rfc2136Target:
         is_usual = stored == tuple(map(_txt_wire, values))
         return NameState(values, ttl, wire=() if is_usual else stored)
 
-    def apply(self, zone: str, changes: Sequence[Change]) -> Iterator[Applied]:
+    def apply(self, zone: str, changes: Sequence[Change]) -> Iterator[Change]:
         """See Target. One message is in flight at a time."""
         return _Updater(self, zone).send(changes)
 
@@ -397,7 +396,7 @@ class _Updater:
         self._refusal: DkimctlError | None = None
         self._end: DkimctlError | None = None
 
-    def send(self, changes: Sequence[Change]) -> Iterator[Applied]:
+    def send(self, changes: Sequence[Change]) -> Iterator[Change]:
         """Yields what became of each change."""
         if self._end is not None:
             yield from _all(changes, self._end)
@@ -416,7 +415,7 @@ class _Updater:
                 f"the TXT records of {name} are too large for one DNS update",
                 hint=f"remove the records that are there by other means, then {_RUN_AGAIN}",
             )
-            yield Applied(changes[0], error)
+            yield changes[0].failed(error)
             return
         try:
             rcode = self._target.update(update, self._zone)
@@ -434,7 +433,7 @@ class _Updater:
             yield from self.send(changes[middle:])
         elif rcode in _CHANGED:
             self._is_accepted = True
-            yield Applied(changes[0], changed_error(changes[0]))
+            yield changes[0].failed(changed_error(changes[0]))
         else:
             refusal = self._target.refused_update(rcode, self._zone)
             if rcode in _REFUSED:
@@ -445,7 +444,7 @@ class _Updater:
 
     def _look(
         self, changes: Sequence[Change], unknown: DkimctlError | None = None
-    ) -> Iterator[Applied]:
+    ) -> Iterator[Change]:
         """Find out what became of changes that were sent; `unknown`: why there is no answer.
 
         Those that were accepted get a moment: a server may forward an update.
@@ -455,7 +454,7 @@ class _Updater:
         try:
             while True:
                 states = self._target.read_again(self._zone, left)
-                yield from (Applied(change) for change, state in states if is_done(state, change))
+                yield from (change.made() for change, state in states if is_done(state, change))
                 states = [(change, state) for change, state in states if not is_done(state, change)]
                 left = [change for change, _ in states]
                 if unknown or not left or time.monotonic() > deadline:
@@ -486,5 +485,5 @@ def _txt_wire(value: str) -> bytes:
     return b"".join(bytes((len(string),)) + string for string in character_strings(value))
 
 
-def _all(changes: Sequence[Change], error: DkimctlError) -> Iterator[Applied]:
-    return (Applied(change, error) for change in changes)
+def _all(changes: Sequence[Change], error: DkimctlError) -> Iterator[Change]:
+    return (change.failed(error) for change in changes)

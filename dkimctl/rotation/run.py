@@ -31,7 +31,7 @@ from dkimctl.models import (
     Result,
     named,
 )
-from dkimctl.publishing.plan import CHANGING, Action, Applied, Target, apply_plan, make_plan
+from dkimctl.publishing.plan import CHANGING, Action, Change, Target, apply_plan, make_plan
 from dkimctl.registration import outcomes
 from dkimctl.registration.engine import RegistrationEngine
 from dkimctl.registration.preflight import Planner
@@ -346,9 +346,9 @@ class RotationRun:
                 error = change.error or self._targets_error
                 note(change.registration, states[change.action], change.reason, error)
 
-        def note_failure(applied: Applied) -> None:
-            if applied.error is not None:
-                note(applied.change.registration, State.FAILED, error=applied.error)
+        def note_failure(change: Change) -> None:
+            if change.error is not None:
+                note(change.registration, State.FAILED, error=change.error)
 
         if not self._policy.is_dry:
             apply_plan(plan, note_failure)

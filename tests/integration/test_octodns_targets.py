@@ -56,7 +56,7 @@ def publish(target, wanted: dict[str, str | None]) -> dict[str, object]:
         for name, value in wanted.items()
         if states[name].values != (() if value is None else (value,))
     ]
-    return {one.change.fqdn: one.error for one in target.apply("example.com", changes)}
+    return {one.fqdn: one.error for one in target.apply("example.com", changes)}
 
 
 def foreign(server: Server) -> set[object]:

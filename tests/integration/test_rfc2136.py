@@ -50,7 +50,7 @@ def program(request) -> str:
 
 
 def errors(applied) -> dict[str, DkimctlError | None]:
-    return {one.change.fqdn: one.error for one in applied}
+    return {one.fqdn: one.error for one in applied}
 
 
 def new(name: str) -> Change:
@@ -286,7 +286,7 @@ def test_a_server_that_is_killed_meanwhile_has_each_name_old_or_new(needs_tool, 
     names = [f"s{number}._domainkey.example.com" for number in range(300)]
     with serving("named", zone, tmp_path, needs_tool) as server:
         applied = open_target(server.port).apply("example.com", list(map(new, names)))
-        done = {next(applied).change.fqdn for _ in range(120)}
+        done = {next(applied).fqdn for _ in range(120)}
         os.kill(server.pid, signal.SIGKILL)
         failed = errors(applied)
     assert ServiceError in {type(error) for error in failed.values()}

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dkimctl.errors import DkimctlError, NegativeAnswer
 from dkimctl.models import Registration
 from dkimctl.names import zone_finder
-from dkimctl.publishing.plan import Access, Action, Applied, Change, NameState
+from dkimctl.publishing.plan import Access, Action, Change, NameState
 
 
 class FakeTarget:
@@ -56,7 +56,7 @@ class FakeTarget:
         self._raise(zone)
         return {name: self.names.get(name, NameState()) for name in names}
 
-    def apply(self, zone: str, changes: Sequence[Change]) -> Iterator[Applied]:
+    def apply(self, zone: str, changes: Sequence[Change]) -> Iterator[Change]:
         self.calls.append(("apply", zone))
         for change in changes:
             with self._lock:
@@ -66,7 +66,7 @@ class FakeTarget:
             error = self._change(zone, change)
             with self._lock:
                 self.in_flight.remove(zone)
-            yield Applied(change, error)
+            yield change.failed(error) if error else change.made()
 
     def _change(self, zone: str, change: Change) -> DkimctlError | None:
         if error := self._errors.get(f"apply {zone}"):

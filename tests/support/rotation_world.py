@@ -25,7 +25,7 @@ from dkimctl.ledger.account_lock import account_lock
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import DnsRecord, DomainSpec, Registration
 from dkimctl.names import Selection
-from dkimctl.publishing.plan import Access, Applied, Change, NameState
+from dkimctl.publishing.plan import Access, Change, NameState
 from dkimctl.registration.limits import Limits
 from dkimctl.rotation.due import Report, RunPolicy, Tools
 from dkimctl.rotation.run import RotationRun
@@ -223,7 +223,7 @@ class Provider:
             for name in names
         }
 
-    def apply(self, zone: str, changes: Sequence[Change]) -> Iterator[Applied]:
+    def apply(self, zone: str, changes: Sequence[Change]) -> Iterator[Change]:
         for change in changes:
             with self._world.lock, self._world.effect():
                 records = self._world.records
@@ -231,7 +231,7 @@ class Provider:
                 if change.value is not None:
                     records[change.fqdn] = change.value
                 self._world.write("dns", records)
-            yield Applied(change)
+            yield change.made()
 
     def check_access(self, zone: str, names: Sequence[str]) -> Access:
         return Access(True, None)

@@ -144,7 +144,7 @@ def records(directory) -> dict[tuple[str, str], object]:
 
 
 def errors(applied) -> dict[str, DkimctlError | None]:
-    return {one.change.fqdn: one.error for one in applied}
+    return {one.fqdn: one.error for one in applied}
 
 
 def test_a_provider_that_writes_whole_zones_loses_no_other_record(target, directory):

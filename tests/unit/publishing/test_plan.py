@@ -98,7 +98,7 @@ def test_a_plan_tells_the_action_and_what_is_there(make_registration, key_record
     assert (replace.action, replace.before) == (Action.REPLACE, before)
     assert replace.value == old.record.value
     assert keep.action is Action.KEEP  # another TTL is no change
-    assert [one.change for one in _applied(plan)] == [create, replace]
+    assert _applied(plan) == [create.made(), replace.made()]
 
 
 def test_two_registrations_of_the_same_name_are_blocked(make_registration):
@@ -128,7 +128,7 @@ def test_stopped_it_tells_all_that_was_made_and_begins_nothing_more(make_registr
     plan = make_plan(registrations, [target])
     applied = _applied(plan, is_stopped=stopped.is_set)
     assert 0 < len(applied) < len(registrations)
-    assert [one.change.fqdn for one in applied] == target.applied
+    assert [one.fqdn for one in applied] == target.applied
     again = make_plan(registrations, [target])
     assert len(_applied(again)) == len(registrations) - len(applied)
 

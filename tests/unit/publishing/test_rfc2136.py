@@ -97,7 +97,7 @@ def test_an_update_without_a_good_answer_is_not_called_done(kind):
     say, _ = HOSTILE[kind]
     with scripted_dns(say) as server:
         applied = list(target_of(server).apply("example.com", [change(NAMES[0], "value")]))
-    assert [one.change.fqdn for one in applied] == [NAMES[0]]
+    assert [one.fqdn for one in applied] == [NAMES[0]]
     assert isinstance(applied[0].error, DnsRefused | ServiceError)
 
 
