@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
@@ -56,8 +56,6 @@ class RetirementPolicy(NamedTuple):
     seen_since: datetime  # looks before this are too old to rely on
     #: A newer key replaces the older ones, unless it is recorded which it does.
     assume_successors: bool = False
-    #: The keys that a look at DNS has just found; no other look counts then.
-    published_now: Container[RegistrationKey] | None = None
     grace: timedelta = GRACE_PERIOD  # for how long a successor must have taken over
 
 
@@ -125,15 +123,14 @@ class KnownKeys(NamedTuple):
             published_at = since if verdict is Verdict.PUBLISHED else None
             return history._replace(published_at=published_at, looked_at=now, verdict=verdict)
 
-        return self._replace(
-            domains=[
-                {
-                    registration: history_after(registration, known[registration])
-                    for registration in known
-                }
-                for known in self.domains
-            ]
-        )
+        domains = [
+            {
+                registration: history_after(registration, known[registration])
+                for registration in known
+            }
+            for known in self.domains
+        ]
+        return self._replace(domains=domains)
 
 
 def read_known_keys(
@@ -194,8 +191,7 @@ def review_with_look(
             looks=looks,
         )
     now = clock()
-    published = {key for key, verdict in looks.latest.items() if verdict is Verdict.PUBLISHED}
-    fresh = policy._replace(now=now, published_now=published)
+    fresh = policy._replace(now=now, seen_since=now)  # no other look counts
     statuses, unanswered = [], set()
     for status in known.after(looks, now).statuses(fresh):
         seen, reason = [checks.get(each.key) for each in status.successors], status.reason
@@ -367,11 +363,9 @@ def _takeover(successor: Registration, history: KeyHistory, policy: RetirementPo
         retirement, text = Retirement.WAITING, f"{text}: {wait}"
     else:
         # It is retired only if the successor was published at the last look, which is recent.
-        is_seen = looked_at is not None and policy.seen_since <= looked_at <= now
-        is_seen = is_seen and history.verdict == Verdict.PUBLISHED
-        if policy.published_now is not None:
-            is_seen = successor.key in policy.published_now
-        retirement = Retirement.RETIRED if is_seen and published is not None else Retirement.DUE
+        is_recent = looked_at is not None and policy.seen_since <= looked_at <= now
+        is_seen = published is not None and is_recent and history.verdict == Verdict.PUBLISHED
+        retirement = Retirement.RETIRED if is_seen else Retirement.DUE
     return Takeover(successor, begins, history.published_at, took_over, retirement, text)
 
 

@@ -88,7 +88,8 @@ class RotationRun:
     def execute(self) -> Report:
         """Raises LedgerError if the ledger cannot be read, and Interrupted."""
         known = self._known()
-        over = [status for status in self._statuses(known) if status.is_over and status.successors]
+        statuses = self._statuses(known, self._tools.clock())
+        over = [status for status in statuses if status.is_over and status.successors]
         # By successor of a key past its grace period: why that key has to stay, or "".
         answers: Mapping[RegistrationKey, str] = {}
         try:
@@ -264,7 +265,8 @@ class RotationRun:
         except DkimctlError as error:
             self._errors.append(error)
             self._targets_error = error
-        needed = [status.registration for status in self._statuses(known) if status.needs_record]
+        statuses = self._statuses(known, tools.clock())
+        needed = [status.registration for status in statuses if status.needs_record]
         changes = self._change_dns(Step.PUBLISH, needed)
         checks, looks = self._look(Step.PUBLISH, changes)
         published = _with_verdict(looks, Verdict.PUBLISHED)
@@ -272,7 +274,8 @@ class RotationRun:
             changes.values(), checks, published, known.histories, settings, tools.clock()
         )
         if looks is not None:
-            statuses = self._statuses(known.after(looks, tools.clock()), published)
+            now = tools.clock()
+            statuses = self._statuses(known.after(looks, now), now)
             self._tasks += waiting_removals(statuses)
             if removals := [*find_removals(statuses, confirmed, published)]:
                 self._remove(removals)
@@ -399,11 +402,8 @@ class RotationRun:
         ledger = self._tools.open_ledger(for_writing=False)
         return read_known_keys(ledger, self._selection, whole_domains=True)
 
-    def _statuses(
-        self, known: KnownKeys, published: frozenset[RegistrationKey] | None = None
-    ) -> list[RetirementStatus]:
-        now, grace = self._tools.clock(), self._policy.rotation.grace
-        return known.statuses(RetirementPolicy(now, now, published_now=published, grace=grace))
+    def _statuses(self, known: KnownKeys, now: datetime) -> list[RetirementStatus]:
+        return known.statuses(RetirementPolicy(now, now, grace=self._policy.rotation.grace))
 
 
 def _with_verdict(looks: Looks | None, verdict: Verdict) -> frozenset[RegistrationKey]:
