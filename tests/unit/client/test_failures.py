@@ -9,7 +9,6 @@ import httpx
 import pytest
 
 from dkimctl.client import failures
-from dkimctl.client.failures import requires_tls, unreachable
 from dkimctl.errors import (
     AuthenticationError,
     ClientRefused,
@@ -21,22 +20,19 @@ from dkimctl.errors import (
 )
 
 URL = "https://service.example/domain/dkim"
-NO_SERVICE = (300, 301, 302, 307, 308, 399, 404, 405, 406, 407, 410, 411, 415)
-
-
-@pytest.mark.parametrize("status", [100, 204, 299, *NO_SERVICE, 402, 408, 409, 418, 499, 500, 503])
-def test_only_where_there_is_no_service_a_registration_was_certainly_not_made(status):
-    """A gateway may answer 408 for a request that is still being processed."""
-    error = failures.registration_error(URL, status, "", 7.0)
-    assert type(error) is (NoService if status in NO_SERVICE else MaybeProcessed)
+HERE = "https://127.0.0.1:8025/oauth2/token"
 
 
 @pytest.mark.parametrize(
     ("status", "kind", "at_login"),
     [(400, RequestRefused, ClientRefused), (413, RequestRefused, NotProcessed),
      (422, RequestRefused, NotProcessed), (429, Throttled, NotProcessed),
-     (503, MaybeProcessed, NotProcessed), (401, MaybeProcessed, ClientRefused),
-     (405, NoService, AuthenticationError), (404, NoService, NoService)],
+     (401, MaybeProcessed, ClientRefused), (405, NoService, AuthenticationError),
+     *((status, NoService, NoService)
+       for status in (300, 301, 302, 307, 308, 399, 404, 406, 407, 410, 411, 415)),
+     # A gateway may answer 408 for a request that is still being processed.
+     *((status, MaybeProcessed, NotProcessed)
+       for status in (100, 204, 299, 402, 408, 409, 418, 499, 500, 503))],
 )  # fmt: skip
 def test_what_a_status_means(status, kind, at_login):
     registering = failures.registration_error(URL, status, "busy", 7.0)
@@ -55,48 +51,46 @@ def test_the_text_of_a_response_that_is_not_http_is_not_told():
     assert "reset" in failures.cut_off(URL, httpx.ReadError("connection reset")).message
 
 
-def wrapped(cause: Exception, text: str = "it failed") -> httpx.ConnectError:
+def wrapped(cause: Exception) -> httpx.ConnectError:
     """As the HTTP library raises it."""
-    error = httpx.ConnectError(text)
+    error = httpx.ConnectError("it failed")
     error.__cause__ = ValueError("of another library")
     error.__cause__.__context__ = cause
     return error
 
 
-def test_a_certificate_that_is_not_trusted_is_not_tried_again():
-    untrusted = ssl.SSLCertVerificationError(1, "certificate verify failed")
-    untrusted.verify_message = "certificate has expired"
-    error = unreachable(URL, wrapped(untrusted))
-    assert type(error) is NoService
-    assert error.message == "cannot trust https://service.example: certificate has expired"
-    assert "--ca-bundle" in error.hint
-    refused = unreachable(URL, httpx.ConnectError("Connection refused"))
-    assert type(refused) is NotProcessed
-
-
-@pytest.mark.parametrize(
-    "error",
-    [wrapped(ssl.SSLEOFError(8, "EOF occurred in violation of protocol")),
-     httpx.ConnectTimeout("_ssl.c:989: The handshake operation timed out")],
-)  # fmt: skip
-def test_a_server_that_does_not_answer_the_handshake_is_tried_again(error):
-    there = unreachable(URL, error)
-    assert type(there) is NotProcessed
-    assert there.message.endswith("it does not answer the TLS handshake")
-    assert "check the network" in there.hint
-    here = unreachable("https://127.0.0.1:8025/oauth2/token", error)
-    expected = "for this machine, write http://127.0.0.1:8025 in --auth-url, if it does not use TLS"
-    assert here.hint == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [("407 Proxy Authentication Required", " (407)"), ("Bearer abc", ""), ("4077 x", ""), ("", "")],
+UNTRUSTED = ssl.SSLCertVerificationError(1, "certificate verify failed")
+UNTRUSTED.verify_message = "certificate has expired"
+NO_HANDSHAKE = (
+    wrapped(ssl.SSLEOFError(8, "EOF occurred in violation of protocol")),
+    httpx.ConnectTimeout("_ssl.c:989: The handshake operation timed out"),
 )
-def test_of_the_answer_of_a_proxy_only_the_status_is_told(text, reason):
-    error = unreachable(URL, httpx.ProxyError(text))
-    expected = f"cannot reach https://service.example: the proxy refused the connection{reason}"
-    assert error.message == expected
+REFUSED_BY_PROXY = "cannot reach https://service.example: the proxy refused the connection"
+
+
+@pytest.mark.parametrize(
+    ("url", "error", "kind", "message", "hint"),
+    [(URL, wrapped(UNTRUSTED), NoService,
+      "cannot trust https://service.example: certificate has expired", "--ca-bundle"),
+     (URL, wrapped(OSError(errno.EMFILE, "Too many")), NotProcessed, "too many open files",
+      "ulimit -n"),
+     (URL, httpx.ConnectError("no route"), NotProcessed, "no route", "check the network"),
+     *((URL, error, NotProcessed, "it does not answer the TLS handshake", "check the network")
+       for error in NO_HANDSHAKE),
+     *((HERE, error, NotProcessed, "it does not answer the TLS handshake",
+        "write http://127.0.0.1:8025 in --auth-url, if it does not use TLS")
+       for error in NO_HANDSHAKE),
+     # Of the answer of a proxy only the status is told.
+     (URL, httpx.ProxyError("407 Proxy Authentication"), NotProcessed,
+      f"{REFUSED_BY_PROXY} (407)", "the proxy"),
+     *((URL, httpx.ProxyError(text), NotProcessed, REFUSED_BY_PROXY, "the proxy")
+       for text in ("Bearer abc", "4077 x", ""))],
+)  # fmt: skip
+def test_what_was_not_sent_is_tried_again_unless_it_is_not_trusted(url, error, kind, message, hint):
+    told = failures.unreachable(url, error)
+    assert type(told) is kind
+    assert told.message.endswith(message)
+    assert hint in told.hint
 
 
 @pytest.mark.parametrize(
@@ -107,15 +101,9 @@ def test_of_the_answer_of_a_proxy_only_the_status_is_told(text, reason):
 )  # fmt: skip
 def test_a_server_that_asks_for_tls(body):
     url = "http://127.0.0.1:8443/domain/dkim"
-    error = requires_tls(url, 400, body)
+    error = failures.requires_tls(url, 400, body)
     assert error.message == "the server at http://127.0.0.1:8443 uses TLS"
     assert error.hint == "write https:// in --base-url"
-    assert requires_tls(url, 400, b'{"error": "invalid_client"}') is None
-    assert requires_tls(url, 200, body) is None
-    assert requires_tls(URL, 400, body) is None
-
-
-def test_too_many_open_files_are_not_the_fault_of_the_network():
-    error = unreachable(URL, wrapped(OSError(errno.EMFILE, "Too many open files")))
-    assert error.message == "cannot reach https://service.example: too many open files"
-    assert "ulimit -n" in error.hint
+    assert failures.requires_tls(url, 400, b'{"error": "invalid_client"}') is None
+    assert failures.requires_tls(url, 200, body) is None
+    assert failures.requires_tls(URL, 400, body) is None

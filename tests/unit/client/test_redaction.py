@@ -113,18 +113,16 @@ def test_the_public_part_of_a_secret_is_not_redacted():
     assert redactor.redact(f"client.example.com:{TOKEN}".encode()) == b"client.e***"
 
 
-def test_a_short_secret_is_not_redacted_but_known():
-    redactor = redacting("items")
-    assert redactor.redact(b'{"items": []}') == b'{"items": []}'
-    assert redactor.has_short_secret("no items")
-    assert not redactor.has_short_secret("nothing")
-
-
 @pytest.mark.parametrize(
-    "text", ["aXRlbXM=", base64.b64encode(b"users:items").decode(), b"items".hex().upper(), "ITEMS"]
+    "text",
+    ["aXRlbXM=", base64.b64encode(b"users:items").decode(), b"items".hex().upper(), "ITEMS"],
 )
-def test_a_short_secret_is_known_in_each_form(text):
-    assert redacting("items").has_short_secret(f"quoted: {text}!")
+def test_a_short_secret_is_not_redacted_but_known_in_each_form(text):
+    redactor = redacting("items")
+    body = f"quoted: {text}!"
+    assert redactor.redact(body.encode()) == body.encode()
+    assert redactor.has_short_secret(body)
+    assert not redactor.has_short_secret("nothing")
 
 
 def test_a_text_that_quotes_secrets_without_end_is_withheld():

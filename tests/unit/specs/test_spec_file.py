@@ -21,7 +21,6 @@ from dkimctl.formats.keys import KEY_COLUMNS
 from dkimctl.formats.results import RESULT_COLUMNS
 from dkimctl.models import DomainSpec
 from dkimctl.names import key_name_length
-from dkimctl.specs.entries import ENTRY_FIELDS
 from dkimctl.specs.spec_file import read_specs
 from spec_files import load_specs
 
@@ -259,14 +258,6 @@ class TestSeveralFiles:
             DomainSpec("c.example", key_len=2048),
         ]
 
-    @pytest.mark.slow
-    def test_all_files_together_have_at_most_250_000_entries(self, read):
-        rows = "".join(f"d{number}.a\n" for number in range(250_000))
-        assert len(read(f"sign_domain\n{rows}")) == 250_000
-        with pytest.raises(InputError) as caught:
-            read("- a.example", f"sign_domain\n{rows}")
-        assert str(caught.value) == "1.csv:250001:1: more than 250,000 entries"
-
     @pytest.mark.parametrize(
         ("first", "second", "expected"),
         [("- a.example", "sign_domain\na.example", '1.csv:2:1: "a.example" is already on line 1'),
@@ -442,42 +433,6 @@ def test_unknown_columns_are_left_out_and_named():
 def test_every_mistake_has_its_place(text, expected):
     for problem, words in zip(csv_refusals(text), expected.split("\n"), strict=True):
         assert problem.startswith(words)
-
-
-domains = st.from_regex(r"[a-z][a-z0-9]{0,8}(\.[a-z][a-z0-9]{0,8}){1,2}", fullmatch=True)
-entries = st.fixed_dictionaries(
-    {
-        "sign_domain": domains,
-        "selector": st.none() | st.from_regex(r"[A-Za-z0-9]{1,20}", fullmatch=True),
-        "key_len": st.sampled_from([None, 1024, 2048]),
-        "start_date": st.sampled_from([None, "2027-07-01T00:00+09:00", "1999-12-31T23:59-03:30"]),
-        "default": st.none() | st.integers(0, 999_999_999),
-        "enable": st.sampled_from([None, True, False]),
-    }
-)
-lists = st.lists(entries, max_size=8, unique_by=lambda entry: entry["sign_domain"])
-layouts = st.fixed_dictionaries(
-    {
-        "delimiter": st.sampled_from(",;\t"),
-        "lineterminator": st.sampled_from(["\n", "\r\n"]),
-        "quoting": st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
-    }
-)
-
-
-@given(lists, layouts, st.booleans(), st.permutations(list(ENTRY_FIELDS)[:-1]))
-def test_a_table_says_the_same_as_yaml(rows, layout, has_mark, columns):
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, **layout)
-    writer.writeheader()
-    writer.writerows(
-        row | {"enable": "" if row["enable"] is None else str(row["enable"]).upper()}
-        for row in rows
-    )
-    stated = [{key: value for key, value in row.items() if value is not None} for row in rows]
-    from_yaml = load_specs(yaml.safe_dump(stated).encode(), "f.yaml")
-    assert load_csv(("\ufeff" if has_mark else "") + text.getvalue()) == from_yaml
-    assert from_yaml == [DomainSpec(**row) for row in rows]
 
 
 @given(
