@@ -50,12 +50,7 @@ class _Item(msgspec.Struct, gc=False):
     enable: bool | None = None
     setting_values: _SettingValues | None = None
     regist_date: str | None = None
-
-
-class _SavedItem(_Item, gc=False):
-    """An item of our own output."""
-
-    outcome: object = None
+    outcome: object = None  # only in our own output
 
 
 class _Body(msgspec.Struct):
@@ -79,7 +74,6 @@ class _ErrorBody(msgspec.Struct):
 _NOT_AS_DOCUMENTED = (msgspec.MsgspecError, UnicodeError, RecursionError)
 _encoder = msgspec.json.Encoder()
 _item_decoder = msgspec.json.Decoder(_Item)
-_saved_item_decoder = msgspec.json.Decoder(_SavedItem)
 _body_decoder = msgspec.json.Decoder(_Body)
 
 
@@ -106,18 +100,24 @@ def decode_reply(body: bytes, *, is_saved: bool = False) -> Reply:
     With `is_saved`, `body` may be the output of `--format json`, whose items may have no result.
     Raises DecodeError if the body as a whole has another shape.
     """
-    decoded = _decode_body(body, is_saved)
+    try:
+        if is_saved and body.startswith((b"\xff\xfe", b"\xfe\xff")):  # as Windows shells write it
+            body = body.decode("utf-16").encode()
+        elif is_saved:
+            body = body.removeprefix(b"\xef\xbb\xbf")
+        decoded = _body_decoder.decode(body)
+    except _NOT_AS_DOCUMENTED as error:
+        raise DecodeError(_describe(error, "")) from None
     if len(decoded.items) > _MAX_ITEMS and not is_saved:
         raise DecodeError(f".items has {len(decoded.items)} entries, far more than were requested")
     items, faults, retired = [], [], set()
-    decoder = _saved_item_decoder if is_saved else _item_decoder
     for index, raw in enumerate(decoded.items):
         try:
-            item = decoder.decode(raw)
+            item = _item_decoder.decode(raw)
             if item.result is None and not is_saved:
                 raise msgspec.ValidationError("Expected `object`, got `null` - at `$.result`")
             items.append(_to_registration(item))
-            if isinstance(item, _SavedItem) and item.outcome == Outcome.RETIRED:
+            if is_saved and item.outcome == Outcome.RETIRED:
                 retired.add(items[-1])
         except _NOT_AS_DOCUMENTED as error:
             faults.append(_describe(error, f".items[{index}]"))
@@ -158,17 +158,6 @@ def decode_error(body: bytes) -> str:
         return ""
     texts = (decoded.error, decoded.message, decoded.gateway_message)
     return next((text for text in texts if isinstance(text, str) and text), "")
-
-
-def _decode_body(body: bytes, is_saved: bool) -> _Body:
-    try:
-        if is_saved and body.startswith((b"\xff\xfe", b"\xfe\xff")):  # as Windows shells write it
-            body = body.decode("utf-16").encode()
-        elif is_saved:
-            body = body.removeprefix(b"\xef\xbb\xbf")
-        return _body_decoder.decode(body)
-    except _NOT_AS_DOCUMENTED as error:
-        raise DecodeError(_describe(error, "")) from None
 
 
 def _to_registration(item: _Item) -> Registration:
