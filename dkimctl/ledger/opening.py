@@ -86,7 +86,12 @@ def open_for_writing(path: Path, base_url: str, client_id: str) -> tuple[sqlite3
     connection = _connect(path, "mode=rw")
     with _closing_on_error(connection):
         version_of(connection, path)  # raises before anything in a newer file is changed
-        _use_write_ahead_log(connection)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")  # readers continue during a write
+        except sqlite3.OperationalError as error:
+            # Another process uses the file. The data is as safe; the next one to open it tries.
+            if primary_code(error) != sqlite3.SQLITE_BUSY:
+                raise
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA cache_size = -16384")  # KiB: the indexes of 100,000 answers
         connection.execute("PRAGMA fullfsync = ON")  # without it macOS leaves data in the drive
@@ -203,22 +208,6 @@ def _create_if_missing(path: Path) -> None:
             files.publish(new, path)
     finally:
         new.unlink(missing_ok=True)
-
-
-def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
-    """Let readers continue during a write.
-
-    SQLite changes the mode only while no other process uses the file. Without the log the data is
-    as safe, and the next process to open the file tries again.
-    """
-    for _ in range(100):
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if primary_code(error) != sqlite3.SQLITE_BUSY:
-                raise
-        time.sleep(0.01)
 
 
 def _find_account(connection: sqlite3.Connection, base_url: str, client_id: str) -> int:
