@@ -63,10 +63,16 @@ def test_a_second_run_sends_nothing_and_gives_the_same_results(ledger, register)
     ]
 
 
+def test_entries_without_a_selector_have_batches_of_their_own(register):
+    """Only a request without them can be repeated safely."""
+    specs = [DomainSpec(f"d{n}", "s1" if word == "s" else None) for n, word in enumerate("scscss")]
+    run = register(specs, batch_size=3)
+    assert run.server.sent == [["d0", "d2", "d4"], ["d1", "d3"], ["d5"]]
+
+
 @pytest.mark.parametrize(
     ("start_date", "sent"),
     [
-        ("2026-07-01T00:00+09:00", "2026-07-01T00:00+09:00"),
         ("2026-07-01T00:00:00Z", "2026-07-01T00:00+00:00"),
         ("2026-07-01T00:00:01Z", None),  # no request can state it
         (None, None),
