@@ -371,14 +371,3 @@ def test_an_intent_that_is_repeated_or_answered_in_another_account_is_closed(und
         ("a.example", "01"),
         ("b.example", "01"),
     ]
-
-
-def test_a_run_of_the_old_version_that_goes_on_fails_rather_than_lose_an_answer(path, under, write):
-    with under(f"{URL}:443") as ledger:
-        ledger.commit(begun=[[DomainSpec("a.example")]])
-    make_version_4(path)
-    with contextlib.closing(sqlite3.connect(path)) as old:
-        with write() as ledger:
-            assert len(ledger.intents()) == 1
-        with pytest.raises(sqlite3.OperationalError, match="no such table"):
-            old.execute("DELETE FROM sending WHERE id = 1")  # with each answer
