@@ -142,11 +142,7 @@ class CredentialStore(ABC):
 
 
 class FileStore(CredentialStore):
-    """Stores credentials in one JSON file.
-
-    The file is always replaced as a whole, and symbolic links are not followed. A file that other
-    users can read or replace is refused.
-    """
+    """Stores credentials in one JSON file, which no other user can read or replace."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -243,8 +239,7 @@ def find_credentials(
     """Where this run reads the secret and token of `account`, and stores new tokens.
 
     A token or secret in the environment takes precedence over `stored`; an empty variable counts
-    as unset. A token from the environment has no known expiry (infinity). Raises CredentialsError
-    for a value that no header can carry.
+    as unset. Raises CredentialsError for a value that no header can carry.
     """
     given = {_TOKEN_VARIABLE: Kind.TOKEN, _SECRET_VARIABLE: Kind.SECRET}
     token, secret = (

@@ -1,4 +1,1 @@
-"""Settings: the profile that a command uses, with a value for each of its keys.
-
-Precedence: option, environment variable, config file, earlier `login`, built-in default.
-"""
+"""Settings: the config file, and the profile that a command uses."""

@@ -116,9 +116,8 @@ class Config(NamedTuple):
 def load_config(path: Path, *, required: bool) -> Config:
     """Read the config file; a missing one is an empty Config unless it is `required`.
 
-    A file that is `required` was named by the user, and may be anyone's. Raises UsageError if the
-    file cannot be read, or other users can change it; InputError with all its problems if it is
-    invalid.
+    A file that is `required` was named by the user, and may be anyone's; any other must be safe
+    from other users. Raises UsageError, and InputError with all problems of the file.
     """
     if not required:
         with suppress(OSError):  # reading it will report the reason

@@ -239,11 +239,9 @@ def known_profiles(config: Config, logins: Mapping[str, object]) -> list[str]:
 
 
 def read_logins(state_dir: Path) -> tuple[dict[str, dict[str, str]], list[dict[str, str]]]:
-    """Each login by profile name, and those that no profile has any more.
+    """Each login by profile name, and those that no profile has any more. Raises UsageError.
 
-    The secrets of the latter may still be stored. Each has LOGIN_KEYS; its URLs may not be in
-    canonical form. Raises UsageError if the file cannot be read or is damaged, or if other users
-    can change it.
+    The secrets of the latter may still be stored. URLs may not be in canonical form.
     """
     import json
 
@@ -270,10 +268,9 @@ def read_logins(state_dir: Path) -> tuple[dict[str, dict[str, str]], list[dict[s
 
 @contextmanager
 def logins_lock(state_dir: Path) -> Iterator[None]:
-    """Prevent other processes from changing the logins and their secrets.
+    """Keep other processes from changing the logins and their secrets. Raises UsageError.
 
-    Creates a missing state directory. Raises UsageError if another process holds the lock, or the
-    directory cannot be used.
+    Creates a missing state directory.
     """
     path = state_dir / _LOGINS
     with _usable(path):
@@ -320,10 +317,7 @@ def stored_login(profile: Profile, logins: Mapping[str, Mapping[str, str]]) -> M
 
 
 def read_used_profile(state_dir: Path) -> str | None:
-    """The name of the profile that `profile use` chose, or None.
-
-    Raises UsageError if the file cannot be read or is damaged, or if other users can change it.
-    """
+    """The name that `profile use` chose, or None. Raises UsageError, also for a damaged file."""
     path = state_dir / "profile"
     data = _read_file(path, 4096)  # bytes
     if data is None:

@@ -121,10 +121,7 @@ CHECKS: Mapping[str, Check] = {
 
 
 def is_reference(text: str) -> bool:
-    """Whether the text is a reference, as opposed to any other text.
-
-    Raises UsageError, which does not quote the text, for a reference whose name is invalid.
-    """
+    """Whether the text is a reference. Raises UsageError for one whose name is invalid."""
     if not re.match(_REFERENCE_START, text):
         return False
     if not re.fullmatch(_REFERENCE, text):

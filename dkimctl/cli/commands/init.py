@@ -166,11 +166,7 @@ def init(
 
 
 def first_config(answers: dict[str, Any]) -> str:
-    """The text of a config file with these answers, and every other key in a comment.
-
-    `answers` has profile, auth_url, base_url, client_id and perhaps credential_store, and a DNS
-    target unless DNS is changed by hand.
-    """
+    """The text of a config file with these answers, and every other key in a comment."""
     # Named only if it is another: hints then name it in each command.
     used = None if answers["profile"] == DEFAULT_PROFILE else answers["profile"]
     missing = {"credential_store": None, "target": None}

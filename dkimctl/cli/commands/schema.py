@@ -1,7 +1,4 @@
-"""`dkimctl schema`: the JSON Schemas of spec files and of the config file.
-
-Each is a file beside the code that reads what it describes; a test compares their fields.
-"""
+"""`dkimctl schema`: the JSON Schemas, each a file beside the code that reads what it describes."""
 
 from __future__ import annotations
 
