@@ -42,23 +42,6 @@ def unanswered(make_registration):
     return unanswered
 
 
-def test_keys_of_one_cause_are_one_row(show, unanswered):
-    dead = [unanswered(number) for number in range(500)]
-    shown = show(*dead, unanswered(500, "192.0.2.2"))
-    assert shown.out.splitlines() == [
-        "DOMAIN        SELECTOR  STEP     STATE",
-        "500 keys      -         publish  failed",
-        "  d0.example (selector s1), d1.example (selector s1), d10.example (selector s1),",
-        "  d100.example (selector s1), d101.example (selector s1), … and 495 more",
-        "  DOMAIN: FQDN TXT: 192.0.2.1: timed out",
-        "  check the server",
-        "d500.example  s1        publish  failed",
-        "  d500.example: s1._domainkey.d500.example TXT: 192.0.2.2: timed out",
-        "  check the server",
-    ]
-    assert shown.err == "dkimctl: publish: failed 501\n"
-
-
 def test_urgent_keys_and_others_are_not_one_row(show, unanswered):
     shown = show(unanswered(1), unanswered(2, urgency=Urgency.SOON), unanswered(3))
     rows = [line.split()[0] for line in shown.out.splitlines() if not line.startswith(" ")]

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
-import time
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 
@@ -14,7 +11,7 @@ import pytest
 from rich.cells import cell_len
 
 from dkimctl.dns.verdicts import Verdict
-from dkimctl.formats.keys import KEY_COLUMNS, render_keys, short_time
+from dkimctl.formats.keys import render_keys
 from dkimctl.formats.overview_text import make_overview, overview_lines, overview_text, timeline
 from dkimctl.formats.pages import overview_page
 from dkimctl.formats.renderer import KeyFormat, TableLayout
@@ -100,14 +97,6 @@ def test_the_wide_table_has_the_fqdn_with_a_labels_below_each_row():
     assert len(piped.splitlines()) == 1 + len(KEYS)
 
 
-@pytest.mark.parametrize("letter", ["a", "a.", "例", "e\u0301"])
-def test_a_very_long_selector_takes_no_long_time(letter):
-    begun = time.process_time()
-    text = render(KeyFormat.TABLE, [key(selector=letter * 100_000)], width=80)
-    assert time.process_time() - begun < 5  # seconds; 100 times as long if it were quadratic
-    assert text.count(letter) >= 90_000
-
-
 @pytest.mark.parametrize("width", [40, 80, 120, 200])
 @pytest.mark.parametrize("wide", [False, True])
 def test_no_line_of_the_table_is_wider_than_the_terminal(width, wide):
@@ -115,21 +104,6 @@ def test_no_line_of_the_table_is_wider_than_the_terminal(width, wide):
     lines = render(KeyFormat.TABLE, [hostile, ODD, *KEYS], width=width, wide=wide).splitlines()
     assert max(map(cell_len, lines)) <= width
     assert all(line.isprintable() for line in lines)
-
-
-@pytest.mark.parametrize(
-    ("time", "text"),
-    [(None, ""), (timedelta(seconds=59), "0m"), (timedelta(minutes=59), "59m"),
-     (timedelta(hours=23), "23h"), (timedelta(hours=24), "1d"), (-DAY, "0m")],
-)  # fmt: skip
-def test_times_are_short(time, text):
-    assert short_time(time) == text
-
-
-def test_csv_has_the_same_fields():
-    rows = [*csv.DictReader(io.StringIO(render(KeyFormat.CSV, [*KEYS, ODD])))]
-    assert tuple(rows[0]) == KEY_COLUMNS
-    assert (rows[0]["enable"], rows[0]["key_len"], rows[3]["enable"]) == ("true", "2048", "")
 
 
 def test_the_overview_says_what_is_urgent_and_what_comes():
@@ -145,11 +119,6 @@ def test_the_overview_says_what_is_urgent_and_what_comes():
     assert next(line for line in lines if line.startswith("  90 to 179")).endswith("# 7")
 
 
-def test_keys_for_people_to_decide_are_named():
-    text = screen([DECIDE])
-    assert "For you to decide `dkimctl list --sort-by due` says why\n  decide  1 key  held" in text
-
-
 @pytest.mark.parametrize("height", [24, 50, 100])
 @pytest.mark.parametrize("width", [80, 120, 200])
 def test_the_overview_of_many_keys_fits_a_screen(width, height):
@@ -157,13 +126,6 @@ def test_the_overview_of_many_keys_fits_a_screen(width, height):
     lines = screen(keys, width, height).splitlines()
     assert max(map(cell_len, lines)) <= width
     assert len(lines) < max(height, 34)
-
-
-def test_what_others_wrote_does_not_act_on_the_terminal():
-    hostile = key(HOSTILE, HOSTILE, urgency="soon", due=0, action=NextAction.PUBLISH)
-    decided = key(HOSTILE, HOSTILE, action=NextAction.DECIDE, note=HOSTILE, due=1)
-    for line in screen([hostile, decided], colour=False).splitlines():
-        assert line.isprintable()
 
 
 def status(*, sign_domain="example.com", selector="s1", made=200, published=None, starts=None,
@@ -216,16 +178,6 @@ def test_each_phase_has_its_character():
     coloured = "\n".join(bars([old, new, closed], colour=True))
     for style, character in (("2", "."), ("36", "o"), ("32", "#"), ("33", "~"), ("31", "x")):
         assert f"\x1b[{style}m{character}" in coloured
-
-
-def test_what_lies_ahead_is_drawn_as_far_as_it_is_planned():
-    due = status(made=90, starts=90, due=NOW + 90 * DAY)
-    old = status(made=90, starts=90, replaced=8, removable=-6, due=NOW + 6 * DAY)
-    rows = bars([due, old, status(made=90, starts=90, due=None)])[1:4]
-    today = rows[0].index("|")
-    assert len(rows[0]) > 198, "it goes to the edge, where it is due"
-    assert re.fullmatch(r"~+x", rows[1][today + 1 :])
-    assert rows[2].endswith("#|")
 
 
 class Page(HTMLParser):

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from dkimctl.dns.verdicts import Verdict
 from dkimctl.formats.overview_text import make_overview
 from dkimctl.ledger.ledger import DomainKeys, Ledger
-from dkimctl.models import ClosedKey, DomainSpec, KeyHistory, Registration, key_of
+from dkimctl.models import DomainSpec, KeyHistory, Registration, key_of
 from dkimctl.names import Selection
-from dkimctl.rotation.life import NOT_CHECKED, KeyStage, NextAction, keys_of, read_keys, removed_key
+from dkimctl.rotation.life import NOT_CHECKED, KeyStage, NextAction, keys_of, read_keys
 from dkimctl.rotation.retirement import Retirement, RetirementPolicy, statuses_of
 from dkimctl.settings.config import RotationSettings
 from portfolio import ACCOUNT, Portfolio
@@ -104,14 +104,6 @@ def test_a_key_that_another_replaces(stages_of, new, stage, since, action, due):
     assert "its successor new start" in old.note
 
 
-def test_a_removed_key():
-    closed = ClosedKey("example.com", "s1", 0, ago(300), None, "s2", ago(3))
-    status = removed_key(closed)
-    assert (status.stage, status.since) == (KeyStage.REMOVED, ago(3))
-    assert (status.action, status.due, status.note) == (NextAction.NONE, None, "replaced by s2")
-    assert status.dates.signs_since is None
-
-
 @pytest.mark.parametrize(
     ("one", "urgency"),
     [(key(made=3, starts=-4, verdict=None), ""),
@@ -172,17 +164,6 @@ def test_a_successor_whose_request_got_no_answer_is_shown(stages_in_ledger):
         assert what in one.note
         assert one.needs_attention
     assert stages["s1"].stage is KeyStage.SIGNING
-
-
-def test_a_key_that_is_due_and_held_says_why(stages_in_ledger):
-    look = {key_of("example.com", "s1"): "published"}
-    stages = stages_in_ledger(
-        lambda ledger: ledger.note_looks(look),
-        s1=key(made=200), s2=key(made=9, starts=2, enable=False, replaces="s1"),
-    )  # fmt: skip
-    assert stages["s1"].action is NextAction.DECIDE
-    assert stages["s1"].due == ago(20)
-    assert "its successor s2 is disabled at the service" in stages["s1"].note
 
 
 @pytest.mark.parametrize(
@@ -255,18 +236,6 @@ def keys(portfolio, tmp_path):
     return keys
 
 
-def test_the_length_of_a_key_is_read_from_its_record_if_the_service_omits_it(portfolio, keys):
-    portfolio.add("example.com", age=1, key_len=None)
-    [key] = keys()
-    assert key.key_len == 2048
-
-
-def test_a_key_of_another_account_has_no_state(portfolio, keys):
-    portfolio.add("example.com", age=1, code="409", record=None)
-    [key] = keys()
-    assert (key.stage, key.state, key.age, key.enable) == (KeyStage.TAKEN, None, None, None)
-
-
 def names(events):
     return [(event.what, event.key.sign_domain) for event in events]
 
@@ -294,12 +263,3 @@ def test_the_overview_tells_what_comes_and_counts_the_rest(portfolio, keys):
         ("signing starts", "starts.com"), ("register successor", "later.com")
     ]  # fmt: skip
     assert [band.keys for band in overview.ages] == [4, 0, 3, 1, 0]
-
-
-def test_the_bands_of_ages_hold_each_key_once(portfolio, keys):
-    for age in (0, 29, 30, 89, 90, 179, 180, 364, 365, 4000):
-        portfolio.add(f"age{age}.com", age=age)
-    overview = make_overview(keys(), NOW, 7 * DAY)
-    assert [(band.begin, band.end, band.keys) for band in overview.ages] == [
-        (0, 30, 2), (30, 90, 2), (90, 180, 2), (180, 365, 2), (365, None, 2)
-    ]  # fmt: skip

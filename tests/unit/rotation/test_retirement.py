@@ -9,11 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl.dns.messages import Answer
-from dkimctl.dns.nameserver import NameServer, NoAnswer
 from dkimctl.dns.verdicts import Check, Finding, Looks, Verdict, recording_looks
-from dkimctl.dns.zones import Zone
-from dkimctl.ledger.ledger import DomainKeys, Ledger
 from dkimctl.models import KeyHistory, Outcome, Registration, key_of
 from dkimctl.names import Selection
 from dkimctl.rotation.retirement import (
@@ -21,15 +17,12 @@ from dkimctl.rotation.retirement import (
     KnownKeys,
     Retirement,
     RetirementPolicy,
-    RetirementStatus,
     as_result,
-    keys_past_grace,
-    not_seen_gone,
     read_known_keys,
     review_with_look,
     statuses_of,
 )
-from ledgers import histories_of
+from rotation_world import Dns
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -89,17 +82,6 @@ def stages(statuses) -> list[Retirement]:
     return [status.retirement for status in statuses.values()]
 
 
-def test_key_is_retired_14_days_after_its_successor_took_over(status_of):
-    statuses = status_of(old=started(200), new=started(14, replaces="OLD", published=14))
-    assert stages(statuses) == [RETIRED, CURRENT]
-    assert statuses["old"].reason == (
-        "its successor new started on 2026-11-07 and was seen published from 2026-11-07 to "
-        "2026-11-21"
-    )
-    assert statuses["old"].is_over
-    assert "run `dkimctl rotate`" in statuses["new"].reason
-
-
 @pytest.mark.parametrize(
     ("new", "stage", "reason"),
     [
@@ -146,14 +128,6 @@ def test_a_start_date_before_the_registration_must_be_later_as_well(status_of):
     assert stages(status_of(old=old, new=started(199, **looks)))[0] is RETIRED
 
 
-def test_signing_starts_at_registration_without_a_start_date(status_of):
-    old = {"regist_date": ago(200)}, KeyHistory(time(200))
-    looks = KeyHistory(time(20), None, "old", time(19), NOW, "published")
-    assert stages(status_of(old=old, new=({"regist_date": ago(20)}, looks)))[0] is RETIRED
-    later = started(2, regist_date=ago(20), published=19, replaces="old")
-    assert stages(status_of(old=old, new=later))[0] is WAITING
-
-
 @pytest.mark.parametrize(
     ("old", "reason"),
     [
@@ -171,11 +145,6 @@ def test_a_key_that_never_signed_is_not_replaced(status_of, old, reason):
         assert (status.retirement, reason in status.reason) == (CURRENT, True)
 
 
-def test_an_old_key_that_was_disabled_is_retired(status_of):
-    old = started(200, enable=False, enabled=200, disabled=20)
-    assert stages(status_of(old=old, new=started(20, published=20, replaces="old")))[0] is RETIRED
-
-
 def test_a_successor_replaces_what_its_predecessor_replaced(status_of):
     statuses = status_of(
         first=started(400), second=started(200, replaces="first", verdict="missing"),
@@ -187,29 +156,11 @@ def test_a_successor_replaces_what_its_predecessor_replaced(status_of):
     assert successors == ["third", "second"], "the best first"
 
 
-def test_keys_that_replace_each_other_do_not_retire_both(status_of):
-    statuses = status_of(
-        one=started(100, replaces="other", published=100),
-        other=started(90, replaces="one", published=90),
-        itself=started(80, replaces="itself", published=80),
-    )
-    assert stages(statuses) == [RETIRED, CURRENT, CURRENT]
-
-
 class TestUnknown:
     def test_without_a_record_of_it_no_key_is_a_successor(self, status_of):
         statuses = status_of(old=started(200), new=started(20, published=20))
         assert stages(statuses) == [UNKNOWN, CURRENT]
         assert "it is not recorded whether new replaces it" in statuses["old"].reason
-
-    @pytest.mark.parametrize(
-        "new",
-        [started(20, published=20, default=1), started(20, published=20, enable=False),
-         started(200, published=20), started(20, published=20, replaces="another")],
-    )  # fmt: skip
-    def test_some_keys_are_no_successor_by_any_assumption(self, status_of, new):
-        for policy in (POLICY, ASSUMING):
-            assert stages(status_of(policy, old=started(200), new=new))[0] is CURRENT
 
     def test_what_replaces_an_assumed_successor_is_one(self, status_of):
         """The key in between was rotated, and disabled or removed from DNS."""
@@ -220,26 +171,6 @@ class TestUnknown:
             }  # fmt: skip
             assert stages(status_of(ASSUMING, **keys)) == [RETIRED, RETIRED, CURRENT]
             assert stages(status_of(**keys)) == [UNKNOWN, RETIRED, CURRENT]
-
-    def test_a_recorded_successor_needs_no_assumption(self, status_of):
-        statuses = status_of(
-            old=started(200), new=started(5, replaces="old"), other=started(50, published=50)
-        )
-        assert statuses["old"].retirement is WAITING
-        assert "successor new" in statuses["old"].reason
-
-
-def test_domains_do_not_retire_each_other_and_names_are_case_insensitive(make_registration):
-    old = make_registration("Example.com", "s1", start_date=ago(200))
-    new = make_registration("example.COM", "S2", start_date=ago(20))
-    histories = {
-        new: KeyHistory(time(20), None, "S1", time(20), NOW, "published"),
-        old: KeyHistory(time(200)),
-    }
-    statuses = list(statuses_of(histories, POLICY))
-    assert [(status.registration, status.retirement) for status in statuses] == [
-        (old, RETIRED), (new, CURRENT)
-    ]  # fmt: skip
 
 
 def test_result_is_retired_once_the_grace_period_is_over(status_of):
@@ -256,29 +187,6 @@ def test_result_is_retired_once_the_grace_period_is_over(status_of):
     assert as_result(broken).outcome is Outcome.UNUSABLE
     theirs = status_of(theirs=started(1, code="409", record=None))["theirs"]
     assert as_result(theirs).outcome is Outcome.TAKEN
-
-
-def past_grace(histories):
-    """Of a ledger that has these keys of one domain."""
-    domain = DomainKeys("example.com", histories)
-    ledger = SimpleNamespace(rotated_domains=lambda: {"example.com"}, domains=lambda: [domain])
-    return keys_past_grace(ledger, NOW, GRACE_PERIOD)
-
-
-def test_records_may_be_gone_once_the_grace_period_is_over(make_keys):
-    for new, is_over in [
-        (started(20, replaces="old", published=20), True),
-        (started(20, replaces="old", published=20, looked=9), True),
-        (started(20, replaces="old", verdict="missing"), False),
-        (started(5, replaces="old", published=20), False),
-        (started(20, published=20), False),
-    ]:
-        keys = past_grace(make_keys(old=started(200), new=new))
-        assert set(keys) == ({key_of("example.com", "old")} if is_over else set())
-    keys = past_grace(make_keys(old=started(200), new=started(20, replaces="old", published=20)))
-    assert list(keys.values()) == [
-        "new has replaced it; to remove it from the ledger: `dkimctl ledger forget example.com`"
-    ]
 
 
 SELECTORS = ("s1", "s2", "s3")
@@ -366,182 +274,88 @@ def test_a_retired_key_has_a_successor_that_signs_and_is_published(keys, assume)
         assert status.reason
 
 
-ACCOUNT = {"base_url": "https://api.example", "client_id": "me"}
-OLD, NEW = key_of("example.com", "old"), key_of("example.com", "new")
-
-
-class Dns:
-    """The zone example.com, at servers that have `values`; `down`: the last one does not answer."""
-
-    is_given = False
-
-    def __init__(self) -> None:
-        self.values: dict[str, str] = {}
-        self.down = False
-        self.silent: set[str] = set()  # names for which no server has an answer
-        self.asked: list[str] = []
-
-    async def zone_with(self, name):
-        servers = [NameServer(f"ns{n}.test", frozenset({f"ns{n}.test"}), self) for n in (1, 2)]
-        return Zone("example.com", servers)
-
-    async def why_bogus(self, questions) -> list[str]:
-        return [""] * len(questions)
-
-    async def prefetch(self, questions) -> None:
-        """Nothing: each is asked later."""
-
-    async def ask(self, question) -> Answer:
-        name = question.name.to_text(omit_final_dot=True)
-        self.asked.append(name)
-        if name in self.silent or (self.down and len(self.asked) % 2 == 0):
-            raise NoAnswer("it does not answer")
-        value = self.values.get(name)
-        values = () if value is None else (value.encode(),)
-        return Answer(0, True, False, values, zone="" if values else "example.com")
-
-
-class Progress:
-    checked = pause = staticmethod(lambda *_: None)
+A = "a.example"
+SUCCESSOR = f"s20270630._domainkey.{A}"
 
 
 @pytest.fixture
-def dns():
-    return Dns()
+def replaced(world):
+    """A key whose successor has signed for 15 days."""
+    world.register(A)
+    world.run()
+    world.pass_time(days=180)
+    world.run()
+    world.pass_time(days=22)
+    return world
 
 
-@pytest.fixture
-def open_ledger(tmp_path):
-    def open_(days: float = 0) -> Ledger:
-        now = (NOW - days * DAY).timestamp()
-        return Ledger.open(tmp_path / "ledger.db", **ACCOUNT, clock=lambda: now)
-
-    return open_
-
-
-@pytest.fixture
-def pair(open_ledger, make_registration):
-    """A key and its successor, which started 30 days ago and was published for 20."""
-
-    def make(selector, days):
-        at = (NOW - days * DAY).isoformat(timespec="minutes")
-        return make_registration(selector=selector, start_date=at, regist_date=at)
-
-    old, new = make("old", 300), make("new", 30)
-    with open_ledger(30) as ledger:
-        ledger.record([old, new])
-        ledger.note_replacements({NEW: "old"})
-    with open_ledger(20) as ledger:
-        ledger.note_looks({NEW: "published"})
-    return old, new
+def review(world):
+    """Review all keys; gives the status of the first one, and whether it was unanswered."""
+    with (
+        world.open_ledger(for_writing=False) as ledger,
+        recording_looks(
+            lambda: world.open_ledger(for_writing=True), on_failure=pytest.fail
+        ) as looks,
+    ):
+        done = review_with_look(
+            read_known_keys(ledger, Selection()),
+            RetirementPolicy(world.now, world.now - DAY),
+            lambda: Dns(world),
+            progress=SimpleNamespace(checked=lambda _: None, pause=lambda *_: None),
+            looks=looks,
+            clock=lambda: world.now,
+        )
+    [status] = [one for one in done.statuses if one.registration.selector == "s1"]
+    return status, done.unanswered
 
 
-@pytest.fixture
-def review(open_ledger, dns, pair):
-    """Review all keys; gives the old key's status, and whether it was unanswered."""
-
-    def review(*words):
-        with open_ledger() as ledger:
-            selection = Selection(words or None)
-            known = read_known_keys(ledger, selection)
-        with recording_looks(open_ledger, on_failure=pytest.fail) as looks:
-            done = review_with_look(
-                known,
-                RetirementPolicy(NOW, NOW - DAY),
-                lambda: dns,
-                progress=Progress(),
-                looks=looks,
-                clock=lambda: NOW + timedelta(seconds=5),
-            )
-        [status] = [one for one in done.statuses if one.registration == pair[0]]
-        return status, done.unanswered
-
-    return review
+def test_only_a_successor_that_is_published_now_retires_the_old_key(replaced):
+    assert review(replaced)[0].retirement is RETIRED
+    replaced.pass_time(seconds=1)
+    replaced.silent = {SUCCESSOR}
+    status, unanswered = review(replaced)
+    assert unanswered == {status.registration}
+    replaced.silent = set()
+    replaced.write("dns", replaced.records | {SUCCESSOR: "v=DKIM1; p="})
+    replaced.pass_time(days=1)
+    status, unanswered = review(replaced)
+    assert (status.retirement, unanswered) == (DUE, frozenset())
+    assert "DNS now: revoked" in status.reason
 
 
-def history(open_ledger):
-    with open_ledger() as ledger:
-        return histories_of(ledger)[NEW]
+def test_a_successor_that_reappeared_is_waited_for(replaced):
+    records = replaced.records
+    replaced.write("dns", {})
+    review(replaced)
+    replaced.pass_time(days=5)
+    replaced.write("dns", records)
+    status, _ = review(replaced)
+    assert status.retirement is WAITING
+    assert f"wait until {replaced.now + GRACE_PERIOD:%Y-%m-%d}" in status.reason
 
 
-def test_a_successor_that_is_published_now_retires_the_old_key(review, dns, pair, open_ledger):
-    record = pair[1].record
-    dns.values[record.fqdn] = record.value
-    status, unanswered = review()
-    assert (status.retirement, unanswered) == (Retirement.RETIRED, frozenset())
-    assert dns.asked == [record.fqdn] * 2, "of the old key, nothing is asked"
-    assert history(open_ledger).looked_at == NOW
-    assert history(open_ledger).published_at == NOW - 20 * DAY
-
-
-def test_a_look_of_the_same_moment_is_none_of_now(review, dns, open_ledger):
-    """The clock may stand still, or jump back."""
-    dns.down = True
-    with open_ledger(-5 / 86400) as ledger:
-        ledger.note_looks({NEW: "published"})
-    status, _ = review()
-    assert status.retirement is Retirement.DUE
-
-
-@pytest.mark.parametrize("looks", [{5: ["missing"]}, {-400: ["missing", "published"]}], ids=str)
-def test_a_successor_that_reappeared_is_waited_for(review, dns, pair, open_ledger, looks):
-    """Also if a wrong clock saw it published in 2028: what is certain is that it is now."""
-    [(days, verdicts)] = looks.items()
-    with open_ledger(days) as ledger:
-        for verdict in verdicts:
-            ledger.note_looks({NEW: verdict})
-    record = pair[1].record
-    dns.values[record.fqdn] = record.value
-    status, _ = review()
-    assert status.retirement is Retirement.WAITING
-    assert "wait until 2026-12-05T12:00+00:00" in status.reason
-
-
-def test_another_key_in_its_place_does_not_count(review, dns, pair, key_records):
-    dns.values[pair[1].record.fqdn] = key_records[1024]
-    status, _ = review()
-    assert status.retirement is Retirement.DUE
-    assert "DNS now: mismatch" in status.reason
-
-
-def test_a_successor_with_an_unusable_record_is_never_published(review, dns, pair, open_ledger):
-    with open_ledger() as ledger:
-        ledger.record([pair[1]._replace(key_len=1024)])
-    status, unanswered = review()
-    assert (status.retirement, unanswered) == (Retirement.DUE, frozenset())
-    assert dns.asked == []
-
-
-def test_one_of_two_successors_that_answers_is_an_answer(review, dns, pair, open_ledger):
+def test_one_of_two_successors_that_answers_is_an_answer(replaced):
     """So it is a no, and not a failure of DNS."""
-    other = pair[1]._replace(selector="other", record=pair[1].record._replace(
-        fqdn="other._domainkey.example.com"))  # fmt: skip
-    with open_ledger(30) as ledger:
-        ledger.record([other])
-        ledger.note_replacements({other.key: "old"})
-    with open_ledger(20) as ledger:
-        ledger.note_looks({other.key: "published"})
-    dns.silent = {other.record.fqdn}
-    status, unanswered = review()
-    assert (status.retirement, unanswered) == (Retirement.DUE, frozenset())
-    dns.silent |= {pair[1].record.fqdn}
-    status, unanswered = review()
-    assert (status.retirement, unanswered) == (Retirement.DUE, {pair[0]})
+    start = (replaced.now - 20 * DAY).isoformat()
+    replaced.pass_time(days=-20)
+    replaced.register(A, selector="other", start_date=start)
+    with replaced.open_ledger(for_writing=True) as ledger:
+        ledger.note_replacements({key_of(A, "other"): "s1"})
+        ledger.note_looks({key_of(A, "other"): "published"})
+    replaced.pass_time(days=20)
+    replaced.write("dns", {})
+    replaced.silent = {f"other._domainkey.{A}"}
+    status, unanswered = review(replaced)
+    assert (status.retirement, unanswered) == (DUE, frozenset())
+    replaced.silent |= {SUCCESSOR}
+    assert review(replaced)[1] == {status.registration}
 
 
-class TestKnownKeys:
-    @pytest.mark.parametrize("verdict", [*Verdict])
-    def test_a_record_is_there_unless_the_last_look_found_it_missing(self, pair, verdict):
-        history = KeyHistory(NOW, verdict=verdict)
-        status = RetirementStatus(pair[1], history, Retirement.CURRENT, "")
-        expected = {} if verdict is Verdict.MISSING else {"example.com (selector new)": verdict}
-        assert not_seen_gone([status]) == expected
-
-    def test_a_record_that_came_back_between_two_looks_is_published_since_then(self, pair):
-        history = KeyHistory(NOW - 30 * DAY, published_at=NOW - 20 * DAY, looked_at=NOW - DAY)
-        looks = Looks()
-        for verdict in Verdict.MISSING, Verdict.PUBLISHED:
-            looks.add(Check("example.com", "new", "", None, None, Finding(verdict)))
-        known = KnownKeys([{pair[1]: history}], frozenset())
-        [(key, after)] = known.after(looks, NOW).histories.items()
-        assert (key, after.published_at, after.looked_at) == (NEW, NOW, NOW)
+def test_a_record_that_came_back_between_two_looks_is_published_since_then(make_registration):
+    registration, looks = make_registration("example.com", "new"), Looks()
+    history = KeyHistory(NOW - 30 * DAY, published_at=NOW - 20 * DAY, looked_at=NOW - DAY)
+    for verdict in Verdict.MISSING, Verdict.PUBLISHED:
+        looks.add(Check("example.com", "new", "", None, None, Finding(verdict)))
+    known = KnownKeys([{registration: history}], frozenset())
+    [after] = known.after(looks, NOW).histories.values()
+    assert (after.published_at, after.looked_at) == (NOW, NOW)

@@ -11,8 +11,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from dkimctl.dns.verdicts import Urgency
-from dkimctl.errors import DnsRefused, ExitCode, Throttled
+from dkimctl.errors import ExitCode, Throttled
 from dkimctl.models import DomainSpec, Registration, key_of
 from dkimctl.names import Selection
 from dkimctl.rotation.due import RunPolicy, State, Step
@@ -62,19 +61,6 @@ def test_no_key_is_older_than_its_age_and_eight_days_although_a_run_is_late(old,
     assert start - old.now >= timedelta(days=6)
 
 
-def test_a_first_look_that_finds_a_record_which_verifiers_accept_is_not_urgent(world):
-    world.is_covered = False
-    world.register(A)
-    world.write("dns", {fqdn("s1"): world.read("service")[f"s1 {A}"]["value"] + "; t=y"})
-    for _ in range(2):
-        [task] = world.run().tasks
-        assert (task.state, task.urgency) == (State.BY_HAND, Urgency.NONE)
-        assert "differs" in task.reason
-    world.write("dns", {})
-    [task] = world.run().tasks
-    assert task.urgency is Urgency.SIGNING
-
-
 def test_the_oldest_come_first_and_a_day_has_a_limit(world):
     for number in range(5):
         world.register(f"{number}.example")
@@ -90,14 +76,6 @@ def test_the_oldest_come_first_and_a_day_has_a_limit(world):
     assert len(world.keys()) == 10
 
 
-def test_selected_domains_alone(world):
-    world.register(A, "b.example")
-    world.pass_time(days=180)
-    world.run("b.*")
-    assert world.keys() == {f"s1 {A}", "s1 b.example", "s20270630 b.example"}
-    assert world.records.keys() == {fqdn("s1", "b.example"), fqdn("s20270630", "b.example")}
-
-
 def test_the_selector_of_a_closed_key_is_never_used_again(world):
     world.register(A, selector="s20271227")  # the name for the day of the second rotation
     world.pass_time(days=180)
@@ -107,19 +85,6 @@ def test_the_selector_of_a_closed_key_is_never_used_again(world):
     world.pass_time(days=158)
     assert f"{world.now:s%Y%m%d}" == "s20271227"
     assert done(world.run())[0] == ("register", "s20271227-2")
-
-
-def test_a_record_that_is_gone_already_is_proven_and_closed(old):
-    old.run()
-    old.pass_time(days=22)
-    records = old.records
-    del records[fqdn("s1")]
-    old.write("dns", records)
-    effects = old.effects
-    assert done(old.run()) == [("remove", "s1")]
-    assert "service.json" in {path.name for path in old.directory.iterdir()}
-    assert old.records.keys() == {fqdn("s20270630")}
-    assert old.effects > effects
 
 
 def test_a_record_that_servers_keep_is_told_after_a_while(old):
@@ -141,17 +106,6 @@ def test_a_record_that_servers_keep_is_told_after_a_while(old):
     old.silent = set()
     old.stale = {}
     assert done(old.run()) == [("remove", "s1")]
-
-
-def test_dns_that_was_changed_by_hand_is_put_right(old):
-    old.write("dns", {fqdn("s1"): "v=DKIM1; k=rsa; p="})
-    assert done(old.run()) == [
-        ("register", "s20270630"),
-        ("publish", "s1"),
-        ("publish", "s20270630"),
-    ]
-    old.write("dns", {})
-    assert done(old.run()) == [("publish", "s1"), ("publish", "s20270630")]
 
 
 def test_a_foreign_record_in_the_way_is_told(old):
@@ -187,18 +141,6 @@ def test_nothing_is_removed_while_the_service_is_down(old):
     assert fqdn("s1") in old.records
 
 
-def test_a_zone_that_is_refused_fails_alone(world):
-    world.register(A, "b.example")
-    world.pass_time(days=180)
-    world.zone_errors["b.example"] = DnsRefused("no")
-    report = world.run()
-    assert world.records.keys() == {fqdn("s1"), fqdn("s20270630")}
-    assert len(world.keys()) == 4
-    failed = [task for task in report.tasks if task.state is State.FAILED]
-    assert {task.registration.sign_domain for task in failed} == {"b.example"}
-    assert ExitCode.AUTH in {*report.exit_codes()}
-
-
 def test_the_lead_begins_when_other_commands_have_let_go_of_the_account(old):
     tools = old.tools()
 
@@ -214,18 +156,6 @@ def test_the_lead_begins_when_other_commands_have_let_go_of_the_account(old):
     RotationRun(selection, policy, tools._replace(lock_account=lock)).execute()
     [new] = [one for one in old.read("service").values() if one["regist_date"] > "2027-06"]
     assert datetime.fromisoformat(new["start_date"]) - begun >= timedelta(days=7, hours=6)
-
-
-def test_dns_that_is_down_loses_nothing_and_removes_nothing(old):
-    old.run()
-    old.pass_time(days=22)
-    old.silent = {fqdn("s1"), fqdn("s20270630")}
-    report = old.run()
-    assert {task.state for task in report.tasks} == {State.WAITING}
-    assert ExitCode.SERVICE in {*report.exit_codes()}
-    assert old.records.keys() == old.silent
-    old.silent = set()
-    assert done(old.run()) == [("remove", "s1")]
 
 
 def disable(world, selector="s20270630"):
@@ -267,16 +197,6 @@ def test_a_selector_of_another_account_is_left_to_it(old):
     assert [*report.exit_codes()] == []
 
 
-def test_selectors_that_are_all_of_others_are_told(old):
-    names = ("s20270630", "s20270630-2", "s20270630-3")
-    old.answers = dict.fromkeys(names, Registration("", code="409", message="exists"))
-    report = old.run()
-    [task] = report.tasks
-    assert (task.state, task.registration.selector) == (State.BLOCKED, "s20270630-3")
-    assert {*report.exit_codes()} == {ExitCode.NO}
-    assert ("register", "s20270630-4") in done(old.run())
-
-
 @pytest.mark.slow
 def test_an_answer_of_500_is_asked_again_with_the_same_selector(old):
     old.answers["s20270630"] = Registration("", code="500", message="later")
@@ -311,17 +231,6 @@ def test_a_request_without_an_answer_holds_its_domain_unless_the_key_is_known(
     report = old.run()
     assert (("register", "blocked") in states(report)) == is_held
     assert (("register", "s20270630") in done(report)) != is_held
-
-
-def test_one_bad_entry_does_not_hold_up_the_others(world):
-    world.register(A, "b.example")
-    world.pass_time(days=180)
-    world.answers["s20270630"] = Registration("", code="400", message="no")
-    report = world.run()
-    assert [task.state for task in report.tasks if task.step is Step.REGISTER] == [
-        State.BLOCKED
-    ] * 2
-    assert world.records.keys() == {fqdn("s1"), fqdn("s1", "b.example")}
 
 
 def test_a_clock_that_was_set_back(old):
@@ -436,21 +345,6 @@ def test_the_next_run_ends_as_if_nothing_had_happened(processes, tmp_path, key_r
         assert world.run().tasks == []
         at += 1
     assert at > 10
-
-
-@pytest.mark.slow
-def test_a_request_without_an_answer_is_settled_days_later(processes, tmp_path, key_records):
-    """Killed between the request and its answer: its selector has the date of that day."""
-    world = World(tmp_path, key_records[2048].partition("p=")[2])
-    registered(world)
-    at = 1
-    while len(world.read("service")) == len(DOMAINS):
-        kill(processes, world, at)
-        at += 1
-    assert len(world.keys()) == 2
-    world.pass_time(days=2)
-    world.run()
-    assert world.keys() == {f"{one} {domain}" for one in ("s1", "s20270630") for domain in DOMAINS}
 
 
 @pytest.fixture

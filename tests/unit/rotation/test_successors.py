@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -14,11 +14,10 @@ from dkimctl.ledger.intents import Intent
 from dkimctl.ledger.ledger import DomainKeys, Ledger
 from dkimctl.models import DomainSpec, KeyHistory, Registration, key_of
 from dkimctl.names import Selection, parse_domain
-from dkimctl.rotation.successors import Rotation, RotationPolicy, plan_rotation, start_date
+from dkimctl.rotation.successors import Rotation, RotationPolicy, plan_rotation
 
 NOW = datetime(2026, 11, 21, 15, 4, 5, tzinfo=UTC)
 DAY = timedelta(days=1)
-TOKYO = timezone(9 * DAY / 24)
 POLICY = RotationPolicy(180 * DAY, "2026-11-24T15:05+00:00", 2048, lambda domain: "s20261121")
 OLD, YOUNG = "2026-05-25T15:04:05+00:00", "2026-05-25T15:04:06+00:00"  # 180 days, less a second
 TO_COME = "2026-11-22T00:05+09:00"
@@ -106,28 +105,6 @@ def test_keys_that_differ_in_default_are_rotated_each_by_itself(one, dates, repl
     assert all(spec.default == int(spec.replaces == "s2") for spec in specs)
 
 
-def test_two_successors_of_a_domain_have_selectors_of_their_own(one):
-    first, second = due(one("s1", default=1), one("s2", default=0), one("S20261121-2", default=0))
-    assert (first.selector, first.replaces) == ("s20261121", "s1")
-    assert (second.selector, second.default) == ("s20261121-3", 0)
-
-
-def test_a_start_to_come_holds_back_only_keys_of_the_same_default(one):
-    [spec] = due(one("s1", default=0), one("s2", default=1), one("s3", start_date=TO_COME))
-    assert spec.replaces == "s2", "without default, it is 0"
-
-
-def test_the_newest_signing_key_is_replaced(one):
-    keys = [
-        one("s1", regist_date="2025-01-01T00:00:00+00:00"),
-        one("s2"),
-        one("s3", enable=False),
-        one("s4", regist_date=None),
-    ]
-    [spec] = due(*keys)
-    assert spec.replaces == "s2"
-
-
 @pytest.mark.parametrize(("selector", "replaces"), [("k_1", "k_1"), ("a b", None), (None, None)])
 def test_only_a_selector_that_dns_can_have_is_named(one, selector, replaces):
     [spec] = due(one()._replace(selector=selector))
@@ -183,29 +160,6 @@ def test_domain_of_which_only_another_account_has_a_key_is_not_selected(one, tmp
     assert [spec.replaces for spec in rotation.successors] == ["s2"]
 
 
-@pytest.mark.parametrize("fields", [{"enable": False}, {"code": "409", "record": None}])
-def test_selector_that_does_not_sign_is_in_use_as_well(one, fields):
-    [spec] = due(one(), one("s20261121", **fields))
-    assert spec.selector == "s20261121-2"
-
-
-def test_unanswered_requests_are_reported_for_due_domains(one):
-    unanswered = [
-        key_of("example.com", "s2"), key_of("example.org", "s2"), key_of("example.net", "S1")
-    ]  # fmt: skip
-    registrations = [
-        one(), one(sign_domain="example.net"), one(sign_domain="example.org", regist_date=YOUNG)
-    ]  # fmt: skip
-    rotation = plan(registrations, unanswered)
-    assert rotation.unanswered == [EXAMPLE]
-
-
-@pytest.mark.parametrize(("default", "carried"), [(None, 0), (0, 0), (1, 1), (7, 7)])
-def test_third_party_signing_stays_as_it_is(one, default, carried):
-    [spec] = due(one(default=default))
-    assert spec.default == carried, "stated, so that no profile changes it"
-
-
 LONG = parse_domain(".".join(["a" * 60] * 3 + ["b" * 50]))  # 233 octets
 
 
@@ -220,19 +174,6 @@ def test_domains_whose_names_get_too_long_are_an_error(one, domain, selector, us
         due(*registrations, policy=policy)
     assert "--selector" in caught.value.message
     assert "shorter template" in caught.value.hint
-
-
-@pytest.mark.parametrize(
-    ("now", "start"),
-    [
-        (NOW, "2026-11-24T15:05+00:00"),
-        (NOW.replace(second=0), "2026-11-24T15:04+00:00"),
-        (NOW.replace(second=0, microsecond=1), "2026-11-24T15:05+00:00"),
-        (datetime(2026, 12, 31, 23, 59, 59, tzinfo=TOKYO), "2027-01-03T15:00+00:00"),
-    ],
-)
-def test_start_is_a_full_minute_and_never_too_early(now, start):
-    assert start_date(now, 3 * DAY) == start
 
 
 @given(st.none() | st.text(max_size=40) | st.datetimes(timezones=st.timezones()).map(str))
