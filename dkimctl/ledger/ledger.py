@@ -363,10 +363,10 @@ class Ledger:
         with translate_errors(self._path):
             opening.require_sound(self._connection, self._account_id)
 
-    def require_disk_space(self, entries: int) -> int:
-        """Require space for this many answers; returns for how many more there is space."""
+    def require_disk_space(self, entries: int) -> None:
+        """Raise LedgerError unless there is space for this many answers."""
         with translate_errors(self._path):
-            return opening.require_disk_space(self._path, entries)
+            opening.require_disk_space(self._path, entries)
 
     def close(self) -> None:
         self._connection.close()

@@ -293,20 +293,16 @@ def _move_away(path: Path, now: float) -> Path:
     return quarantined
 
 
-def require_disk_space(path: Path, entries: int) -> int:
-    """Require space for these answers; returns for how many more there is space."""
+def require_disk_space(path: Path, entries: int) -> None:
+    """Raise LedgerError unless there is space for this many answers."""
     import shutil  # brings the compression libraries
 
     log_growth = max(0, _FULL_LOG - size_of(side_file(path, "-wal")))
-    bytes_per_entry = _BYTES_OF_ANSWER + _BYTES_IN_LOG
-    needed = entries * bytes_per_entry + log_growth
+    needed = entries * (_BYTES_OF_ANSWER + _BYTES_IN_LOG) + log_growth
     disk = shutil.disk_usage(path.parent)
-    if not disk.total:  # some network file systems report no sizes
-        return entries
-    if disk.free < needed:
+    if disk.total and disk.free < needed:  # some network file systems report no sizes
         megabytes = f"{needed / 1e6:.1f} MB, and only {disk.free / 1e6:.1f} MB are free"
         raise _no_space(path, f"the answers to {entries} entries may need {megabytes}")
-    return (disk.free - needed) // bytes_per_entry
 
 
 @contextlib.contextmanager

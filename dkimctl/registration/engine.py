@@ -37,7 +37,6 @@ _MAX_UNANSWERED = 5  # batches in a row without any usable answer; then the run 
 _TICK = 0.5  # seconds; the longest time between two calls of `observer.tick`
 _GATHERING = 0.02  # seconds that an answer may wait for others, while there is enough to send
 _MIN_WINDOW = 5_000  # entries that may wait for the first one without a result
-_MAX_UNCHECKED = 2_000  # entries that are sent between two looks at the disk
 
 
 class RegistrationEngine:
@@ -74,7 +73,6 @@ class RegistrationEngine:
         self._unanswered = 0  # batches in a row
         self._clock = clock
         self._reported: list[Batch] = []  # those with something to persist
-        self._disk_space = 0  # entries whose answers fit, before the disk is looked at again
         self._defect: Exception | None = None
         self._is_asked_to_stop = False
         self._is_finished = False
@@ -188,7 +186,12 @@ class RegistrationEngine:
             batches = self._scheduler.next_to_record(self._builder.next_batch)
             try:
                 if batches:
-                    self._prepare(sum(len(batch.to_send) for batch in batches))
+                    in_work = sum(len(batch.specs) for batch in self._scheduler.in_work)
+                    self._ledger.require_disk_space(in_work)
+                    if not self._scheduler.is_open:
+                        self._ledger.check()
+                        sender = BatchSender(self._connect(), self._channel, self._limits.max_wait)
+                        self._scheduler.open(sender.process, self._warn)
                 for batch in batches:
                     batch.in_flight = batch.to_send
             except LedgerError as error:  # then they are cancelled
@@ -213,18 +216,6 @@ class RegistrationEngine:
             self._scheduler.grant_permits()
         else:
             self._cancel_waiting()
-
-    def _prepare(self, entries: int) -> None:
-        """Require space for the answers, and at first a sound ledger and a connection."""
-        self._disk_space -= entries
-        if self._disk_space < 0:
-            in_work = sum(len(batch.specs) for batch in self._scheduler.in_work)
-            self._disk_space = min(self._ledger.require_disk_space(in_work), _MAX_UNCHECKED)
-        if self._scheduler.is_open:
-            return
-        self._ledger.check()
-        sender = BatchSender(self._connect(), self._channel, max_wait=self._limits.max_wait)
-        self._scheduler.open(sender.process, self._warn)
 
     def _settle(self, to_record: Sequence[Batch]) -> None:
         """Persist what was reported and the intents of `to_record`; set the results."""

@@ -133,7 +133,7 @@ class BatchScheduler:
         again = sum(batch.was_sent for batch in self._ready)
         free = max(0, self._limiter.limit - at_service - again)
         batches, self._to_resend = self._to_resend[:free], self._to_resend[free:]
-        while len(self.in_work) < 3 * self._most - 2:
+        while len(self.in_work) < 3 * self._most - 2:  # at the service, and those ahead
             self._next = self._next or next_batch()
             sent_at_once = len(self.permitted) + len(self._ready) + len(batches)
             is_now = sent_at_once < self._limiter.limit and len(self.in_work) < self._most

@@ -36,7 +36,7 @@ class BatchSender:
     waits in total because the service asks for it (Retry-After).
     """
 
-    def __init__(self, send: Send, channel: WorkerChannel, *, max_wait: float) -> None:
+    def __init__(self, send: Send, channel: WorkerChannel, max_wait: float) -> None:
         self._send = send
         self._channel = channel
         self._max_wait = max_wait

@@ -218,7 +218,7 @@ def test_answers_fit_into_the_space_required_for_them(
 def test_a_file_system_that_reports_no_size_is_assumed_to_have_space():
     path = Path("/proc/ledger.db")
     assert shutil.disk_usage(path.parent).free == 0
-    assert require_disk_space(path, 1) == 1
+    require_disk_space(path, 1)
 
 
 def test_every_commit_reaches_the_disk_before_it_returns(write, path, account):
