@@ -7,18 +7,13 @@ from __future__ import annotations
 
 import inspect
 import re
-from typing import Any
 
 import falcon
 import falcon.inspect
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from jsonschema import ValidationError
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from description import (
-    assert_described,
     assert_valid,
     description,
     operations,
@@ -137,68 +132,3 @@ def test_it_has_the_limits_of_the_service():
 )  # fmt: skip
 def test_texts_have_the_numbers_of_the_service(text, number):
     assert f"{number:,}" in re.findall(r"[0-9,]*[0-9]", text)
-
-
-def test_it_has_the_defaults_of_the_service():
-    entry = validation.validate_entry({"sign_domain": "example.com"})
-    assert isinstance(entry, validation.Entry)
-    stated = {name: field["default"] for name, field in FIELDS.items() if "default" in field}
-    assert stated == {name: getattr(entry, name) for name in ("key_len", "default", "enable")}
-
-
-_LABELS = st.from_regex(validation._LABEL, fullmatch=True) | st.sampled_from(["-", "a_b", "é", ""])
-_NAMES = st.lists(_LABELS, max_size=4).map(".".join)
-_NUMBERS = (
-    st.sampled_from([1024, 2048, 2048.0, 1.5, *(s * (2**63 + n) for s in (1, -1) for n in (-1, 0))])
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-)
-_DATES = st.datetimes().map(lambda date: f"{date:%Y-%m-%dT%H:%M}+09:00") | st.from_regex(
-    validation._DATE_TIME, fullmatch=True
-)
-_ANYTHING = _NAMES | _NUMBERS | _DATES | st.booleans() | st.none() | st.just([]) | st.just({})
-_SOUND: dict[str, st.SearchStrategy[Any]] = {
-    "selector": _NAMES,
-    "key_len": st.sampled_from([1024, 2048, 2048.0]),
-    "start_date": _DATES,
-    "default": _NUMBERS,
-    "enable": st.booleans(),
-    "other": _NUMBERS,
-}
-
-
-@given(
-    st.fixed_dictionaries({"sign_domain": _NAMES}, optional=_SOUND)
-    | st.dictionaries(st.sampled_from(["sign_domain", *_SOUND]), _ANYTHING)
-)
-def test_the_service_accepts_just_the_entries_that_are_described(entry):
-    result = validation.validate_entry(entry)
-    message = result.message if isinstance(result, validation.Rejection) else None
-    try:
-        assert_valid(entry, SCHEMAS["RegistrationEntry"], more=True)
-    except ValidationError:
-        assert message
-    else:  # no schema can say that a day does not exist, or that two names together are too long
-        no_such_day = validation._RULES["start_date"].message
-        assert message in (None, no_such_day) or str(validation._FQDN_OCTETS) in message
-
-
-HEADERS = {"Content-Type": "application/json"}
-ITEM = {"result": {"code": "400", "message": "x"}}
-SOUND = {"items": [ITEM], "count": 1, "total": 1}
-
-
-@pytest.mark.parametrize(
-    ("status", "headers", "body"),
-    [
-        (404, HEADERS, {"message": "x"}),
-        (429, HEADERS | {"Retry-After": "0"}, {"message": "x"}),
-        (200, {"Content-Type": "text/html"}, SOUND),
-        (200, HEADERS, {**SOUND, "more": 1}),
-        (200, HEADERS, {**SOUND, "items": [{"result": {"code": "201", "message": "x"}}]}),
-    ],
-)
-def test_another_answer_is_noticed(status, headers, body):
-    assert_described(operations()["POST", "/domain/dkim"], 200, HEADERS, SOUND)
-    with pytest.raises((AssertionError, ValidationError)):
-        assert_described(operations()["POST", "/domain/dkim"], status, headers, body)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 import logging
 import re
 
 import pytest
-from cryptography.hazmat.primitives import serialization
-from sqlalchemy import select, text
+from sqlalchemy import text
 
 from description import DescribedClient
 from dkimctl.service.app import create_app
@@ -19,7 +17,6 @@ from dkimctl.service.clients import (
     change_state,
     create_client,
 )
-from dkimctl.service.schema import registrations
 
 NAMES = {"sign_domain": "example.com", "selector": "s1"}
 
@@ -54,6 +51,7 @@ def _register_at(app, token, *entries):
 
 
 @pytest.mark.interface("2.4", "code", "sign_domain", "selector", "start_date", "default", "enable")
+@pytest.mark.interface("2.4", "key_len")
 @pytest.mark.interface("2.4", "setting_values", "type")
 @pytest.mark.interface("3.3", "enable")
 @pytest.mark.interface("4.2", "path", "counts", "created")
@@ -131,20 +129,6 @@ def test_another_client_gets_409_without_the_data(register, other_token, store, 
         change_state(store, credentials.client_id, state)  # and they stay taken
 
 
-@pytest.mark.interface("7.3", "code-409")
-def test_the_first_client_to_store_a_combination_gets_it(
-    store, token, other_token, clock, register, fixed_keys
-):
-    def be_overtaken(key_len):
-        assert _codes(register(NAMES, token=other_token)) == ["201"]
-        return fixed_keys[key_len]
-
-    app = create_app(store, clock=clock, make_key=be_overtaken)
-    result = _register_at(app, token, NAMES)
-    assert _codes(result) == ["409"]
-    assert "setting_values" not in result.json["items"][0]
-
-
 @pytest.mark.interface("7.3", "code-500")
 def test_a_key_that_cannot_be_made_is_500_and_affects_no_other(
     store, token, clock, fixed_keys, register, caplog
@@ -167,21 +151,6 @@ def test_a_key_that_cannot_be_made_is_500_and_affects_no_other(
     assert record.exc_info is None
     assert record.getMessage().startswith("registering failed: MemoryError at test_resources.py:")
     assert _codes(register(failing)) == ["201"], "it can be registered later"
-
-
-@pytest.mark.interface("2.4", "key_len")
-@pytest.mark.parametrize("key_len", [1024, 2048])
-def test_the_private_key_of_a_registration_is_stored(store, token, clock, key_len):
-    app = create_app(store, clock=clock)
-    result = _register_at(app, token, {**NAMES, "key_len": key_len})
-    value = result.json["items"][0]["setting_values"]["value"]
-    public = serialization.load_der_public_key(base64.b64decode(value.partition(" p=")[2]))
-    with store.reading() as connection:
-        pem = connection.execute(select(registrations.c.private_key)).scalar_one()
-    private = serialization.load_pem_private_key(pem, password=None)
-    assert private.public_key() == public
-    assert public.key_size == key_len
-    assert "PRIVATE" not in result.text
 
 
 @pytest.mark.interface("2.3", "domains")
@@ -223,14 +192,6 @@ def test_a_body_has_any_type_and_at_most_128_kibibytes(post, content_type):
     result = post(fitting + b" ")
     assert result.status_code == 413
     assert "131072" in result.json["message"]
-
-
-@pytest.mark.interface("8", "batch-size")
-def test_a_request_has_at_most_50_domains(register):
-    entries = [{"sign_domain": f"d{number}.example"} for number in range(51)]
-    result = register(*entries)
-    assert (result.status_code, "50" in result.json["message"]) == (400, True)
-    assert _codes(register(*entries[:50])) == ["201"] * 50
 
 
 @pytest.mark.interface("8", "batch-size")

@@ -7,26 +7,12 @@ import re
 from pathlib import Path
 
 import pytest
-from falcon.testing import Result
 
 from description import DescribedClient
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import ClientCredentials, add_delivery
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "api"
-REQUEST = "register-request"
-ANSWERS = sorted({path.stem for path in FOLDER.iterdir()} - {REQUEST})
-STATUSES = {
-    "forbidden": 403,
-    "invalid-client": 400,
-    "register-created": 200,
-    "register-failed": 500,
-    "register-mixed": 200,
-    "register-refused": 400,
-    "send-cancelled": 200,
-    "token": 200,
-    "unauthorized": 401,
-}
 GENERATED = "k[0-9a-f]{7,8}"
 # Texts that may differ from the fixture, and the pattern that both must match.
 FREE = {
@@ -37,10 +23,6 @@ FREE = {
     "start_date": r"\d{4}-\d\d-\d\dT\d\d:\d\d[+-]\d\d:\d\d",
     "regist_date": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d",
 }
-
-
-def _read(name):
-    return json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def _outline(value, name=""):
@@ -54,77 +36,9 @@ def _outline(value, name=""):
     return type(value), value  # as 1, 1.0 and True are equal
 
 
-def _post(app, token, *entries):
-    headers = {"Authorization": f"Bearer {token}"}
-    return DescribedClient(app).simulate_post(
-        "/domain/dkim", json={"domains": entries}, headers=headers
-    )
-
-
-@pytest.fixture
-def answer_token(request_token, credentials):
-    return request_token(credentials)
-
-
-@pytest.fixture
-def answer_invalid_client(request_token):
-    return request_token(ClientCredentials("unknown", "secret"))
-
-
-@pytest.fixture
-def answer_unauthorized(client):
-    return client.simulate_post("/domain/dkim")
-
-
-@pytest.fixture
-def answer_forbidden(register, token, clock):
-    clock.now += 3600
-    return register(token=token)
-
-
-@pytest.fixture
-def answer_send_cancelled(client, store, credentials, token):
-    add_delivery(store, credentials.client_id, "123")
-    return client.simulate_delete("/send/123", headers={"Authorization": f"Bearer {token}"})
-
-
-@pytest.fixture
-def answer_register_created(client, token):
-    """The answer to the request in the fixtures, sent byte for byte."""
-    body = (FOLDER / f"{REQUEST}.json").read_bytes()
-    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-    return client.simulate_post("/domain/dkim", body=body, headers=headers)
-
-
-@pytest.fixture
-def answer_register_refused(register):
-    return register()
-
-
-@pytest.fixture
-def answer_register_failed(store, token):
-    def broken_clock():
-        raise OSError
-
-    return _post(create_app(store, clock=broken_clock), token)
-
-
-@pytest.fixture
-def answer_register_mixed(store, clock, fixed_keys, register, get_token, other_credentials, token):
-    """One entry of this client, one of another, an invalid one, and one whose key fails."""
-    ours = _read(REQUEST)["domains"][0]
-    theirs = {"sign_domain": "example.net", "selector": "sample0001"}
-    invalid = {"sign_domain": "example.org", "selector": "s1", "key_len": 4096}
-    failing = {"sign_domain": "example.edu", "selector": "s1", "key_len": 2048}
-    register(ours)
-    register(theirs, token=get_token(other_credentials))
-    short_keys = {1024: fixed_keys[1024]}
-    app = create_app(store, clock=clock, make_key=short_keys.__getitem__)
-    return _post(app, token, ours, theirs, invalid, failing)
-
-
 @pytest.mark.interface("2.1", "access_token")
 @pytest.mark.interface("2.2", "error")
+@pytest.mark.interface("2.3", "domains", "several")
 @pytest.mark.interface("2.4", "result", "code", "message", "default", "enable", "setting_values")
 @pytest.mark.interface("2.4", "value", "regist_date")
 @pytest.mark.interface("4.1", "success")
@@ -133,17 +47,48 @@ def answer_register_mixed(store, clock, fixed_keys, register, get_token, other_c
 @pytest.mark.interface("5.2", "expired")
 @pytest.mark.interface("7.2", "401", "403")
 @pytest.mark.interface("7.3", "500")
-@pytest.mark.usefixtures("store")  # of each kind
-@pytest.mark.parametrize("name", ANSWERS)
-def test_the_service_answers_as_the_fixture_shows(name, request):
-    answer: Result = request.getfixturevalue(f"answer_{name.replace('-', '_')}")
-    assert answer.status_code == STATUSES[name]
-    assert _outline(answer.json) == _outline(_read(name))
+def test_the_service_answers_as_the_fixtures_show(
+    client, store, clock, fixed_keys, register, request_token, get_token, credentials,
+    other_credentials,
+):  # fmt: skip
+    token = get_token(credentials)
+    headers = {"Authorization": f"Bearer {token}"}
 
+    def post(*entries, **settings):
+        app = create_app(store, **{"clock": clock, **settings})
+        body = {"domains": entries}
+        return DescribedClient(app).simulate_post("/domain/dkim", json=body, headers=headers)
 
-@pytest.mark.interface("2.3", "domains", "several")
-def test_the_items_repeat_what_the_request_states(answer_register_created):
-    stated = _read(REQUEST)["domains"]
-    for entry, item in zip(stated, answer_register_created.json["items"], strict=True):
-        assert item["result"]["code"] == "201"
-        assert item.items() >= entry.items()
+    def broken_clock():
+        raise OSError
+
+    add_delivery(store, credentials.client_id, "123")
+    theirs = {"sign_domain": "example.net", "selector": "sample0001"}
+    register(theirs, token=get_token(other_credentials))
+    request = (FOLDER / "register-request.json").read_bytes()
+    mixed = (
+        json.loads(request)["domains"][0],
+        theirs,
+        {"sign_domain": "example.org", "selector": "s1", "key_len": 4096},
+        {"sign_domain": "example.edu", "selector": "s1", "key_len": 2048},
+    )
+    short_keys = {1024: fixed_keys[1024]}
+    answers = {
+        "token": (200, request_token(credentials)),
+        "invalid-client": (400, request_token(ClientCredentials("unknown", "secret"))),
+        "unauthorized": (401, client.simulate_post("/domain/dkim")),
+        "send-cancelled": (200, client.simulate_delete("/send/123", headers=headers)),
+        "register-created": (
+            200, client.simulate_post("/domain/dkim", body=request, headers=headers)
+        ),
+        "register-refused": (400, post()),
+        "register-failed": (500, post(clock=broken_clock)),
+        "register-mixed": (200, post(*mixed, make_key=short_keys.__getitem__)),
+    }  # fmt: skip
+    clock.now += 3600
+    answers["forbidden"] = (403, post())
+    assert {path.stem for path in FOLDER.iterdir()} == {*answers, "register-request"}
+    for name, (status, answer) in answers.items():
+        shown = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+        assert (name, answer.status_code) == (name, status)
+        assert _outline(answer.json) == _outline(shown)
