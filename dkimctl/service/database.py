@@ -32,7 +32,6 @@ _LAYOUT = 3  # has a revision; earlier versions of dkimctl refuse it, by this nu
 _LOOK = 0.1  # seconds between looks, while nothing is written, whether the file is in place
 BUSY_SECONDS = 10  # other processes may write to the file meanwhile
 _CACHE = 8 * 1024  # KiB a connection; the default of 2 MiB is too little for large indexes
-_SQLITE_CONNECTION = {"timeout": BUSY_SECONDS, "isolation_level": None}  # `_begin` begins
 _SQLITE_SETTINGS = (
     "PRAGMA foreign_keys = ON",
     f"PRAGMA cache_size = -{_CACHE}",
@@ -102,19 +101,16 @@ class Store:
         self._engine.dispose()
 
     @contextmanager
-    def reading(self) -> Iterator[sa.Connection]:
-        """A connection on which each statement sees what is committed. Raises UsageError."""
-        with self._translated(), self._engines["reading"].begin() as connection:
-            yield connection
-        if time.monotonic() > self._looked_at + _LOOK:
-            self._require_in_place()
+    def reading(self, *, snapshot: bool = False) -> Iterator[sa.Connection]:
+        """A connection on which each statement sees what is committed. Raises UsageError.
 
-    @contextmanager
-    def snapshot(self) -> Iterator[sa.Connection]:
-        """To read much with: all queries see the same moment. Raises UsageError if that fails."""
-        with self._translated(), self._engines["snapshot"].begin() as connection:
+        In a `snapshot`, to read much with, all of them see the same moment.
+        """
+        engine = self._engines["snapshot" if snapshot else "reading"]
+        with self._translated(), engine.begin() as connection:
             yield connection
-        self._require_in_place()
+        if snapshot or time.monotonic() > self._looked_at + _LOOK:
+            self._require_in_place()
 
     @contextmanager
     def writing(self, *, durable: bool = True) -> Iterator[sa.Connection]:
@@ -131,9 +127,7 @@ class Store:
     def insert_new(self, table: sa.Table) -> sa.Insert:
         """An INSERT that leaves out rows whose primary key is taken."""
         if self.path:
-            from sqlalchemy.dialects import sqlite
-
-            return sqlite.insert(table).on_conflict_do_nothing()
+            return sa.insert(table).prefix_with("OR IGNORE")
         from sqlalchemy.dialects import postgresql
 
         return postgresql.insert(table).on_conflict_do_nothing()
@@ -264,18 +258,11 @@ class Store:
         Raises UsageError if another process prevents that and plain keys remain: with a passphrase
         no key may be readable without it, and a warning would be lost once the server runs.
         """
-        deadline = time.monotonic() + BUSY_SECONDS
-        while True:
-            with self._translated(), self._engine.connect() as connection:
-                # `main`, since otherwise SQLite includes the database of temporary tables.
-                result = connection.exec_driver_sql("PRAGMA main.wal_checkpoint(TRUNCATE)").one()
-            if not result.busy:
-                return
-            if time.monotonic() > deadline:
-                break
-            time.sleep(0.05)  # SQLite itself does not wait for the checkpoint of another process
+        with self._translated(), self._engine.connect() as connection:
+            # `main`, since otherwise SQLite includes the database of temporary tables.
+            result = connection.exec_driver_sql("PRAGMA main.wal_checkpoint(TRUNCATE)").one()
         log = _side_file(path, "wal")
-        if _holds_plain_key(log) or _holds_plain_key(path):
+        if result.busy and (_holds_plain_key(log) or _holds_plain_key(path)):
             raise UsageError(
                 f"{path} and {log.name} hold unencrypted private keys, and are in use",
                 hint="stop other programs that use the file, such as a backup, and start again",
@@ -345,7 +332,9 @@ def open_store(location: Location, passphrase: Passphrase | None = None) -> Stor
     else:
         _require_file(location)
         url = sa.URL.create("sqlite", database=str(location.absolute()))
-        engine = _engine(url, _SQLITE_CONNECTION, _SQLITE_SETTINGS)
+        # Without a level of isolation, the driver leaves it to `_engine` to begin transactions.
+        connecting = {"timeout": BUSY_SECONDS, "isolation_level": None}
+        engine = _engine(url, connecting, _SQLITE_SETTINGS)
         store = Store(str(location), engine, location)
     with _closed_on_failure(store):
         store._prepare(passphrase)

@@ -265,7 +265,7 @@ def list_registrations(
     if sign_domain is not None:
         query = query.where(table.sign_domain == sign_domain.lower().removesuffix("."))
     query = query.execution_options(yield_per=1000)
-    with store.snapshot() as connection, connection.execute(query) as rows:
+    with store.reading(snapshot=True) as connection, connection.execute(query) as rows:
         for row in rows:
             yield StoredRegistration(*row)
 

@@ -124,7 +124,7 @@ def read_plan(store: Store, now: datetime, third_party_client: str | None = None
     contested: list[str] = []
     owners: set[str] = set()
     latest = attrgetter("start_date", "regist_date", "selector")
-    with store.snapshot() as connection:
+    with store.reading(snapshot=True) as connection:
         if third_party_client is not None:
             query = sa.select(clients.c.state).where(clients.c.client_id == third_party_client)
             if connection.execute(query).scalar_one_or_none() in (None, ClientState.DELETED):

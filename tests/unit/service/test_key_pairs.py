@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import gc
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -380,23 +378,3 @@ def test_a_file_that_is_being_read_can_be_opened_unless_its_log_holds_plain_keys
         with closing(open_store(path)) as store:
             create_client(store, "another")
         open_store(path, ours).close()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="needs the locks of SQLite on Linux")
-def test_the_checkpoint_of_another_process_is_waited_for(path, ours):
-    """SQLite's own busy timeout does not apply to the lock of a checkpoint."""
-    open_store(path, ours).close()
-    holding = (
-        "import fcntl, sys, time; file = open(sys.argv[1], 'r+b'); "
-        "fcntl.lockf(file, fcntl.LOCK_EX, 1, 121); print(flush=True); time.sleep(1)"
-    )
-    with closing(open_store(path)) as store:
-        create_client(store, "another")
-        words = [sys.executable, "-c", holding, f"{path}-shm"]
-        with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
-            assert process.stdout is not None
-            process.stdout.readline()
-            started = time.monotonic()
-            open_store(path, ours).close()
-            assert time.monotonic() - started > 0.5

@@ -1,4 +1,4 @@
-"""The endpoints: interface 2 to 5, 7 and 8. Whole answers are in test_shapes.py."""
+"""The endpoints: interface 2 to 5, 7 and 8. Whole answers are in test_description.py."""
 
 from __future__ import annotations
 
