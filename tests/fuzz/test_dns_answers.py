@@ -27,9 +27,10 @@ from dkimctl.dns.messages import (
     make_txt_question,
     rcode_text,
 )
-from dkimctl.dns.nameserver import NameServer, NoAnswer, Server
+from dkimctl.dns.nameserver import NoAnswer, Server
+from dkimctl.dns.queries import Source
 from dkimctl.dns.verdicts import Check, Verdict
-from dkimctl.dns.zones import Zone, ZoneServers, find_zone
+from dkimctl.dns.zones import ZoneServers, find_zone
 from dkimctl.formats.renderer import CheckFormat
 from dkimctl.models import DnsRecord, Registration
 from rendering import render_checks
@@ -222,33 +223,18 @@ class AnyServer:
         """Nothing is held against it."""
 
 
-class AnySource:
-    """Finds servers from the responses of `server`; each of them is that one."""
+def any_source(server: AnyServer, *, is_given: bool) -> tuple[Source, list[str]]:
+    """Finds servers from the responses of `server`, and keeps their addresses; each is that one."""
+    made: list[str] = []
 
-    def __init__(self, server: AnyServer, *, is_given: bool) -> None:
-        self.is_given = is_given
-        self.made: list[str] = []
-        self._server = server
-        self._zones = ZoneServers(server, self._make)  # type: ignore[arg-type]
-
-    def _make(self, address: str) -> Server:
+    def make(address: str) -> AnyServer:
         Server(address)  # accepts only an address
-        self.made.append(address)
-        return self._server  # type: ignore[return-value]
+        made.append(address)
+        return server
 
-    async def zone_with(self, name: str) -> Zone:
-        if self.is_given:
-            return Zone("", [NameServer("any server", frozenset(), self._server)])
-        return await self._zones.zone_with(name) or Zone("", ())
-
-    async def zone(self, name: str) -> Zone:
-        return await self._zones.zone(name)
-
-    async def why_bogus(self, questions: Sequence[Question]) -> list[str]:
-        return [""] * len(questions)
-
-    def forget(self) -> None:
-        self._zones.forget()
+    if is_given:
+        return Source(given={"any server": server}), made
+    return Source(ZoneServers(server, make)), made
 
 
 USUAL = {1: ("A",), 2: ("NS",), 6: ("SOA",), 16: ("TXT", "CNAME", "NS"), 28: ("AAAA",)}
@@ -282,9 +268,9 @@ def responder(data: st.DataObject, wrong: frozenset[int]) -> Callable[[Question]
 
 @given(data=st.data(), wrong=TURNS, is_given=st.booleans(), expect_absent=st.booleans())
 def test_every_response_leads_to_a_verdict(data, wrong, is_given, expect_absent):
-    source = AnySource(AnyServer(responder(data, wrong)), is_given=is_given)
+    source, made = any_source(AnyServer(responder(data, wrong)), is_given=is_given)
     (check,) = Checker(source, expect_absent=expect_absent).check([REGISTERED])
-    assert all(isinstance(address, str) for address in source.made)
+    assert all(isinstance(address, str) for address in made)
     require_shown(check)
 
 
@@ -316,8 +302,8 @@ def found_zone(server: AnyServer) -> str | NoAnswer | None:
 
 def test_sound_responses_are_understood():
     for is_given in (False, True):
-        source = AnySource(AnyServer(sound_answer), is_given=is_given)
+        source, made = any_source(AnyServer(sound_answer), is_given=is_given)
         (check,) = Checker(source).check([REGISTERED])
         assert check.finding.verdict is Verdict.PUBLISHED
-        assert bool(source.made) is not is_given
+        assert bool(made) is not is_given
     assert len(encode(1, ASKED, recursion=False)) < 512

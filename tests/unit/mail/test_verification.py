@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from damaged_mail import CASES, DOMAIN, MAIL, key_pair, rsa_record, signed
 from dkimctl.dkim import record_name
 from dkimctl.dns.messages import NOERROR, Answer
-from dkimctl.dns.nameserver import NameServer
-from dkimctl.dns.zones import Zone
+from dkimctl.dns.queries import Source
 from dkimctl.errors import UsageError
 from dkimctl.mail.message import KnownKey, read_message
 from dkimctl.mail.verification import MAX_SIGNATURES, verify_mail
@@ -20,23 +19,11 @@ from dkimctl.models import DnsRecord, Registration
 
 
 class FakeDns:
-    """A source with one server, which has TXT values by name; an error in their place is raised.
+    """A DNS server with TXT values by name; an alias is the name that it leads to."""
 
-    An alias is the name that it leads to.
-    """
-
-    is_given = True
-
-    def __init__(self, values=(), bogus="") -> None:
+    def __init__(self, values=()) -> None:
         self._values = dict(values)
-        self._bogus = bogus
         self.asked: list[str] = []
-
-    async def zone_with(self, name):
-        return Zone("", [NameServer("dns.test", frozenset(), self)])
-
-    async def why_bogus(self, questions):
-        return [""] * len(questions)
 
     async def prefetch(self, questions):
         pass
@@ -45,12 +32,10 @@ class FakeDns:
         name = question.name.to_text(omit_final_dot=True)
         self.asked.append(name)
         found = self._values.get(name, ())
-        if isinstance(found, Exception):
-            raise found
         if isinstance(found, str):
             return Answer(NOERROR, True, False, alias=found)
         values = tuple(value.encode("utf-8", "surrogateescape") for value in found)
-        return Answer(NOERROR, True, False, values, bogus=self._bogus)
+        return Answer(NOERROR, True, False, values)
 
 
 def verify(data: bytes, dns: FakeDns, *registrations: Registration):
@@ -60,7 +45,8 @@ def verify(data: bytes, dns: FakeDns, *registrations: Registration):
         return {key: one for key, one in keys.items() if key.sign_domain in domains}
 
     message = read_message(data, "mail.eml")
-    return verify_mail(message, "mail.eml", dns, dns, read_known, time.time())
+    source = Source(given={"dns.test": dns})
+    return verify_mail(message, "mail.eml", source, source, read_known, time.time())
 
 
 def at(selector: str, domain: str = DOMAIN) -> str:
