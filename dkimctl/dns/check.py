@@ -238,7 +238,7 @@ class Checker:
         self, response: ServerResponse, record: DnsRecord, zone: str, targets: _Targets
     ) -> ServerFinding:
         """`targets` gets what its alias leads to."""
-        server, answer, _ = response
+        server, answer = response.server, response.answer
         finding = queries.direct_finding(response, record)
         if answer is None:
             return ServerFinding(server.label, finding)

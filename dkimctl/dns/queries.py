@@ -109,61 +109,11 @@ class ServerResponse(NamedTuple):
     server: NameServer
     answer: Answer | None
     failure: NoAnswer | None = None
+    delegated: str = ""  # the zone that it refers to instead
 
 
 async def ask(source: Source, server: NameServer, question: Question) -> ServerResponse:
-    return _checked(source, [await _ask(server, question)])[0]
-
-
-async def ask_zone(
-    source: Source, zone: Zone, question: Question
-) -> tuple[Zone, list[ServerResponse]]:
-    """The zone, or one below that it refers to, and what its servers respond. Raises NoAnswer."""
-    responses = await gather(_ask(server, question) for server in zone.servers)
-    for _ in range(_MAX_DELEGATIONS):
-        delegated = (
-            response.answer.delegated for response in responses if response.answer is not None
-        )
-        below = (name for name in delegated if zone.name and name.endswith(f".{zone.name}"))
-        name = next(below, "")
-        if not name:
-            break
-        zone = await source.zone(name)
-        responses = await gather(_ask(server, question) for server in zone.servers)
-    return zone, _checked(source, responses)
-
-
-def _checked(source: Source, responses: Iterable[ServerResponse]) -> list[ServerResponse]:
-    """Without answers that are second-hand or contradict themselves; a failure is in their place.
-
-    And without addresses that have no route, if one of their hosts answers at another address.
-    """
-    trusted = []
-    answering: set[str] = set()
-    for response in responses:
-        server, answer, failure = response
-        if answer is not None and answer.rcode == messages.NXDOMAIN and answer.values:
-            failure = NoAnswer("it answers NXDOMAIN, but with a record of that name")
-        elif answer is not None:
-            if answer.is_authoritative or (source.is_given and answer.is_recursive):
-                answering |= server.hosts
-            else:
-                failure = NoAnswer("it is not authoritative for the zone (lame)")
-        trusted.append(ServerResponse(server, None if failure else answer, failure))
-    return [
-        finding
-        for finding in trusted
-        if not isinstance(finding.failure, NoRoute) or answering.isdisjoint(finding.server.hosts)
-    ]
-
-
-async def gather(coroutines: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
-    """All the results. A single coroutine is awaited without the cost of a task."""
-    work = list(coroutines)
-    return [await work[0]] if len(work) == 1 else await asyncio.gather(*work)
-
-
-async def _ask(server: NameServer, question: Question) -> ServerResponse:
+    """Answers that are second-hand or contradict themselves are not to be trusted."""
     if isinstance(server.responder, NoAnswer):
         return ServerResponse(server, None, server.responder)
     try:
@@ -171,9 +121,44 @@ async def _ask(server: NameServer, question: Question) -> ServerResponse:
     except NoAnswer as error:
         return ServerResponse(server, None, error)
     if answer.rcode not in messages.USEFUL:
-        failure = NoAnswer(f"it answers {messages.rcode_text(answer.rcode)}")
-        return ServerResponse(server, None, failure)
-    return ServerResponse(server, answer)
+        failure = f"it answers {messages.rcode_text(answer.rcode)}"
+    elif answer.rcode == messages.NXDOMAIN and answer.values:
+        failure = "it answers NXDOMAIN, but with a record of that name"
+    elif answer.is_authoritative or (source.is_given and answer.is_recursive):
+        return ServerResponse(server, answer)
+    else:
+        lame = NoAnswer("it is not authoritative for the zone (lame)")
+        return ServerResponse(server, None, lame, answer.delegated)
+    return ServerResponse(server, None, NoAnswer(failure))
+
+
+async def ask_zone(
+    source: Source, zone: Zone, question: Question
+) -> tuple[Zone, list[ServerResponse]]:
+    """The zone, or one below that it refers to, and what its servers respond. Raises NoAnswer."""
+    depth = 0
+    while True:
+        responses = await gather(ask(source, server, question) for server in zone.servers)
+        delegated = (response.delegated for response in responses if zone.name)
+        below = next((name for name in delegated if name.endswith(f".{zone.name}")), "")
+        if not below or depth == _MAX_DELEGATIONS:
+            break
+        zone, depth = await source.zone(below), depth + 1
+    # An address without a route does not count, if its host answers at another one.
+    answering = {
+        host for response in responses if response.answer for host in response.server.hosts
+    }
+    return zone, [
+        response
+        for response in responses
+        if not isinstance(response.failure, NoRoute) or answering.isdisjoint(response.server.hosts)
+    ]
+
+
+async def gather(coroutines: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
+    """All the results. A single coroutine is awaited without the cost of a task."""
+    work = list(coroutines)
+    return [await work[0]] if len(work) == 1 else await asyncio.gather(*work)
 
 
 def texts(answer: Answer) -> list[str]:
