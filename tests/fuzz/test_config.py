@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,8 +13,7 @@ from hypothesis import strategies as st
 
 from configs import read_config, settings_from
 from dkimctl.errors import InputError, UsageError
-from dkimctl.settings.config import Config
-from dkimctl.settings.profile import LOGIN_KEYS, Profile, read_logins
+from dkimctl.settings.profile import LOGIN_KEYS, read_logins
 from dkimctl.text import printable
 from mutations import JSON_SCALARS, YAML_SCALARS, block, documents, flow, json_tree
 from terminals import is_harmless
@@ -108,12 +108,6 @@ LOGINS = documents(
     writers=(flow,),
 )
 
-VARIABLES = ("DKIMCTL_PROFILE", "DKIMCTL_AUTH_URL", "DKIMCTL_BASE_URL", "DKIMCTL_CLIENT_ID")
-ENVIRONMENTS = st.dictionaries(
-    st.sampled_from(VARIABLES),
-    st.text(st.characters(exclude_characters="\0"), max_size=30) | URLS,
-)
-
 
 @pytest.fixture(scope="session")
 def config_file(tmp_path_factory):
@@ -121,27 +115,10 @@ def config_file(tmp_path_factory):
     return tmp_path_factory.mktemp("config") / "config.yaml"
 
 
-def loaded(path: Path, data: bytes):
-    """The config, or the problems of the file."""
-    path.write_bytes(data)
+def attempt(read: Callable[..., Any], *given: Any, **sources: Any) -> Any:
+    """What it returns, or its UsageError."""
     try:
-        return read_config(path)
-    except InputError as error:
-        return error.problems
-
-
-def stored_logins(state: Path) -> dict[str, dict[str, str]] | UsageError:
-    """The stored logins, or the error."""
-    try:
-        return read_logins(state)[0]
-    except UsageError as error:
-        return error
-
-
-def resolved(**sources) -> Profile | UsageError:
-    """The profile that these sources give, or the error."""
-    try:
-        return settings_from(**sources).profile
+        return read(*given, **sources)
     except UsageError as error:
         return error
 
@@ -152,8 +129,19 @@ def is_safe(url: str | None) -> bool:
     return url is None or url.startswith(("https://", *loopback))
 
 
-def assert_valid(config: Config) -> None:
-    """Check what the rest of the program relies on, of targets, rotation and notices."""
+@given(FILES)
+def test_a_config_file_is_read_or_each_problem_has_a_position(config_file, data):
+    config_file.write_bytes(data)
+    config = attempt(read_config, config_file)
+    if isinstance(config, InputError):
+        for problem in config.problems:
+            assert min(problem.line, problem.column) >= 1
+            assert problem.message
+            assert problem.hint
+            assert is_harmless(printable(f"{problem} {problem.hint}"))
+            assert "hunter2" not in f"{problem.message} {problem.hint}"
+        return
+    # What the rest of the program relies on.
     for target in config.dns:
         assert 1 <= target.ttl < 1 << 31
         assert bool(target.server) == (target.provider == "rfc2136")
@@ -167,38 +155,26 @@ def assert_valid(config: Config) -> None:
     webhook = config.notify.webhook
     assert webhook.startswith(("env/", "keyring/")) or is_safe(webhook.lower() or None)
     assert "hunter2" not in webhook
-
-
-@given(FILES)
-def test_a_config_file_is_read_or_each_problem_has_a_position(config_file, data):
-    config = loaded(config_file, data)
-    if not isinstance(config, Config):
-        for problem in config:
-            assert min(problem.line, problem.column) >= 1
-            assert problem.message
-            assert problem.hint
-            assert is_harmless(printable(f"{problem} {problem.hint}"))
-            assert "hunter2" not in f"{problem.message} {problem.hint}"
-        return
-    assert_valid(config)
     for name in {*config.profiles, "default", "sandbox"}:
-        profile = resolved(flags={"profile": name}, config=config)
-        if isinstance(profile, UsageError):
+        settings = attempt(settings_from, flags={"profile": name}, config=config)
+        if isinstance(settings, UsageError):
             assert name not in config.profiles
             continue
+        profile = settings.profile
         assert profile.name == name
         assert is_safe(profile.auth_url)
         assert is_safe(profile.base_url)
         assert 1 <= profile.batch_size <= 10_000
         assert 1 <= profile.concurrency <= 64
-        assert 0 < profile.timeout <= 86400
-        assert 0 < profile.max_wait <= 86400
+        assert min(profile.timeout, profile.max_wait) > 0
+        assert max(profile.timeout, profile.max_wait) <= 86400
         assert profile.credential_store in {"keyring", "file"}
 
 
 @given(data=FILES, fmt=st.sampled_from(("table", "json")))
 def test_a_command_uses_a_config_file_or_reports_the_problem(command_line, config_file, data, fmt):
-    config = loaded(config_file, data)
+    config_file.write_bytes(data)
+    config = attempt(read_config, config_file)
     done = command_line("show-dns", "--config", config_file, "--format", fmt)
     assert done.out == ""
     assert done.status in {1, 2}  # nothing is registered
@@ -207,40 +183,29 @@ def test_a_command_uses_a_config_file_or_reports_the_problem(command_line, confi
     else:
         assert all(map(is_harmless, done.err.splitlines()))
         start = "dkimctl: error: "
-        errors = [
-            line.removeprefix(start) for line in done.err.splitlines() if line.startswith(start)
-        ]
-    if isinstance(config, Config):
-        assert len(errors) == 1
-    else:
+        lines = [line for line in done.err.splitlines() if line.startswith(start)]
+        errors = [line.removeprefix(start) for line in lines]
+    if isinstance(config, InputError):
         assert done.status == 2
-        assert len(errors) == len(config)
+        assert len(errors) == len(config.problems)
         assert all(error.startswith(f"{config_file}:") for error in errors)
+    else:
+        assert len(errors) == 1
 
 
 @given(LOGINS)
 def test_stored_logins_are_read_or_refused(tmp_path_factory, data):
     state = tmp_path_factory.getbasetemp()
     (state / "logins.json").write_bytes(data)
-    logins = stored_logins(state)
-    if isinstance(logins, UsageError):
-        assert "logins.json" in logins.message
-        assert logins.hint
-        assert is_harmless(printable(f"{logins.message} {logins.hint}"))
+    stored = attempt(read_logins, state)
+    if isinstance(stored, UsageError):
+        assert "logins.json" in stored.message
+        assert stored.hint
+        assert is_harmless(printable(f"{stored.message} {stored.hint}"))
         return
+    logins, _ = stored
     for name, login in logins.items():
         assert set(login) == set(LOGIN_KEYS)
-        profile = resolved(flags={"profile": name}, logins=logins)
-        assert isinstance(profile, Profile | UsageError)
         assert is_safe(login["auth_url"])
         assert is_safe(login["base_url"])
-
-
-@given(ENVIRONMENTS)
-def test_the_environment_gives_a_profile_or_is_refused(environ):
-    profile = resolved(environ=environ)
-    if isinstance(profile, UsageError):
-        assert is_harmless(printable(f"{profile.message} {profile.hint}"))
-    else:
-        assert is_safe(profile.auth_url)
-        assert is_safe(profile.base_url)
+        attempt(settings_from, flags={"profile": name}, logins=logins)
