@@ -12,7 +12,6 @@ import math
 import os
 import re
 import sys
-import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from enum import StrEnum
@@ -94,21 +93,13 @@ def account_lock(
 
 
 def _find_holder(holder_file: Path) -> Holder:
-    """The holder of the lock, if the holder file names a process that may hold it.
-
-    A process that has just acquired the lock may not have written the file yet: while it names
-    one that is not running here, such as a killed one, it is read again for a fifth of a second.
-    """
-    for attempt in range(3):
-        if attempt:
-            time.sleep(0.1)
-        with (
-            contextlib.suppress(OSError, OverflowError),
-            open(holder_file, "rb", opener=files.open_without_following) as file,
-        ):
-            match = re.fullmatch(_HOLDER, file.read(64))  # not one that is half written
-            if match is None or (pid := int(match[1])) == os.getpid():
-                continue
+    """The holder of the lock, if the holder file names a process that runs here."""
+    with (
+        contextlib.suppress(OSError, OverflowError),
+        open(holder_file, "rb", opener=files.open_without_following) as file,
+    ):
+        match = re.fullmatch(_HOLDER, file.read(64))  # not one that is half written
+        if match and (pid := int(match[1])) != os.getpid():
             if sys.platform != "win32":  # there, os.kill would end that process
                 with contextlib.suppress(PermissionError):  # another user's process
                     os.kill(pid, 0)
