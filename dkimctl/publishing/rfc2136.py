@@ -19,37 +19,26 @@ from dkimctl.dns import messages, transport
 from dkimctl.dns.messages import SOA, TXT, Answer, Question, plain_name, rcode_text
 from dkimctl.dns.transport import Response
 from dkimctl.errors import DkimctlError, DnsRefused, NegativeAnswer, ServiceError
-from dkimctl.publishing.plan import (
-    Access,
-    Action,
-    Change,
-    NameState,
-    changed_error,
-    is_done,
-    outcome_of,
-)
+from dkimctl.publishing import plan
+from dkimctl.publishing.plan import Access, Action, Change, NameState
 from dkimctl.publishing.tsig_key import TsigKey
 from dkimctl.text import character_strings, printable
 
 _MAX_MESSAGE = 0xFFFF  # bytes (RFC 1035 section 4.2.2)
 _HEADER, _FIXED = struct.Struct("!6H"), struct.Struct("!HHIH")
 _UPDATE = 5 << 11  # the opcode
-_RESPONSE_TO_UPDATE, _KIND = 0xA8, 0xF8  # in the third byte: QR, and the opcode
+_RESPONSE_TO_UPDATE = 0xA8  # in the third byte: QR, and the opcode
 _IN, _NONE, _ANY = 1, 254, 255
 _DNAME = 39
 _SOA_IN = struct.pack("!2H", SOA, _IN)
 _PAUSE = 0.2  # seconds
 _RUN_AGAIN = "run the same command again"
-_SEE_LOG = "the server's log says why"
 
 # A prerequisite does not hold.
 _CHANGED = frozenset((Rcode.NXDOMAIN, Rcode.YXDOMAIN, Rcode.YXRRSET, Rcode.NXRRSET))
 _REFUSED = frozenset((Rcode.REFUSED, Rcode.NOTAUTH))
 _BADSIG = 16  # as a TSIG error (RFC 8945 section 3); as an RCODE, it is BADVERS
-_LOST = (
-    transport.ConnectionLost, transport.UnreadableAnswer, transport.NotTrusted,
-    transport.SignatureRefused,
-)  # fmt: skip
+_LOST = (transport.ConnectionLost, transport.NotTrusted, transport.SignatureRefused)
 
 
 class UpdateTimeouts(NamedTuple):
@@ -100,38 +89,40 @@ class Rfc2136Target:
         asked = {messages.make_txt_question(name): name.lower() for name in names}
         # A negative answer names the zone as well; and the same questions are asked to read.
         self._found = {}
-        found = self._ask(asked)
-        self._found = dict(found)
+        self._found = self._ask(asked)
         steps = {
-            asked[question]: self._next(_Step(asked[question]), response.answer)
-            for question, response in found.items()
+            name: self._next(name, "", self._found[question].answer)
+            for question, name in asked.items()
         }
-        while candidates := {step.candidate for step in steps.values() if step.candidate}:
+        while candidates := {candidate for candidate, _ in steps.values() if candidate}:
             questions = {name: Question(plain_name(name) + _SOA_IN, SOA) for name in candidates}
             responses = self._ask(questions.values())
-            for name, step in steps.items():
-                if step.candidate:
-                    steps[name] = self._next(step, responses[questions[step.candidate]].answer)
-        return {name: steps[name.lower()].zone or None for name in names}
+            for name, (candidate, zone) in steps.items():
+                if candidate:
+                    answer = responses[questions[candidate]].answer
+                    steps[name] = self._next(candidate, zone, answer)
+        return {name: steps[name.lower()][1] or None for name in names}
 
-    def _next(self, step: _Step, answer: Answer) -> _Step:
-        """The step after an answer to the question for records of its candidate."""
-        name = step.candidate
+    def _next(self, name: str, zone: str, answer: Answer) -> tuple[str, str]:
+        """Where to ask next, "" at the end; and what is known of the zone.
+
+        `answer` is that to the question for records of `name`.
+        """
         if answer.rcode == Rcode.SERVFAIL and "." in name:
-            return _Step(name.partition(".")[2], name)
+            return name.partition(".")[2], name
         # SERVFAIL at the top: a resolver that knows nothing, rather than a zone.
         if answer.rcode in (Rcode.FORMERR, Rcode.NOTIMP, Rcode.SERVFAIL):
-            raise self._refused_query(answer.rcode, f"SOA {name}")
-        if step.zone or answer.rcode not in messages.USEFUL:
-            return _Step("", step.zone)
+            raise self.refused(answer.rcode, f"SOA {name}")
+        if zone or answer.rcode not in messages.USEFUL:
+            return "", zone
         if answer.delegated or (answer.alias and answer.is_authoritative):
-            return _Step((answer.delegated or name).partition(".")[2])
+            return (answer.delegated or name).partition(".")[2], ""
         if answer.values or not answer.is_authoritative:
-            return _Step(name if answer.is_authoritative else "")
+            return (name if answer.is_authoritative else ""), ""
         # Of an answer to the question for an SOA record: the name itself, if it has one.
         records = answer.message.answer if answer.message else ()
         apex = name if any(rrset.rdtype == SOA for rrset in records) else ""
-        return _Step("", answer.zone or apex)
+        return "", answer.zone or apex
 
     def read(self, zone: str, names: Sequence[str]) -> dict[str, NameState]:
         """See Target. What a name has, not what a wildcard has for it.
@@ -156,7 +147,9 @@ class Rfc2136Target:
         by_name = {change.fqdn: change for change in changes}
         states = self._read_visible(zone, by_name)
         # What a wildcard has may hide that the name has nothing.
-        others = [name for name, change in by_name.items() if not is_done(states[name], change)]
+        others = [
+            name for name, change in by_name.items() if not plan.is_done(states[name], change)
+        ]
         states |= self.read(zone, others)
         return [(change, states[name]) for name, change in by_name.items()]
 
@@ -172,7 +165,7 @@ class Rfc2136Target:
     def _state(self, zone: str, question: Question, response: Response) -> NameState:
         answer, wire = response
         if answer.rcode not in messages.USEFUL:
-            raise self._refused_query(answer.rcode, str(question))
+            raise self.refused(answer.rcode, str(question))
         if answer.delegated:
             return NameState(delegated=answer.delegated)
         if not answer.is_authoritative:
@@ -217,7 +210,7 @@ class Rfc2136Target:
                 return Access(True, True)
             if isinstance(answer, DkimctlError):
                 return Access(True, None, answer.message, answer.hint)
-            raise self.refused_update(answer, zone)
+            raise self.refused(answer, f"the update of the zone {zone}")
         except DkimctlError as error:
             writable = False if isinstance(error, DnsRefused) else None
             return Access(True, writable, error.message, error.hint)
@@ -262,18 +255,15 @@ class Rfc2136Target:
             raise self._failed(refused, what) from None
         except _LOST as failure:
             return self._failed(failure, what)
-        if len(answer) < _HEADER.size or answer[2] & _KIND != _RESPONSE_TO_UPDATE:
+        if len(answer) < _HEADER.size or answer[2] & 0xF8 != _RESPONSE_TO_UPDATE:
             return self._failed("it cannot be read", what)
         return answer[3] & 0x0F
 
     def _ask(self, questions: Iterable[Question]) -> dict[Question, Response]:
         """The responses to all questions. Raises DkimctlError."""
-        known, unasked = {}, []
-        for question in dict.fromkeys(questions):
-            if response := self._found.pop(question, None):
-                known[question] = response
-            else:
-                unasked.append(question)
+        wanted = dict.fromkeys(questions)
+        known = {each: self._found.pop(each) for each in wanted if each in self._found}
+        unasked = [question for question in wanted if question not in known]
         pipeline = transport.Pipeline(
             self._connect, self._address, timeout=self.timeouts.answer, signer=self._signer
         )
@@ -303,22 +293,24 @@ class Rfc2136Target:
                 "lets TCP pass",
             ) from None
 
-    def refused_update(self, rcode: int, zone: str) -> DkimctlError:
-        """For an update that is answered with an RCODE other than of a prerequisite."""
-        zone, code = printable(zone), rcode_text(rcode)
-        if rcode in (*_REFUSED, Rcode.NOTIMP):
-            hint = (
-                f"{self._allow()} to change TXT records of the zone: allow-update or update-policy "
-                "in BIND, an ACL with the action update in Knot DNS, dnsupdate=yes and "
-                "TSIG-ALLOW-DNSUPDATE in PowerDNS; for a secondary server, name the primary in "
-                "`server`"
-            )
-            return self._error(f"refuses to update the zone {zone} ({code})", hint, DnsRefused)
-        hint = f"{_SEE_LOG}: the zone may be frozen, or its files may not be writable"
-        return self._error(f"failed to update the zone {zone} ({code})", hint)
+    def refused(self, rcode: int, to: str) -> DkimctlError:
+        """For a question or an update that is answered with an RCODE of no use."""
+        what = f"answers {rcode_text(rcode)} to {printable(to)}"
+        if rcode not in (*_REFUSED, Rcode.NOTIMP):
+            hint = "the zone may not be loaded, have expired, be frozen, or not be writable"
+            return self._error(what, f"the server's log says why: {hint}")
+        hint = "the message was not signed: set `key_file`, or allow the address of this machine"
+        if self._key:
+            hint = f"allow the TSIG key {self._key}"
+        hint += (
+            " to read and change TXT records of the zone: update-policy in BIND, an ACL with the "
+            "action update in Knot DNS, dnsupdate=yes and TSIG-ALLOW-DNSUPDATE in PowerDNS; for a "
+            "secondary server, name the primary in `server`"
+        )
+        return self._error(what, hint, DnsRefused)
 
     def not_made(self, zone: str, *, is_visible: bool) -> DkimctlError:
-        """For a change that was accepted, and that is not there; others of it may be visible."""
+        """For a change that was accepted, and is not there; is any other of its message?"""
         hint = (
             f"if it forwards updates to the primary server, wait and {_RUN_AGAIN}; else check its "
             "policy for updates, such as PowerDNS's lua-dnsupdate-policy-script"
@@ -327,14 +319,6 @@ class Rfc2136Target:
         if is_visible:
             return self._error(f"{what}, but did not make it", hint, DnsRefused)
         return self._error(f"{what}, which is not visible there yet", hint)
-
-    def _refused_query(self, rcode: int, question: str) -> DkimctlError:
-        """For a question that is answered with an RCODE other than NOERROR or NXDOMAIN."""
-        what = f"answers {rcode_text(rcode)} to {question}"
-        if rcode in _REFUSED:
-            hint = f"{self._allow()} to read the zone: allow-query in BIND"
-            return self._error(what, hint, DnsRefused)
-        return self._error(what, f"{_SEE_LOG}; the zone may not be loaded, or may have expired")
 
     def _failed(self, failure: Exception | str, to: str) -> DkimctlError:
         """For a question or an update without an answer, or without one to trust."""
@@ -360,22 +344,10 @@ class Rfc2136Target:
         )
         return self._error(what, hint, DnsRefused)
 
-    def _allow(self) -> str:
-        if self._key:
-            return f"allow the TSIG key {self._key}"
-        return "the message was not signed: set `key_file`, or allow the address of this machine"
-
     def _error(
         self, what: str, hint: str, kind: type[DnsRefused | ServiceError] = ServiceError
     ) -> DkimctlError:
         return kind(f"the DNS server {self._address} {what}", hint=hint)
-
-
-class _Step(NamedTuple):
-    """Where to ask next for the zone of a name, "" at the end; `zone` is what is known of it."""
-
-    candidate: str
-    zone: str = ""
 
 
 class _Updater:
@@ -399,7 +371,7 @@ class _Updater:
     def send(self, changes: Sequence[Change]) -> Iterator[Change]:
         """Yields what became of each change."""
         if self._end is not None:
-            yield from _all(changes, self._end)
+            yield from (change.failed(self._end) for change in changes)
             return
         middle = len(changes) // 2
         update = self._target.make_update(self._zone, changes)
@@ -417,13 +389,14 @@ class _Updater:
             )
             yield changes[0].failed(error)
             return
+        rcode: int | DkimctlError = Rcode.NOERROR
         try:
             rcode = self._target.update(update, self._zone)
         except DkimctlError as error:
             self._end = error
-            yield from _all(changes, error)
-            return
-        if isinstance(rcode, DkimctlError):
+        if self._end is not None:
+            yield from self.send(changes)
+        elif isinstance(rcode, DkimctlError):
             yield from self._look(changes, rcode)
         elif rcode == Rcode.NOERROR:
             self._is_accepted = True
@@ -433,14 +406,14 @@ class _Updater:
             yield from self.send(changes[middle:])
         elif rcode in _CHANGED:
             self._is_accepted = True
-            yield changes[0].failed(changed_error(changes[0]))
+            yield changes[0].failed(plan.changed_error(changes[0]))
         else:
-            refusal = self._target.refused_update(rcode, self._zone)
+            refusal = self._target.refused(rcode, f"the update of the zone {self._zone}")
             if rcode in _REFUSED:
                 self._refusal = refusal
             else:
                 self._end = refusal
-            yield from _all(changes, refusal)
+            yield from (change.failed(refusal) for change in changes)
 
     def _look(
         self, changes: Sequence[Change], unknown: DkimctlError | None = None
@@ -454,18 +427,22 @@ class _Updater:
         try:
             while True:
                 states = self._target.read_again(self._zone, left)
-                yield from (change.made() for change, state in states if is_done(state, change))
-                states = [(change, state) for change, state in states if not is_done(state, change)]
+                yield from (
+                    change.made() for change, state in states if plan.is_done(state, change)
+                )
+                states = [
+                    (change, state) for change, state in states if not plan.is_done(state, change)
+                ]
                 left = [change for change, _ in states]
                 if unknown or not left or time.monotonic() > deadline:
                     break
                 time.sleep(_PAUSE)
         except DkimctlError as unread:
             self._end = unknown or unread
-            yield from _all(left, self._end)
+            yield from (change.failed(self._end) for change in left)
             return
         error = unknown or self._target.not_made(self._zone, is_visible=len(left) < len(changes))
-        applied = [outcome_of(change, state, error) for change, state in states]
+        applied = [plan.outcome_of(change, state, error) for change, state in states]
         if unknown and any(change.error is unknown for change in applied):
             self._end = unknown
         yield from applied
@@ -483,7 +460,3 @@ def _record(name: bytes, rdtype: int, rdclass: int, data: bytes = b"", ttl: int 
 
 def _txt_wire(value: str) -> bytes:
     return b"".join(bytes((len(string),)) + string for string in character_strings(value))
-
-
-def _all(changes: Sequence[Change], error: DkimctlError) -> Iterator[Change]:
-    return (change.failed(error) for change in changes)
