@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from multiprocessing.util import Finalize
 from typing import Any
 from wsgiref.types import WSGIApplication
 
@@ -85,6 +86,14 @@ def create_app(
     for path, (resource, suffix) in endpoints.items():
         app.add_route(path, resource, suffix=suffix)
     return app
+
+
+def load_app(open_store: Callable[[], Store], **settings: Any) -> WSGIApplication:
+    """The application of a process of `dkimctl serve`."""
+    store = open_store()
+    # At the end of this process SQLite then writes back its log, even one that was deleted.
+    Finalize(None, store.close, exitpriority=1)
+    return create_app(store, metrics=Metrics.if_shared(), **settings)
 
 
 def _app_of_environment() -> WSGIApplication:

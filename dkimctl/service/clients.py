@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import sqlalchemy as sa
 
@@ -35,10 +34,6 @@ _DELIVERY_ID = re.compile(r"[A-Za-z0-9._~-]{1,128}")  # no escapes in a path (RF
 TOKEN_LIFETIME = 3600  # seconds from issue to expiry (interface 8)
 
 _TOKEN_BYTES = 675  # 900 characters: as long as the signed tokens of public services
-_PURGED_AT_ONCE = 1000  # tokens; if there are more, the next issue goes on with them
-
-# When expired tokens were last deleted, in seconds since the epoch.
-_purged_at: WeakKeyDictionary[Store, float] = WeakKeyDictionary()
 _INSERT_TOKEN = sa.insert(tokens)
 # A token that ends later than in an hour was issued by a clock that is ahead, which was set back
 # since: it would stay valid for longer.
@@ -238,27 +233,11 @@ def issue_token(store: Store, client_id: str, now: float) -> str:
     row = {"token_hash": _hash(token), "client_id": client_id, "expires_at": now + TOKEN_LIFETIME}
     with store.writing(durable=False) as connection:
         connection.execute(_INSERT_TOKEN, row)
-    if not 0 <= now - _purged_at.get(store, 0) < 60.0:  # seconds, in each process
-        # Those that another process is deleting are left to it. A CTE is run once: as a
-        # plain subquery, PostgreSQL may run it again and delete more.
-        expired = (
-            sa.select(tokens.c.token_hash)
-            .where(tokens.c.expires_at <= now)
-            .limit(_PURGED_AT_ONCE)
-            .with_for_update(skip_locked=True)
-            .cte("expired")
-        )
-        statement = (
-            sa.delete(tokens)
-            .where(tokens.c.token_hash.in_(sa.select(expired.c.token_hash)))
-            .returning(tokens.c.token_hash)  # SQLite does not count what a CTE deletes
-        )
-        _purged_at[store] = now
+    if not 0 <= now - store.purged_at < 60.0:  # seconds, in each process
+        store.purged_at = now
         try:
             with store.writing(durable=False) as connection:
-                deleted = len(connection.execute(statement).all())
-            if deleted == _PURGED_AT_ONCE:
-                _purged_at.pop(store, None)
+                connection.execute(sa.delete(tokens).where(tokens.c.expires_at <= now))
         except UsageError as error:
             _logger.error("expired tokens cannot be deleted: %s", describe_failure(error))
     return token

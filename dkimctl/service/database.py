@@ -81,6 +81,7 @@ class Store:
     def __init__(self, name: str, engine: sa.Engine, path: Path | None = None) -> None:
         self.name = name  # that of the file or database, in messages
         self.path = path  # the data file; None: the data is in PostgreSQL
+        self.purged_at = 0.0  # when expired tokens were deleted, in seconds since the epoch
         # Tells which passphrase the private keys have; None: they are not encrypted.
         self.marker: bytes | None = None
         self._fernet: Fernet | None = None

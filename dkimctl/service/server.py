@@ -28,7 +28,7 @@ from dkimctl.service.database import StoreUnavailable
 MAX_HEAD = 16 * 1024  # octets; a bearer token has about 1,000
 TIME_LIMIT = 30.0  # seconds to receive the head of a request, also between two requests
 STOP_LIMIT = 30  # seconds in which requests are still answered when the server is to stop
-BACKLOG = 1024  # connections that the system keeps until they are accepted
+_BACKLOG = 1024  # connections that the system keeps until they are accepted
 _CONNECTIONS = 10_000  # of each process; then no more are accepted
 _FILES = _CONNECTIONS + 1000
 _RETRY = 1.0  # seconds
@@ -41,6 +41,26 @@ _LOGGING = {
 }
 
 _logger = logging.getLogger(__name__)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens on a name or an address; `*`: on all. Raises UsageError."""
+    try:
+        if host == "*" and socket.has_dualstack_ipv6():
+            return socket.create_server(
+                ("", port), family=socket.AF_INET6, backlog=_BACKLOG, dualstack_ipv6=True
+            )
+        name = "0.0.0.0" if host == "*" else host.strip("[]")  # noqa: S104 - as asked for
+        infos = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+        family, *_, address = min(infos)  # IPv4 before IPv6
+        return socket.create_server(address, family=family, backlog=_BACKLOG)
+    except (OSError, UnicodeError) as error:  # getaddrinfo() encodes the name as IDNA
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(
+            f"cannot listen on {host} port {port}: {reason}",
+            hint="choose an address of this machine with --host, such as 127.0.0.1, or another "
+            "port with --port; 0 picks a free one, and those below 1024 are for administrators",
+        ) from error
 
 
 class HttpServer(MPServer):
@@ -134,7 +154,7 @@ class HttpServer(MPServer):
         number = self._listening.fileno()
         on_windows = sys.platform == "win32"  # where each process makes it
         this._ssp, this._sfd, this._sso = None, number, self._listening
-        this._shd = None if on_windows else new_holder(number, False, BACKLOG)
+        this._shd = None if on_windows else new_holder(number, False, _BACKLOG)
 
 
 def _load(load: Callable[[], WSGIApplication], loaded: Any) -> WSGIApplication:

@@ -158,8 +158,7 @@ def child(*words: object):
 
 
 def serve(app: Callable) -> None:
-    from dkimctl.cli.commands.serve import listen
-    from dkimctl.service.server import HttpServer
+    from dkimctl.service.server import HttpServer, listen
 
     listening = listen("127.0.0.1", 0)
     said = f"serving on http://127.0.0.1:{listening.getsockname()[1]}\n"

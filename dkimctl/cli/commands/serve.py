@@ -6,11 +6,9 @@ import ipaddress
 import os
 import socket
 import sys
-from collections.abc import Callable
 from contextlib import ExitStack, closing
 from functools import partial
-from multiprocessing.util import Finalize
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,9 +18,6 @@ from dkimctl.cli.sandbox import data_option, needs_service_extra, open_service_s
 from dkimctl.errors import ExitCode, UsageError, naming
 
 if TYPE_CHECKING:
-    from wsgiref.types import WSGIApplication
-
-    from dkimctl.service.database import Store
     from dkimctl.service.location import Location
 
 app = App()
@@ -87,8 +82,9 @@ def serve(
     """
     with needs_service_extra():
         from dkimctl.service.access_log import TrustedProxies
+        from dkimctl.service.app import load_app
         from dkimctl.service.health import serving_metrics
-        from dkimctl.service.server import HttpServer
+        from dkimctl.service.server import HttpServer, listen
     if workers > 1 and sys.platform == "win32":
         raise UsageError("--workers does not work on Windows", hint="leave it out")
     with naming("--trusted-proxy"):
@@ -100,7 +96,7 @@ def serve(
         if metrics_bind is not None:
             stack.enter_context(serving_metrics(metrics_bind, open_store))
         load = partial(
-            _load_app,
+            load_app,
             open_store,
             max_domains=max_domains,
             threads=threads,
@@ -110,39 +106,6 @@ def serve(
         ready = partial(_announce, ctx.obj, host, listening.getsockname(), data)
         HttpServer(listening, load, workers=workers, threads=threads, ready=ready).run()
     return ExitCode.OK
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens on a name or an address; `*`: on all. Raises UsageError."""
-    from dkimctl.service.server import BACKLOG
-
-    try:
-        if host == "*" and socket.has_dualstack_ipv6():
-            return socket.create_server(
-                ("", port), family=socket.AF_INET6, backlog=BACKLOG, dualstack_ipv6=True
-            )
-        name = "0.0.0.0" if host == "*" else host.strip("[]")  # noqa: S104 - as asked for
-        infos = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
-        family, *_, address = min(infos)  # IPv4 before IPv6
-        return socket.create_server(address, family=family, backlog=BACKLOG)
-    except (OSError, UnicodeError) as error:  # getaddrinfo() encodes the name as IDNA
-        reason = getattr(error, "strerror", None) or str(error)
-        raise UsageError(
-            f"cannot listen on {host} port {port}: {reason}",
-            hint="choose an address of this machine with --host, such as 127.0.0.1, or another "
-            "port with --port; 0 picks a free one, and those below 1024 are for administrators",
-        ) from error
-
-
-def _load_app(open_store: Callable[[], Store], **settings: Any) -> WSGIApplication:
-    """The application of a process."""
-    from dkimctl.service.app import create_app
-    from dkimctl.service.health import Metrics
-
-    store = open_store()
-    # At the end of this process SQLite then writes back its log, even one that was deleted.
-    Finalize(None, store.close, exitpriority=1)
-    return create_app(store, metrics=Metrics.if_shared(), **settings)
 
 
 def _announce(reporter: Reporter, host: str, name: tuple[str, int], data: Location | None) -> None:

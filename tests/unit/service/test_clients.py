@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -23,7 +22,6 @@ from dkimctl.service.clients import (
     list_clients,
     rotating_secret,
 )
-from dkimctl.service.database import open_store
 from dkimctl.service.schema import tokens
 
 
@@ -166,26 +164,6 @@ def test_expired_tokens_are_deleted_once_a_minute(credentials, store, clock):
     _add_expired(store, credentials.client_id, 5)
     issue_token(store, credentials.client_id, clock.now - 1e6)
     assert _stored(store) == 4, "a clock that was set back does not stop it"
-
-
-def test_many_expired_tokens_are_deleted_a_thousand_at_each_issue(credentials, store, clock):
-    _add_expired(store, credentials.client_id, 2500)
-    left = []
-    for _ in range(4):
-        issue_token(store, credentials.client_id, clock.now)
-        left.append(_stored(store))
-    assert left == [1501, 502, 3, 4]
-
-
-@pytest.mark.slow
-def test_tokens_that_another_process_deletes_are_not_waited_for(postgresql_database, clock):
-    with closing(open_store(postgresql_database)) as store:
-        client_id = create_client(store).client_id
-        _add_expired(store, client_id, 5)
-        with store.writing() as connection:
-            connection.execute(select(tokens).limit(3).with_for_update()).all()
-            issue_token(store, client_id, clock.now)
-            assert _stored(store) == 4
 
 
 def test_a_token_is_issued_although_the_deletion_fails(sqlite_store, clock, caplog):
