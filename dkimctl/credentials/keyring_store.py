@@ -75,7 +75,14 @@ class KeyringStore(CredentialStore):
 
     def read_entry(self, service: str, name: str) -> Secret | None:
         """An entry that anything may have stored, or None. Raises CredentialsError."""
-        return self._call(lambda backend: _require_text(backend.get_password(service, name)))
+
+        def read(backend: KeyringBackend) -> Secret | None:
+            text = backend.get_password(service, name)
+            if text is not None and not isinstance(text, str):
+                raise TypeError  # some backends return bytes
+            return None if text is None else Secret(text)
+
+        return self._call(read)
 
     def _read(self, account: Account, kind: Kind) -> Secret | None:
         return self.read_entry(entry_name(account, kind), account.client_id)
@@ -134,15 +141,6 @@ class KeyringStore(CredentialStore):
             f"the keyring did not answer within {self._seconds:g} s",
             hint=f"it may be locked: unlock it and run this again; or {ALTERNATIVES}",
         )
-
-
-def _require_text(value: object) -> Secret | None:
-    """Raises TypeError for anything but text, which some backends return."""
-    if value is None:
-        return None
-    if not isinstance(value, str):
-        raise TypeError
-    return Secret(value)
 
 
 class ReferencedSecrets:

@@ -148,7 +148,9 @@ class _Reader:
             "profiles": self._profiles,
             "dns": self._dns,
             "rotation": self._rotation,
-            "notify": self._notify,
+            "notify": lambda node: NoticeSettings(
+                **self._fields(node, "notify", _NOTIFY, {"command": self._command})[0]
+            ),
         }
         return Config(**self._fields(root, "the config file", checks, sections)[0])
 
@@ -230,10 +232,6 @@ class _Reader:
             place = keys.get("lead") or keys["max_age"]
             self._document.problem(place, "lead is not shorter than max_age", f"{hint}180d")
         return settings
-
-    def _notify(self, node: Node) -> NoticeSettings:
-        nested = {"command": self._command}
-        return NoticeSettings(**self._fields(node, "notify", _NOTIFY, nested)[0])
 
     def _command(self, node: Node) -> tuple[str, ...]:
         if self._document.is_list(node):
