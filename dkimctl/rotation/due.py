@@ -12,7 +12,7 @@ from dkimctl.dns.verdicts import Check, Urgency, Verdict, urgency_of
 from dkimctl.errors import DkimctlError, ExitCode, ServiceError
 from dkimctl.models import KeyHistory, Registration, RegistrationKey
 from dkimctl.rotation.life import urgency_of_start, warning_time
-from dkimctl.rotation.retirement import Histories, Retirement, RetirementStatus, described
+from dkimctl.rotation.retirement import Histories, described
 from dkimctl.settings.config import RotationSettings
 
 if TYPE_CHECKING:
@@ -120,14 +120,6 @@ class RunPolicy(NamedTuple):
     is_dry: bool = False  # only plan
 
 
-class Removal(NamedTuple):
-    """A retired key, and the one that signs in its place, since when it `took_over`."""
-
-    registration: Registration
-    successor: Registration
-    took_over: datetime
-
-
 def publication_tasks(
     changes: Iterable[Task],
     checks: Mapping[RegistrationKey, Check],
@@ -198,25 +190,3 @@ def _left(change: Task, check: Check | None) -> Task | None:
         return change._replace(state=State.WAITING, reason=seen, error=ServiceError(seen))
     state = State.BY_HAND if change.state is State.BY_HAND else State.WAITING
     return change._replace(state=state, reason=seen)
-
-
-def find_removals(
-    statuses: Iterable[RetirementStatus],
-    confirmed: Collection[RegistrationKey],
-    published: Collection[RegistrationKey],
-) -> Iterator[Removal]:
-    """The retired keys of which a successor is `published` and `confirmed` by the service."""
-    for status in statuses:
-        if status.retirement is Retirement.RETIRED and status.takeover is not None:
-            for successor in status.successors:
-                if successor.key in confirmed and successor.key in published:
-                    yield Removal(status.registration, successor, status.takeover.took_over)
-                    break
-
-
-def waiting_removals(statuses: Iterable[RetirementStatus]) -> Iterator[Task]:
-    """The tasks of keys whose grace period is over, but that cannot be removed yet."""
-    for status in statuses:
-        is_due = status.retirement is Retirement.DUE and status.is_over
-        if is_due or status.retirement is Retirement.UNKNOWN:
-            yield Task(Step.REMOVE, State.WAITING, status.registration, status.reason)

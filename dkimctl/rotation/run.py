@@ -11,7 +11,8 @@ Each step plans first: tasks that are DUE. A dry run ends there; another one car
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -36,21 +37,19 @@ from dkimctl.registration import outcomes
 from dkimctl.registration.engine import RegistrationEngine
 from dkimctl.registration.preflight import Planner
 from dkimctl.rotation.due import (
-    Removal,
     Report,
     RunPolicy,
     State,
     Step,
     Task,
     Tools,
-    find_removals,
     publication_tasks,
     removal_tasks,
-    waiting_removals,
 )
 from dkimctl.rotation.retirement import (
     Histories,
     KnownKeys,
+    Retirement,
     RetirementPolicy,
     RetirementStatus,
     read_known_keys,
@@ -257,7 +256,7 @@ class RotationRun:
         left = (outcomes.pending(spec, "it was not sent") for spec in specs if spec.key not in sent)
         return [*results, *left]
 
-    def _work_on_dns(self, confirmed: Collection[RegistrationKey]) -> None:
+    def _work_on_dns(self, confirmed: AbstractSet[RegistrationKey]) -> None:
         """Publish and look; remove the records of retired keys whose successors are confirmed."""
         tools, settings, known = self._tools, self._policy.rotation, self._known()
         try:
@@ -273,29 +272,39 @@ class RotationRun:
         self._tasks += publication_tasks(
             changes.values(), checks, published, known.histories, settings, tools.clock()
         )
-        if looks is not None:
-            now = tools.clock()
-            statuses = self._statuses(known.after(looks, now), now)
-            self._tasks += waiting_removals(statuses)
-            if removals := [*find_removals(statuses, confirmed, published)]:
-                self._remove(removals)
+        if looks is None:
+            return
+        now = tools.clock()
+        # The successor of each retired key that can go now, and since when it is due.
+        removals: dict[Registration, str | None] = {}
+        due: dict[RegistrationKey, datetime] = {}
+        for status in self._statuses(known.after(looks, now), now):
+            registration, retirement = status.registration, status.retirement
+            sure = [each for each in status.successors if each.key in confirmed & published]
+            is_due = retirement is Retirement.DUE and status.is_over
+            if is_due or retirement is Retirement.UNKNOWN:  # it cannot be removed yet
+                self._tasks.append(Task(Step.REMOVE, State.WAITING, registration, status.reason))
+            elif retirement is Retirement.RETIRED and status.takeover is not None and sure:
+                removals[registration] = sure[0].selector
+                due[registration.key] = status.takeover.took_over + settings.grace
+        if removals:
+            self._remove(removals, due)
 
-    def _remove(self, removals: Sequence[Removal]) -> None:
+    def _remove(
+        self,
+        removals: Mapping[Registration, str | None],
+        due: Mapping[RegistrationKey, datetime],
+    ) -> None:
         """Remove these records, as far as targets cover them, and prove that they are gone."""
-        tools, settings = self._tools, self._policy.rotation
-        changes = self._change_dns(Step.REMOVE, [removal.registration for removal in removals])
+        tools = self._tools
+        changes = self._change_dns(Step.REMOVE, removals)
         checks, looks = self._look(Step.REMOVE, changes)
         if looks is None:
             return
         absent = _with_verdict(looks, Verdict.MISSING)
         left = [change for key, change in changes.items() if key not in absent]
-        due = {removal.registration.key: removal.took_over + settings.grace for removal in removals}
-        self._tasks += removal_tasks(left, checks, due, settings, tools.clock())
-        gone = {
-            removal.registration: removal.successor.selector
-            for removal in removals
-            if removal.registration.key in absent
-        }
+        self._tasks += removal_tasks(left, checks, due, self._policy.rotation, tools.clock())
+        gone = {old: successor for old, successor in removals.items() if old.key in absent}
         state = State.DUE
         if gone and not self._policy.is_dry:
             # Close the entries; the selectors stay in the ledger, and are never used again.
