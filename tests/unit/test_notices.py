@@ -17,7 +17,7 @@ import pytest
 
 import hostile
 from dkimctl.client.http import HttpClient
-from dkimctl.dns.verdicts import Check, Finding, Urgency, Verdict
+from dkimctl.dns.verdicts import Urgency
 from dkimctl.errors import ServiceError
 from dkimctl.models import Alarm, key_of
 from dkimctl.notices import (
@@ -34,12 +34,6 @@ from dkimctl.notices import (
     post_notice,
     run_notice_program,
 )
-
-
-def check(verdict: Verdict, urgency: Urgency = Urgency.NONE, reason: str = "") -> Check:
-    name = "s1._domainkey.example.com"
-    return Check("Example.com", "S1", name, None, True, Finding(verdict, reason), urgency=urgency)
-
 
 DAY = timedelta(days=1)
 NOON = datetime(2027, 1, 5, 12, tzinfo=UTC)
@@ -59,29 +53,21 @@ def test_a_problem_without_an_alarm_needs_a_second_look():
     assert first_seen_now(look(MISSING), [UNTOLD]) == set()  # it had its second look
 
 
-def test_what_is_known_needs_no_second_look_to_remain():
-    confirmed = after_second_look(look(MISSING, OTHER), look(), {OTHER.subject})
-    assert list(confirmed.problems) == [MISSING]
+@pytest.mark.parametrize(
+    ("first", "second", "remain"),
+    [
+        (look(MISSING, OTHER), look(), [OTHER]),
+        (look(MISSING), look(NO_ANSWER), [NO_ANSWER]),
+        (look(MISSING), look(covers=False), [MISSING]),  # it could not be looked at
+    ],
+)
+def test_what_remains_after_a_second_look(first, second, remain):
+    assert [*after_second_look(first, second, {MISSING.subject}).problems] == remain
 
 
-def test_the_second_look_may_find_another_problem():
-    second = look(NO_ANSWER)
-    confirmed = after_second_look(look(MISSING), second, {MISSING.subject})
-    assert list(confirmed.problems) == [NO_ANSWER]
-
-
-def test_what_the_second_look_could_not_look_at_remains():
-    second = look(covers=False)
-    confirmed = after_second_look(look(MISSING), second, {MISSING.subject})
-    assert list(confirmed.problems) == [MISSING]
-
-
-def test_what_nobody_was_told_of_is_told_with_its_first_date():
+def test_what_is_new_and_what_is_over():
     notice = find_changes(look(MISSING), [UNTOLD], NOON)
-    assert notice.new == [(MISSING, UNTOLD._replace(looked_at=NOON))]
-
-
-def test_a_problem_that_is_gone_is_over():
+    assert notice.new == [(MISSING, UNTOLD._replace(looked_at=NOON))], "with its first date"
     notice = find_changes(look(OTHER), [TOLD], NOON)
     assert notice.over == [TOLD]
     assert [problem for problem, _ in notice.new] == [OTHER]
@@ -120,6 +106,10 @@ def read(notice: Notice) -> dict:
 
 
 def test_a_document_has_what_is_new_over_and_still_there():
+    def item(problem, **more):
+        known = {"subject": problem.subject, "problem": problem.problem, "since": SINCE}
+        return known | {"count": 1, "subjects": [problem.subject], **more}
+
     assert read(Notice(new=pairs(SOON), over=[alarm(CALM)], still=pairs(SIGNING))) == {
         "version": 1,
         "time": SINCE,
@@ -127,39 +117,9 @@ def test_a_document_has_what_is_new_over_and_still_there():
         "text": "dkimctl: 1 new problem: b.example s1 (signing starts soon: missing); "
         "1 problem over: a.example s1 (differs); 1 earlier problem not solved yet",
         "counts": {"new": 1, "over": 1, "still": 1},
-        "new": [
-            {
-                "subject": "b.example s1",
-                "problem": "signing starts soon: missing",
-                "since": SINCE,
-                "count": 1,
-                "subjects": ["b.example s1"],
-                "urgency": "soon",
-                "detail": "why",
-                "action": "publish it",
-            }
-        ],
-        "over": [
-            {
-                "subject": "a.example s1",
-                "problem": "differs",
-                "since": SINCE,
-                "count": 1,
-                "subjects": ["a.example s1"],
-            }
-        ],
-        "still": [
-            {
-                "subject": "c.example s1",
-                "problem": "signing now without DNS: missing",
-                "since": SINCE,
-                "count": 1,
-                "subjects": ["c.example s1"],
-                "urgency": "signing",
-                "detail": "",
-                "action": "",
-            }
-        ],
+        "new": [item(SOON, urgency="soon", detail="why", action="publish it")],
+        "over": [item(CALM)],
+        "still": [item(SIGNING, urgency="signing", detail="", action="")],
     }
 
 

@@ -8,15 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl.dns.verdicts import Verdict
-from dkimctl.formats.overview_text import make_overview
 from dkimctl.ledger.ledger import DomainKeys, Ledger
 from dkimctl.models import DomainSpec, KeyHistory, Registration, key_of
 from dkimctl.names import Selection
-from dkimctl.rotation.life import NOT_CHECKED, KeyStage, NextAction, keys_of, read_keys
+from dkimctl.rotation.life import KeyStage, NextAction, keys_of, read_keys
 from dkimctl.rotation.retirement import Retirement, RetirementPolicy, statuses_of
 from dkimctl.settings.config import RotationSettings
-from portfolio import ACCOUNT, Portfolio
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -118,16 +115,6 @@ def test_it_is_urgent_to_publish_a_key_that_signs_or_after_half_of_the_lead(
     assert stages_of(s1=one)["s1"].urgency == urgency
 
 
-def test_a_replaced_key_needs_its_record_until_its_grace_period_is_over(stages_of):
-    old = key(verdict="missing")
-    within = stages_of(old=old, new=key(made=9, starts=2, published=8, replaces="old"))["old"]
-    assert (within.stage, within.action) == (KeyStage.GRACE, NextAction.PUBLISH)
-    assert within.urgency == "signing"
-    after = stages_of(old=old, new=key(made=23, starts=16, published=22, replaces="old"))["old"]
-    assert (after.stage, after.action) == (KeyStage.RETIRED, NextAction.REMOVE)
-    assert not after.urgency
-
-
 @pytest.fixture
 def stages_in_ledger(tmp_path, make_registration):
     """The statuses by selector, of a ledger with these keys of example.com, after `change`."""
@@ -213,53 +200,3 @@ def _is_waiting(reason: str) -> bool:
     """Whether a grace period that has begun is not over."""
     _, _, end = reason.partition(": wait until ")
     return bool(end) and datetime.fromisoformat(end) - SETTINGS.grace <= NOW
-
-
-SEEN = {1: Verdict.PUBLISHED}
-
-
-@pytest.fixture
-def portfolio(tmp_path, key_records):
-    return Portfolio(tmp_path, key_records[2048].partition("p=")[2], NOW)
-
-
-@pytest.fixture
-def keys(portfolio, tmp_path):
-    """Reads the keys that the portfolio has."""
-
-    def keys(*words: str):
-        portfolio.save()
-        selection = Selection(words or None)
-        with Ledger.open_existing(tmp_path / "ledger.db", **ACCOUNT) as ledger:
-            return [*read_keys(ledger, selection, RotationSettings(), NOW)]
-
-    return keys
-
-
-def names(events):
-    return [(event.what, event.key.sign_domain) for event in events]
-
-
-def test_the_overview_tells_what_comes_and_counts_the_rest(portfolio, keys):
-    portfolio.add("well.com", age=100, looks=SEEN)
-    portfolio.add("weak.com", age=20, looks=SEEN, key_len=1024)
-    portfolio.add("due.com", age=177, looks=SEEN)
-    portfolio.add("late.com", age=200, looks=SEEN)
-    portfolio.add("later.com", age=160, looks=SEEN)
-    portfolio.add("starts.com", age=10, starts=-15, looks=SEEN)
-    portfolio.add("harmed.com", age=10, looks={1: Verdict.MISSING})
-    portfolio.add("off.com", age=10, starts=-2, enable=False)
-    overview = make_overview(keys(), NOW, 7 * DAY)
-    assert (overview.domains, overview.keys) == (8, 8)
-    assert overview.states == {"published": 6, "missing": 1, NOT_CHECKED: 1}
-    assert overview.key_lengths == {2048: 7, 1024: 1}
-    assert overview.looked_at == NOW - DAY
-    assert [key.sign_domain for key in overview.urgent] == ["harmed.com"]
-    assert [key.sign_domain for key in overview.overdue] == ["late.com"]
-    assert names(overview.week) == [
-        ("register successor", "late.com"), ("register successor", "due.com")
-    ]  # fmt: skip
-    assert names(overview.month) == [
-        ("signing starts", "starts.com"), ("register successor", "later.com")
-    ]  # fmt: skip
-    assert [band.keys for band in overview.ages] == [4, 0, 3, 1, 0]
