@@ -20,7 +20,7 @@ from dkimctl.client.wire import Reply
 from dkimctl.dns.messages import Answer
 from dkimctl.dns.nameserver import NameServer, NoAnswer
 from dkimctl.dns.zones import Zone
-from dkimctl.errors import AuthenticationError, DkimctlError, LedgerError
+from dkimctl.errors import AuthenticationError, DkimctlError
 from dkimctl.ledger.account_lock import account_lock
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import DnsRecord, DomainSpec, Registration
@@ -39,8 +39,8 @@ _CREATED = ("201", "created")
 class World:
     """What a run works with. `key` is the p= of all records, which differ in their notes (n=).
 
-    `service_error` and `zone_errors` (by zone) are raised; `silent` names get no answer from DNS;
-    `is_covered`: the target has the zones.
+    `service_error` is raised; `silent` names get no answer from DNS; `is_covered`: the target has
+    the zones.
     """
 
     def __init__(self, directory: Path, key: str, now: datetime = START) -> None:
@@ -51,12 +51,9 @@ class World:
         self.service_now: datetime | None = None  # by the clock of the service
         self.refused_after: int | None = None  # so many requests, the token is refused
         self.answers: dict[str, Registration] = {}  # by selector, instead of the usual ones
-        self.zone_errors: dict[str, DkimctlError] = {}
         self.silent: set[str] = set()
         self.stale: dict[str, str] = {}  # records that servers have, and the provider has not
         self.is_covered = True
-        self.targets_error: DkimctlError | None = None
-        self.ledger_error: LedgerError | None = None  # on writing
         self.effects = 0
         self.kill_at: int | None = None
         self.lock = threading.RLock()
@@ -90,7 +87,7 @@ class World:
             ),
             connect=lambda: self.send,
             limits=Limits(max_wait=0.0),
-            open_targets=self._open_targets,
+            open_targets=lambda: [Provider(self)],
             open_source=lambda: Dns(self),
             warn=self.warnings.append,
             stopping=lambda stop: contextlib.nullcontext(),
@@ -103,8 +100,6 @@ class World:
         path = self.directory / "ledger.db"
         if not for_writing:
             return self._opened.enter_context(Ledger.open_existing(path, **ACCOUNT))
-        if self.ledger_error is not None:
-            raise self.ledger_error
         ledger = _Ledger.open(path, **ACCOUNT, clock=self.now.timestamp)
         ledger.world = self
         return ledger
@@ -128,11 +123,6 @@ class World:
     def records(self) -> dict[str, str]:
         """The TXT values in DNS, by name."""
         return self.read("dns")
-
-    def publish(self, *fqdns: str) -> None:
-        """Have DNS changed by hand."""
-        values = {one["fqdn"]: one["value"] for one in self.read("service").values()}
-        self.write("dns", self.records | {fqdn: values[fqdn] for fqdn in fqdns or values})
 
     def keys(self) -> set[str]:
         """What the ledger has, as "selector domain"."""
@@ -165,11 +155,6 @@ class World:
         self.effects += 1
         if self.effects == self.kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
-
-    def _open_targets(self) -> list[Provider]:
-        if self.targets_error is not None:
-            raise self.targets_error
-        return [Provider(self)]
 
     def _answer(self, spec: DomainSpec, registered: dict[str, Any]) -> Registration:
         if spec.selector in self.answers:
@@ -215,8 +200,6 @@ class Provider:
         return {name: _zone(name) if self._world.is_covered else None for name in names}
 
     def read(self, zone: str, names: Sequence[str]) -> dict[str, NameState]:
-        if error := self._world.zone_errors.get(zone):
-            raise error
         records = self._world.records
         return {
             name: NameState((records[name],), 60) if name in records else NameState()

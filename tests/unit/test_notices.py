@@ -173,11 +173,6 @@ def test_text_of_others_is_printable_even_when_it_is_decoded(hostile):
     assert all(text.isprintable() for text in texts if isinstance(text, str))
 
 
-def test_a_long_text_is_cut():
-    huge = KeyProblem("a.example s1", "x" * 10**6, Urgency.NONE, "y" * 10**6)
-    assert len(notice_document(Notice(new=pairs(huge)), profile="default", now=NOON)) < 10_000
-
-
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the programs are shell scripts")
 
 DOCUMENT = b'{"version": 1}\n'

@@ -50,23 +50,6 @@ def test_register_reads_the_same_specs_back(specs):
     assert load_specs(text.encode(), "x") == specs
 
 
-def test_the_layout_is_fixed():
-    start_date = "2026-11-24T15:05+00:00"
-    spec = DomainSpec("example.com", "20260101", 2048, start_date, enable=True, replaces="s0")
-    assert text_of([spec, DomainSpec("example.net", "s1")]) == (
-        "# what it is\n"
-        "- sign_domain: example.com\n"
-        '  selector: "20260101"\n'
-        "  key_len: 2048\n"
-        '  start_date: "2026-11-24T15:05+00:00"\n'
-        "  enable: true\n"
-        "  replaces: s0\n"
-        "- sign_domain: example.net\n"
-        "  selector: s1\n"
-    )
-    assert text_of([]) == "# what it is\n[]\n"
-
-
 @pytest.mark.parametrize("field", ["sign_domain", "selector", "start_date", "replaces"])
 @given(
     text=st.text(max_size=40)

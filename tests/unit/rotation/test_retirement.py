@@ -10,14 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.dns.verdicts import Check, Finding, Looks, Verdict, recording_looks
-from dkimctl.models import KeyHistory, Outcome, Registration, key_of
+from dkimctl.models import KeyHistory, Registration, key_of
 from dkimctl.names import Selection
 from dkimctl.rotation.retirement import (
     GRACE_PERIOD,
     KnownKeys,
     Retirement,
     RetirementPolicy,
-    as_result,
     read_known_keys,
     review_with_look,
     statuses_of,
@@ -156,37 +155,10 @@ def test_a_successor_replaces_what_its_predecessor_replaced(status_of):
     assert successors == ["third", "second"], "the best first"
 
 
-class TestUnknown:
-    def test_without_a_record_of_it_no_key_is_a_successor(self, status_of):
-        statuses = status_of(old=started(200), new=started(20, published=20))
-        assert stages(statuses) == [UNKNOWN, CURRENT]
-        assert "it is not recorded whether new replaces it" in statuses["old"].reason
-
-    def test_what_replaces_an_assumed_successor_is_one(self, status_of):
-        """The key in between was rotated, and disabled or removed from DNS."""
-        for between in (started(100, enable=False, disabled=10), started(100, verdict="missing")):
-            keys = {
-                "old": started(200), "between": between,
-                "new": started(20, replaces="between", published=20),
-            }  # fmt: skip
-            assert stages(status_of(ASSUMING, **keys)) == [RETIRED, RETIRED, CURRENT]
-            assert stages(status_of(**keys)) == [UNKNOWN, RETIRED, CURRENT]
-
-
-def test_result_is_retired_once_the_grace_period_is_over(status_of):
-    new = {"replaces": "old", "published": 20}
-    listed = status_of(old=started(300), new=started(20, **new))
-    assert as_result(listed["old"])[1:] == (Outcome.RETIRED, listed["old"].reason)
-    assert as_result(listed["new"])[1:] == (Outcome.EXISTS, "")
-    due = status_of(old=started(300), new=started(20, looked=2, **new))["old"]
-    assert (due.retirement, as_result(due).outcome) == (DUE, Outcome.RETIRED)
-    unseen = status_of(old=started(300), new=started(20, replaces="old"))["old"]
-    assert (unseen.retirement, as_result(unseen).outcome) == (DUE, Outcome.EXISTS)
-    broken = status_of(old=started(300, key_len=1024), new=started(20, **new))["old"]
-    broken = broken._replace(registration=broken.registration._replace(key_len=2048))
-    assert as_result(broken).outcome is Outcome.UNUSABLE
-    theirs = status_of(theirs=started(1, code="409", record=None))["theirs"]
-    assert as_result(theirs).outcome is Outcome.TAKEN
+def test_without_a_record_of_it_no_key_is_a_successor(status_of):
+    statuses = status_of(old=started(200), new=started(20, published=20))
+    assert stages(statuses) == [UNKNOWN, CURRENT]
+    assert "it is not recorded whether new replaces it" in statuses["old"].reason
 
 
 SELECTORS = ("s1", "s2", "s3")
