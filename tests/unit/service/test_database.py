@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 import stat
 import subprocess
@@ -113,34 +112,6 @@ def test_a_failed_transaction_is_rolled_back_and_reported_without_parameters(sto
     assert store.name in caught.value.message
     assert "hush" not in f"{caught.value!r} {caught.value.__cause__!r}"
     assert list_clients(store) == []
-
-
-def _replace_by_a_copy(path):
-    copy = path.with_name("copy.db")
-    shutil.copy(path, copy)
-    copy.replace(path)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows lets nobody delete files in use")
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        Path.unlink,
-        _replace_by_a_copy,
-        lambda path: path.with_name(f"{path.name}-wal").unlink(),
-        lambda path: path.with_name(f"{path.name}-shm").unlink(),
-    ],
-)
-def test_a_file_that_is_no_longer_in_place_is_noticed_at_once(tmp_path, spoil):
-    """By what reads and by what writes, since both would be wrong."""
-    path = tmp_path / "service.db"
-    with closing(open_store(path)) as store:
-        create_client(store, "before")
-        spoil(path)
-        for operation in (create_client, list_clients):
-            with pytest.raises(UsageError, match="was moved or replaced") as caught:
-                operation(store)
-            assert str(path) in caught.value.message
 
 
 def test_the_log_stays_while_other_processes_come_and_go(tmp_path):

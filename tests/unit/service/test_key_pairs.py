@@ -27,6 +27,7 @@ from dkimctl.service.key_pairs import (
     KeysNotInTime,
     Passphrase,
     WrongPassphrase,
+    _Waiting,
     make_key,
 )
 from dkimctl.service.registrations import RegistrationName, StoredRegistration
@@ -115,63 +116,30 @@ def test_the_threads_end_with_the_queue():
         time.sleep(0.01)
 
 
-@pytest.fixture
-def held():
-    """Makes a queue whose keys are made at the end of the test.
-
-    Its `wait` has a request wait; `refuses` gives after how many seconds a client may come back.
-    """
-    release = threading.Event()
-    pool = ThreadPoolExecutor(32)
-    waiting: list[Any] = []
-
-    class Held(KeyQueue):
-        def wait(self, client_id, *lengths):
-            before = len(self._waiting)
-            waiting.append(pool.submit(self.make_all, client_id, lengths))
-            deadline = time.monotonic() + 5
-            while len(self._waiting) == before:
-                assert time.monotonic() < deadline
-                time.sleep(0.005)
-
-        def refuses(self, client_id, *lengths):
-            started = time.monotonic()
-            with pytest.raises(KeysNotInTime) as caught:
-                self.make_all(client_id, lengths)
-            assert time.monotonic() - started < 2, "it is told at once"
-            return caught.value.retry_after
-
-    def make(key_len):
-        release.wait(20)
-        return _pair(key_len)
-
-    yield lambda max_waiting=6: Held(make, max_waiting=max_waiting, limit=20.0, threads=1)
-    release.set()
-    for future in waiting:
-        assert all(isinstance(key, KeyPair) for key in future.result())
-    pool.shutdown()
-
-
-def test_many_requests_wait_if_they_are_answered_soon_and_else_are_refused_at_once(held):
-    queue = held(max_waiting=2)
-    for _ in range(8):
-        queue.wait("me", 1024)
-    assert queue.refuses("c", *[2048] * 50) >= 1
-
-
-def test_what_cannot_be_made_in_time_is_refused_and_told_when_to_come_back(held):
-    queue = held()
-    queue.wait("a", *[2048] * 200)  # 10 s
-    assert 2 <= queue.refuses("b", *[2048] * 300) <= 20
-
-
-@pytest.mark.parametrize(("max_waiting", "keys"), [(4, 25), (99, 90)])  # by number; 4.5 s each
-def test_one_client_cannot_take_more_than_half_of_the_queue(held, max_waiting, keys):
-    queue = held(max_waiting)
-    for _ in range(2):
-        queue.wait("greedy", *[2048] * keys)
-    queue.refuses("greedy", *[2048] * keys)
-    queue.wait("modest", *[2048] * keys)
+@pytest.mark.parametrize(
+    ("waiting", "max_waiting", "client_id", "keys", "is_taken"),
+    [
+        ([("a", 0.01)] * 8, 2, "a", 1, True),  # all are answered soon
+        ([("a", 0.01)] * 8, 2, "b", 50, False),  # too many
+        ([("a", 10.0)], 6, "b", 300, False),  # not in time
+        ([("a", 1.25)] * 2, 4, "a", 25, False),  # half of the queue, by number
+        ([("a", 1.25)] * 2, 4, "b", 25, True),
+        ([("a", 4.5)] * 2, 99, "a", 90, False),  # by time
+        ([("a", 4.5)] * 2, 99, "b", 90, True),
+    ],
+)
+def test_what_would_take_too_long_or_too_much_is_refused_at_once(
+    waiting, max_waiting, client_id, keys, is_taken
+):
+    """`waiting` are requests, each with its seconds; a key of 2048 bits takes 0.05 s at first."""
+    queue = _queue(max_waiting=max_waiting, limit=20.0, threads=1)
+    queue._waiting += [_Waiting(*request) for request in waiting]
+    if is_taken:
+        assert len(queue.make_all(client_id, [2048] * keys)) == keys
+        return
+    with pytest.raises(KeysNotInTime) as caught:
+        queue.make_all(client_id, [2048] * keys)
+    assert 1 <= caught.value.retry_after <= 20
 
 
 # The passphrase of the data.
