@@ -67,8 +67,7 @@ class Rfc2136Target:
         self.ttl = ttl
         self.zones = zones
         self.timeouts = timeouts or UpdateTimeouts()
-        self._address = server
-        self._peer = server  # an address of its name, when it has answered
+        self._address = self._peer = server  # the peer: an address of its name that has answered
         self._read_key = read_key
         self._key = ""  # its name
         self._found: dict[Question, Response] = {}  # by `find_zones`, for the first `read` after it
@@ -142,16 +141,12 @@ class Rfc2136Target:
                 states[name] = NameState()
         return states
 
-    def read_again(self, zone: str, changes: Sequence[Change]) -> list[tuple[Change, NameState]]:
+    def read_again(self, zone: str, changes: Sequence[Change]) -> Mapping[str, NameState]:
         """What the names of the changes have now. Raises DkimctlError."""
-        by_name = {change.fqdn: change for change in changes}
-        states = self._read_visible(zone, by_name)
+        states = self._read_visible(zone, [change.fqdn for change in changes])
         # What a wildcard has may hide that the name has nothing.
-        others = [
-            name for name, change in by_name.items() if not plan.is_done(states[name], change)
-        ]
-        states |= self.read(zone, others)
-        return [(change, states[name]) for name, change in by_name.items()]
+        hidden = [each.fqdn for each in changes if not plan.is_done(states[each.fqdn], each)]
+        return states | self.read(zone, hidden)
 
     def _read_visible(self, zone: str, names: Iterable[str]) -> dict[str, NameState]:
         """What each name seems to have: also what a wildcard has. Raises DkimctlError."""
@@ -400,7 +395,7 @@ class _Updater:
             yield from self._look(changes, rcode)
         elif rcode == Rcode.NOERROR:
             self._is_accepted = True
-            yield from self._look(changes)
+            yield from self._look(changes, None)
         elif rcode in _CHANGED | _REFUSED and middle:
             yield from self.send(changes[:middle])
             yield from self.send(changes[middle:])
@@ -415,9 +410,7 @@ class _Updater:
                 self._end = refusal
             yield from (change.failed(refusal) for change in changes)
 
-    def _look(
-        self, changes: Sequence[Change], unknown: DkimctlError | None = None
-    ) -> Iterator[Change]:
+    def _look(self, changes: Sequence[Change], unknown: DkimctlError | None) -> Iterator[Change]:
         """Find out what became of changes that were sent; `unknown`: why there is no answer.
 
         Those that were accepted get a moment: a server may forward an update.
@@ -427,13 +420,8 @@ class _Updater:
         try:
             while True:
                 states = self._target.read_again(self._zone, left)
-                yield from (
-                    change.made() for change, state in states if plan.is_done(state, change)
-                )
-                states = [
-                    (change, state) for change, state in states if not plan.is_done(state, change)
-                ]
-                left = [change for change, _ in states]
+                yield from (each.made() for each in left if plan.is_done(states[each.fqdn], each))
+                left = [each for each in left if not plan.is_done(states[each.fqdn], each)]
                 if unknown or not left or time.monotonic() > deadline:
                     break
                 time.sleep(_PAUSE)
@@ -442,7 +430,7 @@ class _Updater:
             yield from (change.failed(self._end) for change in left)
             return
         error = unknown or self._target.not_made(self._zone, is_visible=len(left) < len(changes))
-        applied = [plan.outcome_of(change, state, error) for change, state in states]
+        applied = [plan.outcome_of(change, states[change.fqdn], error) for change in left]
         if unknown and any(change.error is unknown for change in applied):
             self._end = unknown
         yield from applied
