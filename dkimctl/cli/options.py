@@ -266,7 +266,7 @@ def complete_selection(ctx: typer.Context, incomplete: str) -> list[str]:
     # `rotate` takes a selection, or the second word of another command.
     words = ["run"] if ctx.command.name == "rotate" and not ctx.params["selection"] else []
     with suppress(Exception):
-        from dkimctl.ledger.ledger import domains_with_prefix
+        from dkimctl.ledger.opening import domains_with_prefix
 
         session = _session(ctx)
         account = require_ledger_account(session.profile)

@@ -16,8 +16,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from dkimctl.errors import LedgerError
-from dkimctl.files import file_identity, peeking, refuse
+from dkimctl.files import file_identity
 from dkimctl.ledger import intents, opening, tables
 from dkimctl.ledger.intents import Intent, OpenRequests
 from dkimctl.ledger.opening import translate_errors
@@ -46,9 +45,6 @@ INSERT INTO registration (account_id, {COLUMNS}) VALUES (?{12 * ", ?"})
 _KEYS = f"""
 SELECT lower(sign_domain), lower(selector) FROM registration WHERE account_id = ?1
 UNION ALL SELECT lower(sign_domain), '' FROM registration WHERE account_id = ?1 AND {IS_OURS}
-"""
-_OF_ACCOUNT = """
-FROM registration JOIN account ON account.id = account_id WHERE base_url = ?1 AND client_id = ?2
 """
 _TIMES = f"""
 INSERT INTO history (account_id, sign_domain, selector, enabled_at, disabled_at)
@@ -98,10 +94,6 @@ _ALARMS = """
 SELECT CAST(subject AS BLOB), CAST(problem AS BLOB), CAST(first_seen AS BLOB),
   CAST(looked_at AS BLOB), CAST(told_at AS BLOB)
 FROM alarm WHERE account_id = ? ORDER BY subject, problem
-"""
-_MATCHING = f"""
-SELECT DISTINCT sign_domain {_OF_ACCOUNT}
-  AND sign_domain >= ?3 AND sign_domain < ?4 AND {IS_OURS} ORDER BY sign_domain
 """
 _THIS = "WHERE account_id = ? AND sign_domain = ? AND selector = ?"
 
@@ -187,7 +179,7 @@ class Ledger:
 
     def count_domains(self, base_url: str, client_id: str) -> int:
         """The number of signing domains of any account in the file."""
-        query = f"SELECT count(DISTINCT sign_domain) {_OF_ACCOUNT}"
+        query = f"SELECT count(DISTINCT sign_domain) {tables.OF_ACCOUNT}"
         with translate_errors(self._path):
             return int(self._connection.execute(query, (base_url, client_id)).fetchone()[0])
 
@@ -386,7 +378,7 @@ class Ledger:
             # A new key needs no row if its answer says when it was registered (see `history_of`).
             is_told = answer.code == "201" and utc_time(answer.regist_date) is not None
             if known is not None or not (is_told or answer.is_taken):
-                times = _times_after(answer, known or KeyHistory(), at)
+                times = tables.times_after(answer, known or KeyHistory(), at)
                 rows.append((*_name_of(answer), *map(written, times)))
         self._execute_many(_TIMES, rows)
 
@@ -453,37 +445,5 @@ def _registered(row: Sequence[Any]) -> tuple[Registration, KeyHistory]:
     return registration, history
 
 
-def domains_with_prefix(
-    path: Path, base_url: str, client_id: str, prefix: str, limit: int
-) -> list[str]:
-    """At most `limit` signing domains of an account that begin with `prefix`, sorted.
-
-    If there are more, the last is among them, so that they begin with what all have in common,
-    which a shell completes. Raises LedgerError, OSError and sqlite3.Error.
-    """
-    refuse(opening.ledger_fault(path), LedgerError)
-    values = (base_url, client_id, prefix, prefix + "\U0010ffff")
-    with peeking(path) as connection:
-        first = connection.execute(f"{_MATCHING} LIMIT {limit}", values).fetchall()
-        last = connection.execute(f"{_MATCHING} DESC LIMIT 1", values).fetchall()
-    if len(first) == limit:
-        first[-1:] = last
-    return [domain for (domain,) in first]
-
-
 def _name_of(registration: Registration) -> tuple[str, str]:
     return registration.sign_domain, registration.selector or ""
-
-
-def _times_after(
-    answer: Registration, known: KeyHistory, now: datetime
-) -> tuple[datetime | None, datetime | None]:
-    """`enabled_at` and `disabled_at`, after an answer. By default a key is enabled (2.3)."""
-    if answer.is_taken or (answer.enable is None and known.disabled_at is not None):
-        return known.enabled_at, known.disabled_at
-    if answer.enable is False:
-        return known.enabled_at, known.disabled_at or now
-    if known.enabled_at is not None and known.disabled_at is None:
-        return min(known.enabled_at, now), None  # a clock that was wrong may have told it
-    registered_at = utc_time(answer.regist_date) if answer.code == "201" else None
-    return min(registered_at or now, now), None

@@ -19,7 +19,7 @@ from dkimctl import files
 from dkimctl.addresses import parse_url
 from dkimctl.errors import LedgerError, UsageError
 from dkimctl.ledger.intents import select_open_requests, update_requests
-from dkimctl.ledger.tables import STEPS, damage_error, require_row_id
+from dkimctl.ledger.tables import IS_OURS, OF_ACCOUNT, STEPS, damage_error, require_row_id
 
 # What SQLite reports where it cannot create its side files (-wal, -shm).
 _NO_SIDE_FILES = (
@@ -118,6 +118,26 @@ def open_read_only(path: Path, base_url: str, client_id: str) -> tuple[sqlite3.C
             connection.backup(copy)
         migrate(copy, path)
         return copy, _find_account(copy, base_url, client_id)
+
+
+def domains_with_prefix(
+    path: Path, base_url: str, client_id: str, prefix: str, limit: int
+) -> list[str]:
+    """At most `limit` signing domains of an account that begin with `prefix`, sorted.
+
+    If there are more, the last is among them, so that they begin with what all have in common,
+    which a shell completes. Raises LedgerError, OSError and sqlite3.Error.
+    """
+    files.refuse(ledger_fault(path), LedgerError)
+    query = f"SELECT DISTINCT sign_domain {OF_ACCOUNT} AND sign_domain >= ?3 AND sign_domain < ?4"
+    query += f" AND {IS_OURS} ORDER BY sign_domain"
+    values = (base_url, client_id, prefix, prefix + "\U0010ffff")
+    with files.peeking(path) as connection:
+        first = connection.execute(f"{query} LIMIT {limit}", values).fetchall()
+        last = connection.execute(f"{query} DESC LIMIT 1", values).fetchall()
+    if len(first) == limit:
+        first[-1:] = last
+    return [domain for (domain,) in first]
 
 
 def side_file(path: Path, suffix: str) -> Path:

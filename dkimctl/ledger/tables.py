@@ -87,6 +87,10 @@ COLUMNS = (
 )
 COLUMN_TYPES = (str, str, int, str, int, int, str, str, str, str, str, str)  # of the columns
 IS_OURS = "NOT (code IS '409' AND value IS NULL)"
+# The registrations of an account, by its names.
+OF_ACCOUNT = """
+FROM registration JOIN account ON account.id = account_id WHERE base_url = ?1 AND client_id = ?2
+"""
 # The columns of a history after those of its registration, and where both are.
 HISTORY = """
 code IS '201', enable IS 0, CAST(regist_date AS BLOB),
@@ -151,6 +155,20 @@ def history_of(
         time_of(enabled), time_of(disabled), text_of(replaces), published_at, time_of(looked),
         text_of(verdict),
     )  # fmt: skip
+
+
+def times_after(
+    answer: Registration, known: KeyHistory, now: datetime
+) -> tuple[datetime | None, datetime | None]:
+    """`enabled_at` and `disabled_at`, after an answer. By default a key is enabled (2.3)."""
+    if answer.is_taken or (answer.enable is None and known.disabled_at is not None):
+        return known.enabled_at, known.disabled_at
+    if answer.enable is False:
+        return known.enabled_at, known.disabled_at or now
+    if known.enabled_at is not None and known.disabled_at is None:
+        return min(known.enabled_at, now), None  # a clock that was wrong may have told it
+    registered_at = utc_time(answer.regist_date) if answer.code == "201" else None
+    return min(registered_at or now, now), None
 
 
 def text_of(value: bytes | None) -> str | None:
