@@ -57,14 +57,11 @@ class PlaintextKeyring(AnsweringKeyring):
     name = "file PlaintextKeyring"
 
 
-class DerivedKeyring(PlaintextKeyring):
-    """A variant of it."""
-
-
 def test_a_keyring_that_does_not_encrypt_is_called_so():
     chain = AnsweringKeyring(None)
     chain.backends = [null.Keyring(), PlaintextKeyring(None)]  # type: ignore[attr-defined]
-    for backend in (PlaintextKeyring(None), DerivedKeyring(None), chain):
+    derived = type("Derived", (PlaintextKeyring,), {})
+    for backend in (PlaintextKeyring(None), derived(None), chain):
         store = KeyringStore(backend)
         assert store.is_plaintext_keyring
         assert store.name.startswith("plain-text keyring (")
