@@ -112,25 +112,6 @@ def test_waits_are_noted_once_in_five_seconds(watch, clock, stream):
     ]
 
 
-@pytest.mark.parametrize("verbose", [True, False])
-def test_longer_run_has_a_bar_on_a_terminal(watch, long_run, verbose):
-    shown = plain(watch(long_run, stream=Terminal(), verbose=verbose))
-    assert "━ 3719/5000 done, 11 need attention, 0 waiting, 310/s, 5 s left" in shown
-    assert "dkimctl:" not in shown
-
-
-@pytest.mark.parametrize(
-    ("settings", "options"), [({"TERM": "dumb"}, {}), ({}, {"may_draw": False})]
-)
-def test_verbose_writes_lines_if_no_bar_is_drawn(watch, long_run, monkeypatch, settings, options):
-    for name, value in settings.items():
-        monkeypatch.setenv(name, value)
-    assert watch(long_run, stream=Terminal(), **options) == ""
-    lines = watch(long_run, stream=Terminal(), verbose=True, **options)
-    assert lines.startswith("dkimctl: 1549 of 5000 done")
-    assert "━" not in lines
-
-
 def test_error_leaves_the_terminal_clean(watch, clock):
     stream = Terminal()
 
@@ -280,13 +261,6 @@ def test_each_change_is_a_line_without_a_terminal(look):
     ]
 
 
-@pytest.mark.parametrize(
-    "options", [{"quiet": True}, {"quiet": True, "stream": Terminal()}, {"as_json": True}]
-)
-def test_quiet_writes_nothing(look, options):
-    assert look(rounds(THREE, checks_of(a=PUBLISHED, c=PUBLISHED)), **options) == ""
-
-
 @pytest.mark.parametrize("room", [0, 500, 1500])
 def test_closed_terminal_does_not_end_the_work(look, clock, room, tmp_path):
     seen = []
@@ -299,24 +273,3 @@ def test_closed_terminal_does_not_end_the_work(look, clock, room, tmp_path):
         look(work, stream=BreakingTerminal(room, file))
     assert seen == [pytest.approx(1010)]
     assert room or clock.sleeps == [5, 5]  # nothing is drawn any more
-
-
-def test_control_characters_in_a_name_are_escaped(look):
-    def work(progress):
-        name = "x\x1b[2J\ny"
-        progress.pause(1, checks_of(**{name: MISSING}))
-        progress.checked(check_of(name, PUBLISHED))
-
-    text = look(work)
-    assert "s1.x\\x1b[2J\\x0ay.example: missing -> published" in text
-    assert text.count("\n") == 2
-
-
-def test_run_that_ends_early_says_what_it_waits_for(watch):
-    def work(progress, reporter):
-        progress.ending(1, 30.0)
-        progress.ending(8, 90.0)
-
-    first, second = screen(watch(work, stream=io.StringIO()))
-    assert "stopping; 1 request in flight, waiting up to 30 s" in first
-    assert "8 requests in flight, waiting up to 1 min 30 s" in second

@@ -16,30 +16,15 @@ from dkimctl.formats.results import open_results
 from dkimctl.formats.table import code_cell as cell
 from dkimctl.models import DomainSpec, Outcome, Registration, Result
 from dkimctl.registration.outcomes import pending
-from rendering import render_table
+from rendering import render_table, render_text
 from terminals import is_harmless
 
-STREAMED = [fmt for fmt in Format if fmt not in PER_ZONE]
-LIGHT = [fmt for fmt in STREAMED if fmt not in (Format.TABLE, Format.MARKDOWN)]
+LIGHT = [fmt for fmt in Format if fmt not in (Format.TABLE, Format.MARKDOWN, *PER_ZONE)]
 
 
 def whole(fmt, results):
     """The whole output of a format for results in the zone `example`."""
-    renderer = open_results(fmt, zones=["example"] if fmt in PER_ZONE else ())
-    if fmt in PER_ZONE:
-        for result in results:
-            renderer.add(result)
-        [(name, chunks, *_)] = renderer.files()
-        assert name.startswith("example.")
-        return "".join(chunks)
-    return "".join(render_all(renderer, results))
-
-
-@pytest.mark.parametrize("fmt", Format)
-def test_output_ends_with_a_newline(fmt, every_outcome):
-    text = whole(fmt, every_outcome)
-    assert re.search(r"created(\.example)?\b", text)
-    assert text.endswith("\n")
+    return render_text(fmt, results, zones=["example"] if fmt in PER_ZONE else ())
 
 
 @pytest.mark.parametrize("fmt", LIGHT)
@@ -53,6 +38,8 @@ def test_output_is_streamed(fmt, result):
 @pytest.mark.parametrize("fmt", Format)
 def test_dns_formats_hold_only_publishable_records(fmt, every_outcome):
     text = whole(fmt, every_outcome)
+    assert re.search(r"created(\.example)?\b", text)
+    assert text.endswith("\n")
     if fmt not in (Format.TABLE, Format.JSON, Format.JSONL, Format.CSV, Format.MARKDOWN):
         for outcome in ("pending", "taken", "invalid", "unusable", "failed", "unknown"):
             assert outcome not in text
@@ -92,27 +79,17 @@ def test_totals_come_first_then_one_line_for_each_entry(planned, result):
     ]
 
 
-def groups(lines, title="UNDER"):
-    start = next(n for n, line in enumerate(lines) if line.startswith(title)) + 1
-    return {line.split()[0]: int(line.split()[1]) for line in lines[start : lines.index("", start)]}
-
-
-def test_entries_are_counted_under_the_longest_name_that_they_share(planned):
-    domains = ["x.a.example", "y.a.example", "a.example", "b.a.example", "z.b.a.example",
-               "alone.example"]  # fmt: skip
-    assert groups(plan_of(planned(*domains))) == {
-        "a.example": 3, "b.a.example": 2, "alone.example": 1,
-    }  # fmt: skip
-
-
 def test_entries_are_counted_by_zone(planned, result):
     results = [
         *planned("x.a.example", "y.sub.a.example", "z.sub.a.example", "b.example"),
         result(Outcome.PENDING, **(ABSENT | {"sign_domain": "c.example", "selector": "s.k"})),
     ]
     zones = ["a.example", "example", "Sub.a.example", "k._domainkey.c.example"]
-    assert groups(plan_of(results, zones=zones), "ZONE") == {
-        "Sub.a.example": 2, "a.example": 1, "example": 1, "k._domainkey.c.example": 1,
+    lines = plan_of(results, zones=zones)
+    start = next(n for n, line in enumerate(lines) if line.startswith("ZONE")) + 1
+    assert {tuple(line.split()[:2]) for line in lines[start : lines.index("", start)]} == {
+        ("Sub.a.example", "2"), ("a.example", "1"), ("example", "1"),
+        ("k._domainkey.c.example", "1"),
     }  # fmt: skip
 
 
@@ -124,7 +101,7 @@ def test_at_most_twenty_names_are_listed_the_largest_first(planned):
     assert lines[start + 21] == "… and 10 more"
 
 
-@pytest.mark.parametrize("width", [40, 80, 120, 200])
+@pytest.mark.parametrize("width", [40, 120])
 def test_it_fits_the_width(planned, every_outcome, width):
     long = ".".join(["d" * 59] * 4)
     results = [*every_outcome, *planned(f"a.{long}", f"b.{long}")]
@@ -140,17 +117,16 @@ HOSTILE = (
 )
 
 
-def render(*results: Result, is_plan: bool = True) -> str:
-    renderer = open_results(Format.MARKDOWN, layout=TableLayout(is_plan=is_plan))
-    return "".join(render_all(renderer, results))
+def parsed(text: str) -> list:
+    return MarkdownIt("gfm-like", {"linkify": False}).parse(text)
+
+
+def render(*results: Result) -> str:
+    return render_text(Format.MARKDOWN, results, layout=TableLayout(is_plan=True))
 
 
 def known(outcome: Outcome, domain: str = "example.com", reason: str = "", **fields) -> Result:
     return Result(Registration(domain, "s1", **fields), outcome, reason)
-
-
-def parsed(text: str) -> list:
-    return MarkdownIt("gfm-like", {"linkify": False}).parse(text)
 
 
 def tables(text: str) -> list[list[list[str]]]:
@@ -189,20 +165,6 @@ def test_a_plan_has_totals_and_a_table_for_each_outcome_with_the_worst_first():
         "\n</details>\n"
     )
     assert [table[1][0] for table in tables(text)] == ["d.example", "new.example", "example.com"]
-
-
-def test_a_result_says_what_was_done():
-    text = render(known(Outcome.CREATED), known(Outcome.PENDING, "b.example"), is_plan=False)
-    assert text.startswith("### DKIM registrations: pending 1, created 1\n")
-    assert render(is_plan=False) == "### DKIM registrations: nothing to do\n"
-
-
-def test_long_lists_are_folded():
-    specs = [DomainSpec(f"d{number}.example") for number in range(21)]
-    assert "<details>" not in render(*map(pending, specs[:20]))
-    text = render(*map(pending, specs))
-    assert "<details><summary>to create 21</summary>" in text
-    assert len(tables(text)[0]) == 1 + 21
 
 
 @pytest.mark.parametrize("name", ["d", "ü" * 30, "`" * 30])

@@ -14,7 +14,7 @@ from dkimctl.models import DnsRecord, Outcome
 from dkimctl.text import printable
 from rendering import render_table
 
-WIDTHS = [80, 120, 200]
+WIDTHS = [80, 200]
 LONG_DOMAIN = ".".join(["d" * 59] * 4)
 HOSTILE = "[red]x[/] :smile: \x1b[2J\n\u202eevil 日本語のメッセージ [link=x]y"
 
@@ -83,17 +83,6 @@ def test_the_outcome_is_coloured(result, outcome, code, monkeypatch):
     assert f"\n{result().registration.record.value}\n" in table_of(result(outcome), colour=True)
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert "\x1b" not in table_of(result(outcome), colour=False)
-
-
-def test_only_rows_that_need_attention(every_outcome):
-    text = table_of(*every_outcome, only_attention=True, shown_by="`dkimctl show-dns`")
-    for hidden in ("created.example", "exists.example", "pending.example"):
-        assert hidden not in text
-    assert "differs.example" in text
-    assert "unknown.example" in text
-    assert text.replace("\n", " ").endswith(
-        "3 rows that need no attention are not shown; `dkimctl show-dns` shows all "
-    )
 
 
 def failed(result, count, reason):
