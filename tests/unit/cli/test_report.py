@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.cli.report import Color, Reporter, problem_lines, warn_alike
-from dkimctl.cli.results import AttentionWarnings, Doing, summary
+from dkimctl.cli.results import AttentionWarnings
 from dkimctl.errors import Problem
 from dkimctl.models import Outcome, Registration, Result
 from fakes import Terminal
@@ -26,16 +26,12 @@ PIPE = io.StringIO()
     [({}, True, False),
      ({"TERM": "xterm"}, True, False),
      ({"TERM": "dumb"}, False, False),
-     ({"TERM": "unknown"}, False, False),
      ({"NO_COLOR": "1"}, False, False),
      ({"NO_COLOR": ""}, True, False),
      ({"FORCE_COLOR": "1"}, True, True),
      ({"FORCE_COLOR": "0"}, True, False),
      ({"FORCE_COLOR": ""}, True, False),
      ({"CLICOLOR_FORCE": "1"}, True, True),
-     ({"CLICOLOR_FORCE": "0"}, True, False),
-     ({"FORCE_COLOR": "0", "CLICOLOR_FORCE": "1"}, True, True),
-     ({"FORCE_COLOR": "1", "TERM": "dumb"}, True, True),
      ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False, False)],
 )  # fmt: skip
 def test_the_environment_decides_unless_an_option_does(monkeypatch, environ, on_terminal, in_pipe):
@@ -61,20 +57,6 @@ def test_verbose_and_json_have_all(capsys):
     assert len(capsys.readouterr().err.splitlines()) == 1200
     _warn_of(1200, Reporter(as_json=True))
     assert len(json.loads(capsys.readouterr().err)["warnings"]) == 1200
-
-
-def _problems(count, *, first_line=1):
-    return [
-        Problem("f.yaml", line, 3, f'"bad {line}.example" contains a space', "write the name")
-        for line in range(first_line, first_line + count)
-    ]
-
-
-def test_others_stay_where_they_are_with_their_hints():
-    other = Problem("f.yaml", 500, 1, "an entry needs a sign_domain", "add the signing domain")
-    lines = list(problem_lines([*_problems(499), other], 20))
-    assert lines[-1] == (str(other), other.hint)
-    assert len(lines) == 22
 
 
 @given(st.lists(st.sampled_from(["a", "b", "c"]), max_size=200))
@@ -103,16 +85,6 @@ def warnings_of(capsys):
     return write
 
 
-def test_results_with_the_same_reason_share_one(warnings_of):
-    results = [(Outcome.FAILED, "500"), (Outcome.TAKEN, "it is another's"), (Outcome.FAILED, "500")]
-    first, hint, second, _ = warnings_of(*results)
-    assert first == (
-        "dkimctl: warning: failed: 500: 2 (d0.example (selector s1), d2.example (selector s1))"
-    )
-    assert hint == "hint: run the same command again later"
-    assert second == "dkimctl: warning: d1.example (selector s1): taken: it is another's"
-
-
 def test_the_name_of_the_domain_makes_no_difference(warnings_of):
     first, _ = warnings_of(*[(Outcome.INVALID, "{} is refused")] * 2)
     assert first.startswith("dkimctl: warning: invalid: DOMAIN is refused: 2 (d0.example")
@@ -127,32 +99,6 @@ def test_of_many_reasons_twenty_are_given_and_one_hint(warnings_of):
     assert lines[-1] == (
         "dkimctl: warning: invalid: 30 more, for other reasons (--verbose lists all)"
     )
-
-
-def test_has_a_word_for_every_outcome():
-    assert summary(dict.fromkeys(Outcome, 1)) == (
-        "created 1, already there 1, not registered 1, retired 1, differs 1, taken 1, invalid 1, "
-        "unusable 1, failed 1, unknown 1"
-    )
-
-
-@pytest.mark.parametrize(
-    ("doing", "words"),
-    [
-        (Doing.PLANNING, "already there 1, to create 3"),
-        (Doing.REGISTERING, "already there 1, not registered 3"),
-        (Doing.REFRESHING, "already there 1, not refreshed 3"),
-    ],
-)
-def test_what_is_pending_depends_on_the_command(doing, words):
-    assert summary({Outcome.PENDING: 3, Outcome.EXISTS: 1}, doing) == words
-
-
-def test_records_are_counted_where_they_are_shown():
-    counts = {Outcome.EXISTS: 2, Outcome.CREATED: 1, Outcome.TAKEN: 4, Outcome.UNUSABLE: 5}
-    assert summary(counts, Doing.SHOWING) == "3 records, taken 4, unusable 5"
-    assert summary({Outcome.EXISTS: 1}, Doing.SHOWING) == "1 record"
-    assert summary({Outcome.RETIRED: 1}, Doing.SHOWING) == "retired 1"
 
 
 PROGRAM = """

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from itertools import zip_longest
 
@@ -13,33 +11,10 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 
-from dkimctl.dns.verdicts import Check, Finding, ServerFinding, Urgency, Verdict
+from dkimctl.dns.verdicts import Check, Urgency, Verdict
 from dkimctl.formats.renderer import CheckFormat
 from dkimctl.text import printable
 from rendering import HOSTILE, HOSTILE_CHECK, check_of, render_checks
-
-
-def test_csv_is_read_back(every_verdict):
-    finding = ServerFinding("ns.test", Finding(Verdict.PUBLISHED))
-    check = check_of(Verdict.MALFORMED, 'a "b", c; d', servers=(finding, finding), enable=False)
-    text = render_checks(CheckFormat.CSV, [*every_verdict, check])
-    rows = list(csv.DictReader(io.StringIO(text)))
-    assert [row["verdict"] for row in rows[:-1]] == [
-        check.finding.verdict for check in every_verdict
-    ]
-    assert rows[-1] == {
-        "sign_domain": "example.com",
-        "selector": "s1",
-        "fqdn": "s1._domainkey.example.com",
-        "verdict": "malformed",
-        "reason": 'a "b", c; d',
-        "alias": "",
-        "urgency": "",
-        "start_date": "2026-03-01T00:00+09:00",
-        "enable": "false",
-        "servers": "2",
-    }
-
 
 WIDTHS = [40, 120]
 
@@ -86,16 +61,6 @@ def test_the_most_urgent_come_first_and_the_good_last(every_verdict):
     assert names[-2:] == ["published", "retired"]
     assert len(names) == len(every_verdict)
     assert set(names) == {check.sign_domain.removesuffix(".example") for check in every_verdict}
-
-
-@pytest.mark.parametrize("wanted", [Verdict.PUBLISHED, Verdict.MISSING])
-def test_only_rows_that_need_attention(every_verdict, wanted):
-    checks = [check for check in every_verdict if check.urgency is Urgency.NONE]
-    text = table_of(*checks, width=120, wanted=wanted, only_attention=True)
-    assert f"{wanted}.example" not in text
-    assert "retired.example" not in text
-    assert len(domains(text)) == len(Verdict) - 2
-    assert text.endswith("2 rows that need no attention are not shown; --format table shows all\n")
 
 
 def refused(count: int, **more) -> list[Check]:

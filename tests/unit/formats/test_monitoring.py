@@ -35,7 +35,7 @@ def check(name="example.com", verdict=Verdict.PUBLISHED, urgency=Urgency.NONE, *
 def metrics(checks, run=RUN):
     renderer = PrometheusRenderer(Verdict.PUBLISHED, run)
     text = "".join(render_all(renderer, checks))
-    return [one for family in text_string_to_metric_families(text) for one in family.samples]
+    return [sample for family in text_string_to_metric_families(text) for sample in family.samples]
 
 
 def line(checks, wanted=Verdict.PUBLISHED, run=RUN):
@@ -46,7 +46,7 @@ def line(checks, wanted=Verdict.PUBLISHED, run=RUN):
 @given(st.text(), st.text(), st.text())
 def test_names_of_any_kind_are_labels_that_a_parser_reads_back(name, selector, profile):
     found = metrics([check(name, Verdict.MISSING, selector=selector)], Run(profile, 0.0))
-    [problem] = [one for one in found if one.name == "dkimctl_key_problem"]
+    [problem] = [sample for sample in found if sample.name == "dkimctl_key_problem"]
     assert problem.labels.keys() == {"profile", "sign_domain", "selector", "verdict", "urgency"}
     assert all(text.isprintable() or "\u00a0" in text or "\u3000" in text
                for text in problem.labels.values())  # fmt: skip
@@ -63,9 +63,9 @@ def test_a_plugin_line_is_one_line_with_one_bar(name, selector):
 def test_the_number_of_names_is_bounded_and_the_urgent_come_first():
     many = [check(f"d{number}.example", Verdict.MISSING) for number in range(10_000)]
     urgent = check("urgent.example", Verdict.MISSING, Urgency.SIGNING)
-    found = [one for one in metrics([*many, urgent]) if one.name == "dkimctl_key_problem"]
-    assert len(found) == MAX_NAMED
-    assert found[0].labels["sign_domain"] == "urgent.example"
+    problems = [item for item in metrics([*many, urgent]) if item.name == "dkimctl_key_problem"]
+    assert len(problems) == MAX_NAMED
+    assert problems[0].labels["sign_domain"] == "urgent.example"
     text, state = line([*many, urgent])
     assert (len(text) < 500, state) == (True, NagiosState.CRITICAL)
     assert "and 9996 more" in text
@@ -80,10 +80,10 @@ def test_the_oldest_key_is_one_that_may_sign():
         check("none.example"),
         check("odd.example", regist_date="yesterday"),
     ]
-    [oldest] = [one.value for one in metrics(checks) if "oldest" in one.name]
-    assert oldest == 1_767_225_600
-    assert not [one for one in metrics([check()]) if "oldest" in one.name]
-    assert [one.value for one in metrics([]) if "duration" in one.name] == [3.5]
+    values = {sample.name: sample.value for sample in metrics(checks)}
+    assert values["dkimctl_oldest_key_timestamp_seconds"] == 1_767_225_600
+    assert values["dkimctl_check_duration_seconds"] == 3.5
+    assert not [sample for sample in metrics([check()]) if "oldest" in sample.name]
 
 
 @pytest.mark.parametrize(
