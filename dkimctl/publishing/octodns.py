@@ -87,72 +87,65 @@ class OctodnsTarget:
             yield change.failed(unfit)
         if not fitting:
             return
-        states: Mapping[str, NameState] = {}
-        wanted: list[Change] = []
-        failure = None
-        try:
-            with self._provider(zone) as provider:
-                names = [change.fqdn for change in fitting]
-                existing = self._read_zone(provider, zone, names)
-                states = _states(existing, zone, names)
-                wanted = [item for item in fitting if is_same(states[item.fqdn], item.before)]
-                if wanted:
-                    self._change(provider, existing, zone, wanted, make_plan)
-        except DkimctlError as error:
-            failure = error
+        states, error = self._attempt(zone, fitting, make_plan)
+        if error is not None and not states:
+            yield from (change.failed(error) for change in fitting)
+            return
+        wanted = []
         for change in fitting:
-            if failure is not None and not states:
-                yield change.failed(failure)
-            elif not is_same(states[change.fqdn], change.before):
+            if is_same(states[change.fqdn], change.before):
+                wanted.append(change)
+            else:
                 yield change.failed(changed_error(change))
-        if failure is not None or any(map(_may_stay, wanted)):
-            yield from self._look_again(zone, wanted, failure)
-        else:
+        if error is None and not any(map(_may_stay, wanted)):
             yield from (change.made() for change in wanted)
-
-    def check_access(self, zone: str, names: Sequence[str]) -> Access:
-        """See Target. Only a change would tell whether it may write."""
-        self.read(zone, names)
-        return Access(True, None, "the provider tells only at a change whether it is allowed")
-
-    def _change(
-        self, provider: Any, existing: Any, zone: str, changes: Sequence[Change], make: _MakePlan
-    ) -> None:
-        self._failures.trying(
-            f"change the zone {printable(zone)}",
-            lambda: provider.apply(make(provider, existing, changes)),
-            [zone, *(change.fqdn for change in changes)],
-        )
-
-    def _look_again(
-        self, zone: str, changes: Sequence[Change], error: DkimctlError | None
-    ) -> Iterator[Change]:
-        """Find out which changes were made, after the provider has failed or removed nothing."""
-        names = [change.fqdn for change in changes]
+            return
+        # Look again, after the provider has failed, or removed what it may not have found.
+        names = [change.fqdn for change in wanted]
         try:
             states = self.read(zone, names)
-            left = [
-                change
-                for change in changes
-                if _may_stay(change) and is_same(states[change.fqdn], change.before)
-            ]
-            # Another attempt to remove what the provider has not.
-            for make in (make_rewriting_plan, make_plan) if left else ():
-                with self._provider(zone) as provider:
-                    existing = self._read_zone(provider, zone, names)
-                    self._change(provider, existing, zone, left, make)
-            if left:
+            same = [item for item in wanted if is_same(states[item.fqdn], item.before)]
+            if left := list(filter(_may_stay, same)):
+                for make in (make_rewriting_plan, make_plan):
+                    _, failure = self._attempt(zone, left, make)
+                    if failure is not None:
+                        raise failure
                 states = self.read(zone, names)
         except DkimctlError as unread:
-            yield from (change.failed(error or unread) for change in changes)
+            yield from (change.failed(error or unread) for change in wanted)
             return
-        for change in changes:
+        for change in wanted:
             ignored = ServiceError(
                 f"{self.label} accepted the removal of {printable(change.fqdn)}, but the record is "
                 "still there",
                 hint="remove it by hand",
             )
             yield outcome_of(change, states[change.fqdn], error or ignored)
+
+    def check_access(self, zone: str, names: Sequence[str]) -> Access:
+        """See Target. Only a change would tell whether it may write."""
+        self.read(zone, names)
+        return Access(True, None, "the provider tells only at a change whether it is allowed")
+
+    def _attempt(
+        self, zone: str, changes: Sequence[Change], make: _MakePlan
+    ) -> tuple[Mapping[str, NameState], DkimctlError | None]:
+        """Make the changes of names that are as they were; what there is before, and the error."""
+        names, states = [change.fqdn for change in changes], {}
+        try:
+            with self._provider(zone) as provider:
+                existing = self._read_zone(provider, zone, names)
+                states = _states(existing, zone, names)
+                same = [item for item in changes if is_same(states[item.fqdn], item.before)]
+                if same:
+                    self._failures.trying(
+                        f"change the zone {printable(zone)}",
+                        lambda: provider.apply(make(provider, existing, same)),
+                        [zone, *names],
+                    )
+        except DkimctlError as error:
+            return states, error
+        return states, None
 
     def _list_zones(self, names: Sequence[str]) -> Sequence[str]:
         named = [zone for zone in self.zones if not is_glob(zone)]
