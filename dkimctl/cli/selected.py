@@ -6,7 +6,7 @@ import itertools
 import os
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -19,10 +19,14 @@ from dkimctl.formats.renderer import sound_record
 from dkimctl.models import Outcome, Registration, RegistrationKey, Result, named
 from dkimctl.names import Selection, is_file, is_glob, parse_domain
 from dkimctl.registration import outcomes
+from dkimctl.rotation.retirement import (
+    Retirement,
+    RetirementPolicy,
+    Review,
+    keys_past_grace,
+    read_known_keys,
+)
 from dkimctl.text import few, without_names
-
-if TYPE_CHECKING:
-    from dkimctl.rotation.retirement import Review
 
 MAX_AGE_OF_CHECK = "24h"  # of one that shows a successor in DNS
 
@@ -157,8 +161,6 @@ class Checkable:
 
 def retired_keys(session: Session) -> Mapping[RegistrationKey, str]:
     """The keys of the ledger whose records may be gone, each with the reason."""
-    from dkimctl.rotation.retirement import keys_past_grace
-
     ledger = session.open_ledger(for_writing=False)
     reasons = keys_past_grace(ledger, datetime.now(UTC), session.config.rotation.grace)
     return {key: session.reporter.complete(reason) for key, reason in reasons.items()}
@@ -177,8 +179,6 @@ def review_retired(
     Without a `look`, those of the last `max_age` count. Raises UsageError, and NegativeAnswer if
     nothing is selected.
     """
-    from dkimctl.rotation.retirement import RetirementPolicy, Review, read_known_keys
-
     now, age = datetime.now(UTC), read_duration("--max-age-of-check", max_age or MAX_AGE_OF_CHECK)
     grace = session.config.rotation.grace
     policy = RetirementPolicy(now, now - age, assume_successors, grace=grace)
@@ -194,8 +194,6 @@ def review_retired(
 
 def report_not_retired(session: Session, review: Review) -> ExitCode:
     """Warn about those that are due, and cannot be listed; returns the exit code for these."""
-    from dkimctl.rotation.retirement import Retirement
-
     reporter, found = session.reporter, {state: list[Registration]() for state in Retirement}
     warnings, kind = [], "due, but check first"
     for status in review.statuses:

@@ -8,19 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from dkimctl.dkim import with_key_len
 from dkimctl.dns.verdicts import ACCEPTED, Urgency
+from dkimctl.ledger.intents import Intent
+from dkimctl.ledger.ledger import DomainKeys, Ledger
 from dkimctl.models import NEVER, ClosedKey, KeyHistory, Registration, RegistrationKey, utc_time
+from dkimctl.names import Selection
 from dkimctl.rotation.retirement import Retirement, RetirementPolicy, RetirementStatus, statuses_of
 from dkimctl.rotation.successors import due_of, lines_of, newest_of
 from dkimctl.settings.config import RotationSettings
-
-if TYPE_CHECKING:
-    from dkimctl.ledger.intents import Intent
-    from dkimctl.ledger.ledger import DomainKeys, Ledger
-    from dkimctl.names import Selection
 
 NOT_CHECKED = "unchecked"  # the state of a record that no look has seen anything certain of
 _MAX_AGE_OF_LOOK = timedelta(days=1)  # that of `rotate --retired --no-check`

@@ -8,7 +8,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.dkim import record_fault, with_key_len
-from dkimctl.dns.verdicts import Check, Verdict
+from dkimctl.dns.verdicts import Check, Looks, Verdict
+from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import (
     NEVER,
     DomainSpec,
@@ -20,14 +21,12 @@ from dkimctl.models import (
     named,
     utc_time,
 )
+from dkimctl.names import Selection
 from dkimctl.registration import outcomes
 
 if TYPE_CHECKING:
     from dkimctl.dns.check import Progress
     from dkimctl.dns.queries import Source
-    from dkimctl.dns.verdicts import Looks
-    from dkimctl.ledger.ledger import Ledger
-    from dkimctl.names import Selection
 
 # Mail signed with the old key may wait in queues for five days (RFC 5321 4.5.4.1), and is verified
 # again when it is read or forwarded; the rest is time to notice that signing has not moved.

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from dkimctl.dkim import record_fault, with_key_len
 from dkimctl.dns.check import CheckPolicy, check_publication
@@ -32,6 +31,7 @@ from dkimctl.models import (
     Result,
     named,
 )
+from dkimctl.names import Selection
 from dkimctl.publishing.plan import CHANGING, Action, Change, Target, apply_plan, make_plan
 from dkimctl.registration import outcomes
 from dkimctl.registration.engine import RegistrationEngine
@@ -55,9 +55,6 @@ from dkimctl.rotation.retirement import (
     read_known_keys,
 )
 from dkimctl.rotation.successors import DueKeys, find_due, spec_of
-
-if TYPE_CHECKING:
-    from dkimctl.names import Selection
 
 _MAX_SKEW = timedelta(days=1)
 _MAX_ROUNDS = 3  # of selectors that another account has

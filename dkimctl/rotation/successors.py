@@ -5,17 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from dkimctl.errors import UsageError
-from dkimctl.ledger.ledger import DomainKeys
+from dkimctl.ledger.ledger import DomainKeys, Ledger
 from dkimctl.models import NEVER, DomainSpec, Registration, key_of
-from dkimctl.names import MAX_LABEL, MAX_NAME, is_name, key_name_length
+from dkimctl.names import MAX_LABEL, MAX_NAME, Selection, is_name, key_name_length
 from dkimctl.settings.config import RotationSettings
-
-if TYPE_CHECKING:
-    from dkimctl.ledger.ledger import Ledger
-    from dkimctl.names import Selection
 
 _KEY_LEN = 2048  # bits, at least, of what `rotate run` registers (RFC 8301 section 3.2)
 _MAX_LATENESS = timedelta(days=1)  # between two runs

@@ -6,7 +6,7 @@ import shutil
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -16,14 +16,11 @@ from dkimctl.cli.output import require_writable, table_layout, write_chunks
 from dkimctl.cli.selected import SelectionArgument, read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, UsageError, worst
-from dkimctl.formats.overview_text import make_overview, overview_lines, overview_text
+from dkimctl.formats.overview_text import Overview, make_overview, overview_lines, overview_text
 from dkimctl.formats.pages import overview_page
 from dkimctl.models import named
 from dkimctl.rotation.life import read_keys
 from dkimctl.text import few
-
-if TYPE_CHECKING:
-    from dkimctl.formats.overview_text import Overview
 
 _LINES = 50  # where there is no terminal
 
