@@ -20,7 +20,7 @@ from dkimctl.cli.output import require_writable, table_layout, write_chunks
 from dkimctl.cli.progress import RegistrationProgress
 from dkimctl.cli.report import Reporter
 from dkimctl.cli.selected import SelectionArgument, read_selection, require_empty, warn_unmatched
-from dkimctl.cli.session import open_session
+from dkimctl.cli.session import Session, open_session
 from dkimctl.cli.terminal import interrupting, stopping
 from dkimctl.cli.urgent import WARNINGS, warn_of_urgent
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, worst_check
@@ -117,10 +117,6 @@ def run(
             runs.append(RotationRun(selected, policy, tools))
             return runs[-1].execute()
 
-    def show(report: Report) -> None:
-        has_targets = session.has_dns_targets
-        show_report(reporter, report, fmt, output, is_dry=dry_run, has_targets=has_targets)
-
     told = ExitCode.OK
     try:
         with interrupting():
@@ -131,28 +127,24 @@ def run(
         # What was done until then; the second run is that of the look before a notice.
         begun = [run.report for run in runs if run.report.tasks]
         if begun:
-            show(begun[-1] if len(begun) == 1 else begun[-1].after(begun[0]))
+            report = begun[-1] if len(begun) == 1 else begun[-1].after(begun[0])
+            show_report(session, report, fmt, output, is_dry=dry_run)
         if isinstance(error, DkimctlError):
             raise
         raise Interrupted(hint="the same command goes on where this one ended") from None
-    show(report)
+    show_report(session, report, fmt, output, is_dry=dry_run)
     due = ExitCode.NO if dry_run and report.is_due else ExitCode.OK
     return worst_check([due, told, *report.exit_codes(), warn_unmatched(session, selected)])
 
 
 def show_report(
-    reporter: Reporter,
-    report: Report,
-    fmt: TableOrJson,
-    output: Path | None,
-    *,
-    is_dry: bool,
-    has_targets: bool,
+    session: Session, report: Report, fmt: TableOrJson, output: Path | None, *, is_dry: bool
 ) -> None:
     """Write the tasks to stdout or a file, and say what matters most; with --quiet only if needed.
 
-    `has_targets`: the config file says how to change DNS. Raises OutputError.
+    Raises OutputError.
     """
+    reporter, has_targets = session.reporter, session.has_dns_targets
     tasks = sorted(
         report.tasks,
         key=lambda task: (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from dkimctl.cli.commands.rotate_run import show_report
@@ -17,12 +19,12 @@ def show(capsys, monkeypatch):
     """What is written about these tasks: stdout and stderr."""
     monkeypatch.setenv("COLUMNS", "80")
 
-    def show(*tasks: Task, fmt=TableOrJson.TABLE, **options):
+    def show(*tasks: Task, fmt=TableOrJson.TABLE, has_targets=False, **options):
         reporter = Reporter()
         reporter.verbose = options.pop("verbose", False)
         reporter.quiet = options.pop("quiet", False)
-        given = {"is_dry": False, "has_targets": False} | options
-        show_report(reporter, Report(tasks), fmt, None, **given)
+        session = SimpleNamespace(reporter=reporter, has_dns_targets=has_targets)
+        show_report(session, Report(tasks), fmt, None, is_dry=False)
         return capsys.readouterr()
 
     return show
