@@ -255,17 +255,16 @@ PUBLISHED, MISSING = Verdict.PUBLISHED, Verdict.MISSING
 class World:
     """DNS and time. Each record is published at its time, in seconds; a round takes `slowness`."""
 
-    def __init__(self, *published_at: float, slowness: float = 0.0) -> None:
+    def __init__(self, published_at: list[float], slowness: float) -> None:
         self.published_at = published_at
         self.slowness = slowness
         self.now = 0.0
-        self.rounds: list[tuple[float, list[str]]] = []  # (when, selectors)
+        self.rounds: list[float] = []  # when
         self.pauses: list[float] = []
-        self.verdicts: list[list[Verdict]] = []
         self.source = SimpleNamespace(forget=lambda: None)
 
     def check(self, registrations):
-        self.rounds.append((self.now, [one.selector for one in registrations]))
+        self.rounds.append(self.now)
         for registration in registrations:
             at = self.published_at[int(registration.selector)]
             verdict = PUBLISHED if at <= self.now else MISSING
@@ -273,20 +272,9 @@ class World:
         self.now += self.slowness
 
     def pause(self, seconds, checks):
+        assert all(check.finding.verdict in (PUBLISHED, MISSING) for check in checks)
         self.pauses.append(seconds)
-        self.verdicts.append([check.finding.verdict for check in checks])
         self.now += seconds
-
-    def repeat(self, seconds: float) -> list[Verdict]:
-        """The last verdicts."""
-        registrations = [
-            Registration("example.com", str(number)) for number in range(len(self.published_at))
-        ]
-        policy = CheckPolicy(seconds, timedelta(0), expect_absent=False)
-        with mock.patch("dkimctl.dns.check.time.monotonic", side_effect=lambda: 500 + self.now):
-            checks = repeat_checks(self, registrations, policy, self)
-        assert [check.selector for check in checks] == [one.selector for one in registrations]
-        return [check.finding.verdict for check in checks]
 
 
 @given(
@@ -295,9 +283,13 @@ class World:
     st.floats(0, 5),
 )
 def test_published_record_is_seen_within_one_interval(published_at, seconds, slowness):
-    world = World(*published_at, slowness=slowness)
-    verdicts = world.repeat(seconds)
-    last_round = world.rounds[-1][0]
+    world = World(published_at, slowness)
+    registrations = [Registration("example.com", str(n)) for n in range(len(published_at))]
+    policy = CheckPolicy(seconds, timedelta(0), expect_absent=False)
+    with mock.patch("dkimctl.dns.check.time.monotonic", side_effect=lambda: 500 + world.now):
+        checks = repeat_checks(world, registrations, policy, world)
+    verdicts = [check.finding.verdict for check in checks]
+    last_round = world.rounds[-1]
     assert verdicts == [PUBLISHED if at <= last_round else MISSING for at in published_at]
     assert sum(world.pauses) <= seconds + 1e-6
     assert last_round <= seconds + 1e-6

@@ -147,7 +147,6 @@ BARE_KEY = base64.b64encode(base64.b64decode(KEY)[22:]).decode()  # an RSAPublic
 OURS = f"v=DKIM1; g=*; k=rsa; p={KEY}"
 SPF = "v=spf1 -all"
 
-CHARACTERS = "characters, without spaces,"
 TESTING = "t=y is for testing: receivers treat such mail like unsigned mail"
 NOT_FIRST = "v= is not the first tag"
 
@@ -192,20 +191,6 @@ def test_a_record_whose_key_is_too_far_behind_is_malformed():
         finding = compare_values(OURS, [value])
         assert finding == (Finding(PUBLISHED) if len(value) <= 1024 else Finding(MALFORMED, reason))
     assert compare_values(OURS, [f"{OURS}; n={'x' * 5000}"]) == Finding(PUBLISHED)
-
-
-@pytest.mark.parametrize(
-    ("value", "length"),
-    [
-        (f"v=DKIM1; p={KEY[:-1]}", f"the first {len(KEY) - 1} of {len(KEY)} characters of the key"),
-        (f"p={KEY[:50]} {KEY[50:70]}", f"the first 70 of {len(KEY)} characters of the key"),
-        (OURS[:22], f"the first 19 of {len(OURS) - 3} {CHARACTERS}"),
-        ("v", f"the first 1 of {len(OURS) - 3} {CHARACTERS}"),
-        ("v=D  KIM1 ;g", f"the first 9 of {len(OURS) - 3} {CHARACTERS}"),
-    ],
-)
-def test_cut_record_is_truncated_wherever_it_was_cut(value, length):
-    assert compare_values(OURS, [value]) == Finding(TRUNCATED, f"only {length} are published")
 
 
 @pytest.mark.parametrize(

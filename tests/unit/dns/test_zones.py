@@ -81,20 +81,6 @@ def test_zone_is_looked_up_once_until_all_is_forgotten():
     asyncio.run(work())
 
 
-@pytest.mark.parametrize(
-    ("signed", "state"), [({}, (False, "")), ({"is_validated": True}, (True, "")),
-                          ({"bogus": "expired"}, (False, "expired"))],
-)  # fmt: skip
-def test_zone_is_signed_if_the_resolver_says_so(signed, state):
-    class Validating(Resolver):
-        async def ask(self, asked):
-            answer = await super().ask(asked)
-            return answer._replace(**signed) if str(asked) == "NS example.com" else answer
-
-    zone = asyncio.run(ZoneServers(Validating(RECORDS), Server).zone("example.com"))
-    assert (zone.is_secure, zone.bogus) == state
-
-
 def test_answer_without_an_soa_record_is_no_answer():
     zones = ZoneServers(Resolver({}), Server)
     with pytest.raises(NoAnswer, match="no SOA record"):
@@ -189,7 +175,6 @@ def find_delegated():
 
 
 BOTH = ["ns1.example.com (192.0.2.1)", "ns2.example.com (192.0.2.2)"]
-GLUE = (("ns1.example.com", "192.0.2.1"), ("ns2.example.com", "192.0.2.2"))
 
 
 def test_old_server_in_the_delegation_is_asked(find_delegated):
