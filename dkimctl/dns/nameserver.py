@@ -9,7 +9,10 @@ import socket
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import dns.exception
+import dns.name
 
 from dkimctl.addresses import Address, parse_address
 from dkimctl.dns import messages, transport
@@ -17,9 +20,6 @@ from dkimctl.dns.messages import USEFUL, Answer, Question, TruncatedAnswer, enco
 from dkimctl.dns.transport import Burst, ConnectionLost, Pipeline, Streams, UnreadableAnswer
 from dkimctl.errors import ServiceError, UsageError
 from dkimctl.text import printable
-
-if TYPE_CHECKING:
-    import dns.name
 
 _MAX_FAILURES = 8  # in a row; then something does not work
 _MAX_ERROR = 200  # characters
@@ -276,7 +276,6 @@ def _unreachable(error: Exception) -> NoAnswer:
 
 def system_nameservers() -> list[Address]:
     """The resolvers that this machine is configured with. Raises ServiceError if none."""
-    import dns.exception
     import dns.resolver
 
     try:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
+
+import dns.name
+from dns.rdataclass import IN
+from dns.rdatatype import RdataType
 
 from dkimctl.addresses import Address
 from dkimctl.dns import messages
@@ -12,9 +16,6 @@ from dkimctl.dns.messages import NS, SOA, Answer, Question, make_question, to_te
 from dkimctl.dns.nameserver import NameServer, NoAnswer, NoRoute, RecursiveResolver, Server
 from dkimctl.errors import ServiceError, UsageError
 from dkimctl.text import printable
-
-if TYPE_CHECKING:
-    import dns.name
 
 _K = TypeVar("_K")
 _T = TypeVar("_T")
@@ -58,8 +59,6 @@ def find_zones(names: Iterable[str], nameservers: Sequence[Address]) -> dict[str
 
 async def find_zone(name: str, resolver: RecursiveResolver) -> str | None:
     """The closest name with an SOA record; None if that is a top-level domain. Raises NoAnswer."""
-    import dns.name
-
     if len(dns.name.from_text(name)) <= _TOP_LABELS:  # as the target of an alias
         return None
     apex = await _find_apex(name, resolver, min_labels=_TOP_LABELS)
@@ -67,8 +66,6 @@ async def find_zone(name: str, resolver: RecursiveResolver) -> str | None:
 
 
 async def _find_apex(name: str, resolver: RecursiveResolver, *, min_labels: int) -> dns.name.Name:
-    import dns.name
-
     candidate = dns.name.from_text(name)
     while len(candidate) > min_labels:
         answer = await look_up(resolver, make_question(candidate, SOA))
@@ -255,10 +252,6 @@ class ZoneServers:
 
 def _delegation(referral: Answer, zone: str, apex: dns.name.Name) -> _Delegation:
     """The hosts in a referral; glue for those that are not below the apex is not believed."""
-    import dns.name
-    from dns.rdataclass import IN
-    from dns.rdatatype import RdataType
-
     message = referral.message
     if message is None:
         return {}
@@ -276,8 +269,6 @@ def _delegation(referral: Answer, zone: str, apex: dns.name.Name) -> _Delegation
 
 def answer_data(answer: Answer, rdtype: int) -> list[Any]:
     """The data of the answer section's records of this type, in class IN alone."""
-    from dns.rdataclass import IN
-
     rrsets = answer.message.answer if answer.message else ()
     return [
         data for rrset in rrsets if (rrset.rdtype, rrset.rdclass) == (rdtype, IN) for data in rrset
