@@ -42,6 +42,11 @@ _TXT_ANSWER = b"\xc0\x0c\x00\x10\x00\x01"  # the question's own name, TXT, IN
 _SOA_IN = b"\0\6\0\1"
 OPT_START = b"\0\0\x29"  # root, OPT
 
+# dnspython caches a type by the first class it sees: a record of class ANY that came first would
+# make every later address unreadable.
+for _rdtype in (A, AAAA):
+    dns.rdata.get_rdata_class(IN, _rdtype)  # type: ignore[no-untyped-call]
+
 _log = logging.getLogger("dkimctl.dns")
 
 
@@ -139,7 +144,7 @@ def decode(wire: bytes, question: Question) -> Answer | None:
                 is_validated=bool(flags & AUTHENTIC),
             )  # fmt: skip
     try:
-        return read(parsed(wire), question)
+        return _read(dns.message.from_wire(wire, ignore_trailing=True), question)
     except (dns.exception.DNSException, ValueError, NotImplementedError):
         return None
 
@@ -184,16 +189,7 @@ def _negative_zone(wire: bytes, start: int, question: Question) -> str | None:
     return to_text(zone) if is_soa and is_end else None
 
 
-def parsed(wire: bytes) -> dns.message.Message:
-    """Parse with dnspython. Raises DNSException, ValueError, NotImplementedError."""
-    # dnspython caches a type by the first class it sees: a record of class ANY that came first
-    # would make every later address unreadable.
-    for rdtype in (A, AAAA):
-        dns.rdata.get_rdata_class(IN, rdtype)  # type: ignore[no-untyped-call]
-    return dns.message.from_wire(wire, ignore_trailing=True)
-
-
-def read(message: dns.message.Message, question: Question) -> Answer:
+def _read(message: dns.message.Message, question: Question) -> Answer:
     """The answer in a message that dnspython has parsed."""
     name = question.name
     aliases: list[str] = []
