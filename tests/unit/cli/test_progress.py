@@ -15,7 +15,7 @@ import dkimctl.cli.checking as checking_module
 import dkimctl.cli.progress as progress_module
 from dkimctl.cli.checking import CheckProgress
 from dkimctl.cli.progress import RegistrationProgress
-from dkimctl.cli.report import Color, Reporter
+from dkimctl.cli.report import Reporter
 from dkimctl.dns.verdicts import Check, Finding, Verdict
 from dkimctl.models import Outcome, Registration, Result
 from fakes import Clock, Terminal
@@ -48,20 +48,11 @@ def terminal_settings(monkeypatch):
 def watch(clock):
     """Run `work(progress, reporter)`; gives all that came on stderr."""
 
-    def run(
-        work,
-        total=5000,
-        *,
-        stream=None,
-        verbose=False,
-        may_draw=True,
-        quiet=False,
-        color=Color.AUTO,
-    ):
+    def run(work, *, stream=None, **options):
         stream = io.StringIO() if stream is None else stream
-        reporter = Reporter(quiet=quiet, verbose=verbose, color=color)
+        reporter = Reporter(**options)
         with redirect_stderr(stream):
-            with RegistrationProgress(total, reporter, may_draw=may_draw) as progress:
+            with RegistrationProgress(5000, reporter) as progress:
                 work(progress, reporter)
             assert sys.stderr is stream
         return stream.getvalue()

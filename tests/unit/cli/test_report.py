@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import subprocess
 import sys
 import threading
@@ -12,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl.cli.report import Color, Reporter, problem_lines, warn_alike
+from dkimctl.cli.report import Color, Reporter, problem_lines
 from dkimctl.cli.results import AttentionWarnings
 from dkimctl.errors import Problem
 from dkimctl.models import Outcome, Registration, Result
@@ -44,19 +43,6 @@ def test_the_environment_decides_unless_an_option_does(monkeypatch, environ, on_
     for stream in (Terminal(), PIPE):
         assert Reporter(color=Color.ALWAYS).shows_colour(stream)
         assert not Reporter(color=Color.NEVER).shows_colour(stream)
-
-
-def _warn_of(count, reporter):
-    names = (f"{number}.example" for number in range(count))
-    warn_alike(reporter, ((f"{name} is not registered", "not registered", "x") for name in names))
-    reporter.close()
-
-
-def test_verbose_and_json_have_all(capsys):
-    _warn_of(1200, Reporter(verbose=True))
-    assert len(capsys.readouterr().err.splitlines()) == 1200
-    _warn_of(1200, Reporter(as_json=True))
-    assert len(json.loads(capsys.readouterr().err)["warnings"]) == 1200
 
 
 @given(st.lists(st.sampled_from(["a", "b", "c"]), max_size=200))

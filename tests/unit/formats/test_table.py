@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
-from rich.text import Text
 
 from dkimctl.models import DnsRecord, Outcome
 from dkimctl.text import printable
 from rendering import render_table
 
-WIDTHS = [80, 200]
 LONG_DOMAIN = ".".join(["d" * 59] * 4)
-HOSTILE = "[red]x[/] :smile: \x1b[2J\n\u202eevil 日本語のメッセージ [link=x]y"
 
 
 def table_of(*results, **layout):
@@ -35,7 +30,7 @@ def assert_readable(text, results, width):
         assert cell_len(line) <= width, line
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("width", [80, 200])
 def test_a_long_domain_wraps_without_squeezing_other_rows(result, width):
     results = [result(sign_domain=LONG_DOMAIN), result(Outcome.EXISTS, sign_domain="a.example")]
     text = table_of(*results, width=width)
@@ -45,23 +40,6 @@ def test_a_long_domain_wraps_without_squeezing_other_rows(result, width):
     folded = lines[1 : next(n for n, line in enumerate(lines) if "FQDN" in line)]
     assert "".join(line[:end].strip() for line in folded) == LONG_DOMAIN
     assert any(line.startswith("a.example ") and "2026-03-01T00:00" in line for line in lines)
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("colour", [False, True])
-def test_control_characters_and_markup_have_no_effect(result, width, colour):
-    record = DnsRecord(HOSTILE, HOSTILE, HOSTILE)
-    reason = f"reason: {HOSTILE}"
-    hostile = result(
-        Outcome.UNUSABLE, start_date=None, record=record, message=HOSTILE, reason=reason
-    )
-    text = table_of(hostile, width=width, colour=colour, wide=True)
-    plain = Text.from_ansi(text).plain
-    assert_readable(plain, [hostile], width)
-    unfolded = "".join(plain.split())
-    # In the message, the reason, the FQDN, the type and the value.
-    assert unfolded.count("".join(printable(HOSTILE).split())) == 5
-    assert set(re.findall(r"\x1b[^m]*m", text)) <= {f"\x1b[{n}m" for n in ("0", "1", "2", "31")}
 
 
 @settings(deadline=None, max_examples=60)
@@ -74,14 +52,12 @@ def test_any_text_fits_the_width(result, text, width, wide):
 
 @pytest.mark.parametrize(
     ("outcome", "code"),
-    [(Outcome.CREATED, 32), (Outcome.DIFFERS, 33), (Outcome.INVALID, 31), (Outcome.FAILED, 31)],
+    [(Outcome.CREATED, 32), (Outcome.DIFFERS, 33), (Outcome.INVALID, 31)],
 )  # fmt: skip
-def test_the_outcome_is_coloured(result, outcome, code, monkeypatch):
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("TERM", "dumb")
-    assert f"\x1b[{code}m{outcome}" in table_of(result(outcome), colour=True)
-    assert f"\n{result().registration.record.value}\n" in table_of(result(outcome), colour=True)
-    monkeypatch.setenv("FORCE_COLOR", "1")
+def test_the_outcome_is_coloured(result, outcome, code):
+    text = table_of(result(outcome), colour=True)
+    assert f"\x1b[{code}m{outcome}" in text
+    assert f"\n{result().registration.record.value}\n" in text
     assert "\x1b" not in table_of(result(outcome), colour=False)
 
 
