@@ -217,6 +217,7 @@ class PlanTable(ResultTable):
             if more := len(largest_first) - len(rows):
                 yield from wrapped(f"… and {more:,} more", self._layout)
             yield "\n"
+        by_name.clear()  # for as many entries as are accepted, it holds 70 MB
         yield from super().end()
 
     def _names(self) -> Iterator[str]:
