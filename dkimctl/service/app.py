@@ -19,7 +19,7 @@ from dkimctl.errors import DkimctlError, UsageError, naming
 from dkimctl.service import resources
 from dkimctl.service.access_log import AccessLog, LogHandler, TrustedProxies
 from dkimctl.service.database import Store, StoreUnavailable, open_key_store
-from dkimctl.service.health import Health, Metrics
+from dkimctl.service.health import HealthEndpoints, Metrics
 from dkimctl.service.key_pairs import KeyMaker, KeyQueue, make_key
 from dkimctl.service.location import default_location
 from dkimctl.service.registrations import Registrar
@@ -74,7 +74,7 @@ def create_app(
     )
     app.set_error_serializer(resources.serialize_error)
     app.add_error_handler(Exception, resources.answer_unexpected)
-    health = Health(store)
+    health = HealthEndpoints(store)
     endpoints = {
         "/oauth2/token": (api, "token"),
         "/domain/dkim": (api, "dkim"),

@@ -32,7 +32,7 @@ _DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"  # of prometheus_client: its processes c
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - the directory made there is private
 
 
-class Health:
+class HealthEndpoints:
     """GET /healthz: the process answers. GET /readyz: so does the database, or 503.
 
     The database is asked in one thread at a time, so that many such requests of a dead one do no

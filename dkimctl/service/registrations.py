@@ -86,25 +86,13 @@ class Rejection(NamedTuple):
     name: None = None
 
 
-def random_selector() -> str:
-    """A selector of 9 characters that is very unlikely to be taken."""
-    return f"k{secrets.token_hex(4)}"
-
-
 class Registrar:
     """Registers for any client. `clock` returns seconds since the epoch."""
 
-    def __init__(
-        self,
-        store: Store,
-        make_keys: KeysMaker,
-        clock: Callable[[], float],
-        new_selector: Callable[[], str] = random_selector,
-    ) -> None:
+    def __init__(self, store: Store, make_keys: KeysMaker, clock: Callable[[], float]) -> None:
         self._store = store
         self._make_keys = make_keys
         self._clock = clock
-        self._new_selector = new_selector
 
     def register(self, client_id: str, entries: Sequence[Entry | Rejection]) -> list[Item]:
         """One response item for each entry, in the same order.
@@ -113,7 +101,7 @@ class Registrar:
         its own entry.
         """
         names = [
-            RegistrationName(entry.sign_domain, entry.selector or self._new_selector())
+            RegistrationName(entry.sign_domain, entry.selector or f"k{secrets.token_hex(4)}")
             if isinstance(entry, Entry)
             else None
             for entry in entries

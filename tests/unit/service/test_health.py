@@ -21,7 +21,7 @@ from dkimctl.errors import UsageError
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import ClientState, change_state, create_client
 from dkimctl.service.database import open_store
-from dkimctl.service.health import Health, serving_metrics
+from dkimctl.service.health import HealthEndpoints, serving_metrics
 from ports import free_port
 
 
@@ -58,7 +58,7 @@ def test_a_database_that_stands_still_is_asked_by_one_thread_only(store):
                 yield connection
 
     app = falcon.App()
-    app.add_route("/readyz", Health(StandingStore(), limit=0.05), suffix="ready")
+    app.add_route("/readyz", HealthEndpoints(StandingStore(), limit=0.05), suffix="ready")
     client = TestClient(app)
     assert [client.simulate_get("/readyz").status_code for _ in range(5)] == [503] * 5
     assert len(asked) == 1

@@ -67,35 +67,44 @@ def _queue(make=_pair, **changes):
     return KeyQueue(make, **{"max_waiting": 6, "limit": 5.0, "threads": 2, **changes})
 
 
-@pytest.mark.parametrize("allowed", [0, 1, 99])
-def test_requests_share_the_threads_there_are(allowed):
-    queue = _queue(_slow, start_thread=FewThreads(allowed))
+@pytest.fixture
+def allowed(request, monkeypatch):
+    """The system allows so many threads for keys."""
+    monkeypatch.setattr("dkimctl.service.key_pairs.start_daemon", FewThreads(request.param))
+
+
+@pytest.mark.usefixtures("allowed")
+@pytest.mark.parametrize("allowed", [0, 1, 99], indirect=True)
+def test_requests_share_the_threads_there_are():
+    queue = _queue(_slow)
     with ThreadPoolExecutor(4) as pool:
         results = list(pool.map(lambda name: queue.make_all(name, [1024, 2048]), "abcd"))
     assert results == [[_pair(1024), _pair(2048)]] * 4
     assert queue.make_all("me", []) == []
 
 
-@pytest.mark.parametrize("allowed", [0, 1])
-def test_a_key_that_fails_is_told_for_itself(allowed):
+@pytest.mark.usefixtures("allowed")
+@pytest.mark.parametrize("allowed", [0, 1], indirect=True)
+def test_a_key_that_fails_is_told_for_itself():
     def fail(key_len):
         if key_len == 2048:
             raise OSError("no randomness")
         return _pair(key_len)
 
-    made = _queue(fail, start_thread=FewThreads(allowed)).make_all("me", [1024, 2048])
+    made = _queue(fail).make_all("me", [1024, 2048])
     assert [type(key) for key in made] == [KeyPair, OSError]
 
 
-@pytest.mark.parametrize("allowed", [0, 1])
-def test_a_request_whose_keys_are_not_made_in_time_gets_none(allowed):
+@pytest.mark.usefixtures("allowed")
+@pytest.mark.parametrize("allowed", [0, 1], indirect=True)
+def test_a_request_whose_keys_are_not_made_in_time_gets_none():
     made: list[int] = []
 
     def make(key_len):
         made.append(key_len)
         return _slow(key_len)
 
-    queue = _queue(make, limit=0.4, threads=1, start_thread=FewThreads(allowed))
+    queue = _queue(make, limit=0.4, threads=1)
     started = time.monotonic()
     with pytest.raises(KeysNotInTime):
         queue.make_all("me", [1024] * 100)

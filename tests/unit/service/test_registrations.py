@@ -46,8 +46,11 @@ def _codes(items):
     return [item["result"]["code"] for item in items]
 
 
-def test_a_generated_selector_that_is_taken_is_not_that_of_the_entry(store, credentials, make_keys):
-    registrar = Registrar(store, make_keys, lambda: 0.0, lambda: "k1")
+def test_a_generated_selector_that_is_taken_is_not_that_of_the_entry(
+    store, credentials, make_keys, monkeypatch
+):
+    monkeypatch.setattr("secrets.token_hex", lambda _: "1")
+    registrar = Registrar(store, make_keys, lambda: 0.0)
     assert _codes(registrar.register(credentials.client_id, [ENTRY, ENTRY])) == ["201", "500"]
 
 
