@@ -38,7 +38,6 @@ def create_app(
     store: Store | None = None,
     *,
     max_domains: int = 50,  # in one registration request
-    max_body: int | None = None,  # octets of any request; None: enough for `max_domains`
     key_threads: int | None = None,  # None: one for each processor
     threads: int = 256,  # requests that the server answers at once
     clock: Callable[[], float] = time.time,
@@ -53,8 +52,6 @@ def create_app(
     """
     if store is None:
         return _app_of_environment()
-    if max_body is None:
-        max_body = min(max(_ENTRY * max_domains, _MIN_BODY), _MAX_BODY)
     make = metrics.count_keys(make_key) if metrics else make_key
     keys = KeyQueue(make, max_waiting=_MAX_WAITING, limit=_KEYS_WITHIN, threads=key_threads)
     api = resources.Api(
@@ -62,7 +59,7 @@ def create_app(
         Registrar(store, keys.make_all, clock),
         clock,
         max_domains=max_domains,
-        max_body=max_body,
+        max_body=min(max(_ENTRY * max_domains, _MIN_BODY), _MAX_BODY),
         # Some threads are left for requests without a body, if there are many.
         bodies_at_once=threads * 3 // 4 if threads >= 16 else threads,
     )

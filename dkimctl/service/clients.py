@@ -28,7 +28,6 @@ _logger = logging.getLogger(__name__)
 
 _ID_ALPHABET = string.ascii_lowercase + string.digits
 _CLIENT_ID = re.compile(r"[!-9;-~]{1,128}")  # visible ASCII but the colon (RFC 7617, section 2)
-_SECRET = re.compile(r"[!-~]{1,256}")
 _DELIVERY_ID = re.compile(r"[A-Za-z0-9._~-]{1,128}")  # no escapes in a path (RFC 3986, 2.3)
 
 TOKEN_LIFETIME = 3600  # seconds from issue to expiry (interface 8)
@@ -86,23 +85,17 @@ class ClientSummary(NamedTuple):
     created_at: str  # ISO 8601 in UTC, to the second
 
 
-def create_client(
-    store: Store, client_id: str | None = None, secret: str | None = None
-) -> ClientCredentials:
+def create_client(store: Store, client_id: str | None = None) -> ClientCredentials:
     """Add an active client; see `creating_client`."""
-    with creating_client(store, client_id, secret) as credentials:
+    with creating_client(store, client_id) as credentials:
         return credentials
 
 
 @contextmanager
-def creating_client(
-    store: Store, client_id: str | None = None, secret: str | None = None
-) -> Iterator[ClientCredentials]:
+def creating_client(store: Store, client_id: str | None = None) -> Iterator[ClientCredentials]:
     """Add an active client at the end of the block, unless it fails.
 
-    An ID or secret that is not given is generated. Only a SHA-256 hash of the secret is stored, so
-    a given secret must be as hard to guess as a generated one. Raises UsageError if the ID exists
-    or either cannot be sent.
+    An ID that is not given is generated. Raises UsageError if it exists or cannot be sent.
     """
     if client_id is None:
         client_id = "".join(secrets.choice(_ID_ALPHABET) for _ in range(26))
@@ -110,7 +103,7 @@ def creating_client(
         raise UsageError(
             "invalid client ID", hint="use 1 to 128 visible ASCII characters, no space and no colon"
         )
-    credentials = _credentials(client_id, secret)
+    credentials = _new_secret_of(client_id)
     row = {
         "client_id": client_id,
         "secret_hash": _hash(credentials.secret),
@@ -127,15 +120,8 @@ def creating_client(
         yield credentials
 
 
-def _credentials(client_id: str, secret: str | None) -> ClientCredentials:
-    """With a new secret if there is none. Raises UsageError for one that cannot be sent."""
-    if secret is None:
-        secret = secrets.token_urlsafe(36)  # 48 characters
-    if not _SECRET.fullmatch(secret):
-        raise UsageError(
-            "invalid client secret", hint="use 1 to 256 visible ASCII characters, no space"
-        )
-    return ClientCredentials(client_id, secret)
+def _new_secret_of(client_id: str) -> ClientCredentials:
+    return ClientCredentials(client_id, secrets.token_urlsafe(36))  # 48 characters
 
 
 def list_clients(store: Store) -> list[ClientSummary]:
@@ -172,7 +158,7 @@ def rotating_secret(
     The present one stays valid for `overlap` seconds; a secret before it is not valid any more.
     Tokens stay valid. Raises NegativeAnswer for an unknown or deleted client.
     """
-    credentials = _credentials(client_id, None)
+    credentials = _new_secret_of(client_id)
     is_client = clients.c.client_id == client_id
     after = {
         "secret_hash": _hash(credentials.secret),
@@ -250,28 +236,16 @@ def client_of_token(store: Store, token: str, now: float) -> str | None:
         return connection.execute(_CLIENT_OF_TOKEN, parameters).scalar()
 
 
-def add_delivery(store: Store, client_id: str, delivery_id: str | None = None) -> str:
+def add_delivery(store: Store, client_id: str, delivery_id: str = "") -> str:
     """Add a delivery of the client and return its ID, generated if it is not given.
 
-    Raises NegativeAnswer for an unknown or deleted client, UsageError for an ID that exists or
-    cannot be part of a path.
+    Raises NegativeAnswer for an unknown or deleted client.
     """
-    if delivery_id is None:
-        delivery_id = uuid.uuid4().hex
-    if not _DELIVERY_ID.fullmatch(delivery_id):
-        raise UsageError(
-            f"invalid delivery ID {delivery_id!r}", hint="use 1 to 128 letters, digits and . _ ~ -"
-        )
-    try:
-        with store.writing() as connection:
-            _require_client(connection, client_id)
-            row = {"delivery_id": delivery_id, "client_id": client_id}
-            connection.execute(sa.insert(deliveries).values(row))
-    except sa.exc.IntegrityError:
-        raise UsageError(
-            f"the delivery ID {delivery_id!r} already exists", hint="choose another delivery ID"
-        ) from None
-    return delivery_id
+    row = {"delivery_id": delivery_id or uuid.uuid4().hex, "client_id": client_id}
+    with store.writing() as connection:
+        _require_client(connection, client_id)
+        connection.execute(sa.insert(deliveries).values(row))
+    return row["delivery_id"]
 
 
 def cancel_delivery(store: Store, client_id: str, delivery_id: str) -> bool:

@@ -43,13 +43,6 @@ def test_a_client_id_that_cannot_be_sent_is_refused(store, client_id):
         create_client(store, client_id)
 
 
-@pytest.mark.parametrize("secret", ["", "hush hush", "hush\x00", "hüsh"])
-def test_a_secret_that_cannot_be_sent_is_refused_and_not_shown(store, secret):
-    with pytest.raises(UsageError) as caught:
-        create_client(store, "name", secret)
-    assert not secret or secret not in caught.value.message + caught.value.hint
-
-
 @pytest.mark.interface("3.2", "operator")
 def test_clients_are_listed_with_state_and_creation_time(store):
     for name in ("c", "a", "b"):
@@ -123,15 +116,6 @@ def test_a_secret_that_cannot_be_handed_over_changes_nothing(store, change):
     assert authenticate(store, "me", before.secret)
     assert not authenticate(store, client_id, new.secret)
     assert [client.client_id for client in list_clients(store)] == ["me"]
-
-
-@pytest.mark.parametrize("delivery_id", ["", "a/b", "a b", "a?b", "ä", "x" * 129, "taken"])
-def test_a_delivery_id_that_cannot_be_in_a_path_or_is_taken_is_refused(
-    store, credentials, other_credentials, delivery_id
-):
-    add_delivery(store, other_credentials.client_id, "taken")
-    with pytest.raises(UsageError, match=r"invalid delivery ID|already exists"):
-        add_delivery(store, credentials.client_id, delivery_id)
 
 
 # Expired tokens.
