@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -133,7 +134,5 @@ def complete_commands(text: str, options: CommandOptions) -> str:
 def as_typed(word: str) -> str:
     """The word as a shell needs it."""
     if sys.platform == "win32":
-        import subprocess
-
         return subprocess.list2cmdline([word])
     return shlex.quote(word)

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -350,8 +351,6 @@ class _PagedWriter:
         if sum(max(-(-row // columns), 1) for row in rows) < lines:
             write([text], hint=KEPT)
             return
-        import subprocess
-
         # Options of the user for less come last.
         less = f"-R {os.environ['LESS']}" if "LESS" in os.environ else _LESS
         # Ctrl-C is for the pager alone: less stops searching, more ends. A handler, since the pager
