@@ -72,7 +72,9 @@ def parse_domain(text: str) -> str:
         try:
             labels = idna.uts46_remap(name).removesuffix(".").split(".")
             name = ".".join(
-                label if label.isascii() and not is_a_label(label) else idna.alabel(label).decode()
+                label
+                if label.isascii() and not label.startswith("xn--")
+                else idna.alabel(label).decode()
                 for label in labels
             )
         except UnicodeError as error:
@@ -146,11 +148,6 @@ class SelectorTemplate:
 def is_ordinary(name: str) -> bool:
     """Whether `name` is a signing domain that is written as `parse_domain` returns it."""
     return _ORDINARY.fullmatch(name) is not None
-
-
-def is_a_label(label: str) -> bool:
-    """Whether a label in lower case is, or pretends to be, internationalized (RFC 5890 2.3.2.1)."""
-    return label.startswith("xn--")
 
 
 def key_name_length(domain: str, selector: str | None) -> int:

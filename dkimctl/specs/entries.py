@@ -13,7 +13,6 @@ from dkimctl.errors import UsageError
 from dkimctl.models import DomainSpec, RegistrationKey, key_of
 from dkimctl.names import (
     MAX_NAME,
-    is_a_label,
     is_name,
     key_name_length,
     parse_domain,
@@ -185,7 +184,8 @@ class Entries:
             hint = f"a DNS name has at most {MAX_NAME} octets: use a shorter selector or domain"
             problems.problem(node, message, hint)
         if "xn--" in spec.sign_domain:
-            self._a_labels += sum(map(len, filter(is_a_label, spec.sign_domain.split("."))))
+            labels = spec.sign_domain.split(".")
+            self._a_labels += sum(len(label) for label in labels if label.startswith("xn--"))
         if self._a_labels > _MAX_A_LABELS:
             message = f"more than {_MAX_A_LABELS:,} characters of internationalized labels (xn--)"
             problems.stop(node, message, _SPLIT)
