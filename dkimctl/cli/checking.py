@@ -22,18 +22,19 @@ from dkimctl.cli.report import Reporter
 from dkimctl.cli.session import Session
 from dkimctl.cli.terminal import ending_like_ctrl_c
 from dkimctl.cli.urgent import warn_of_urgent
+from dkimctl.dkim import record_fault, with_key_len
 from dkimctl.dns.verdicts import Check, Looks, Urgency, Verdict, is_good, recording_looks
 from dkimctl.errors import ExitCode, Interrupted, LedgerError, UsageError, worst_check
 from dkimctl.formats.checks import open_checks
 from dkimctl.formats.monitoring import NO_RUN, Run
 from dkimctl.formats.renderer import CheckFormat
 from dkimctl.models import Registration, RegistrationKey, named
+from dkimctl.rotation.retirement import KnownKeys, RetirementPolicy, RetirementStatus, review
 from dkimctl.text import MAX_ALIKE, format_duration
 
 if TYPE_CHECKING:
     from dkimctl.dns.check import CheckPolicy
     from dkimctl.dns.queries import Source
-    from dkimctl.rotation.retirement import KnownKeys, RetirementPolicy, Review
 
 # Unless an option says otherwise.
 MAX_IN_FLIGHT = 64
@@ -107,16 +108,23 @@ def warn_not_recorded(session: Session, error: LedgerError) -> None:
     )
 
 
-def review_now(session: Session, known: KnownKeys, policy: RetirementPolicy) -> Review:
+def review_now(
+    session: Session, known: KnownKeys, policy: RetirementPolicy
+) -> list[RetirementStatus]:
     """Look at the successors in DNS, and record what is there."""
-    from dkimctl.rotation.retirement import review_with_look
+    from dkimctl.dns.check import check_publication
 
+    successors = {each.key: each for status in known.statuses(policy) for each in status.successors}
+    sound = [each for each in successors.values() if not record_fault(with_key_len(each))]
+    checks: dict[RegistrationKey, Check] = {}
     progress = CheckProgress(session.reporter, Verdict.PUBLISHED)
     with recorded_looks(session) as looks, progress:
-        return review_with_look(
-            known, policy, open_source, progress=progress, looks=looks,
-            clock=lambda: datetime.now(UTC),
-        )  # fmt: skip
+        if sound:
+            check_publication(
+                sound, open_source(), read_policy(None, WARN_WITHIN, expect_absent=False),
+                lambda check: checks.update({check.key: check}), progress=progress, looks=looks,
+            )  # fmt: skip
+        return review(known, policy._replace(now=datetime.now(UTC)), checks, looks)
 
 
 def check_records(

@@ -22,7 +22,7 @@ from dkimctl.registration import outcomes
 from dkimctl.rotation.retirement import (
     Retirement,
     RetirementPolicy,
-    Review,
+    RetirementStatus,
     keys_past_grace,
     read_known_keys,
 )
@@ -173,7 +173,7 @@ def review_retired(
     assume_successors: bool,
     look: bool = True,
     max_age: str | None = None,
-) -> Review:
+) -> list[RetirementStatus]:
     """How far the selected registrations are on their way out, after a look at DNS.
 
     Without a `look`, those of the last `max_age` count. Raises UsageError, and NegativeAnswer if
@@ -186,23 +186,23 @@ def review_retired(
     if not known.selected:
         require_empty(session, selection)
     if not look:
-        return Review(known.statuses(policy))
+        return known.statuses(policy)
     from dkimctl.cli.checking import review_now  # asks DNS, and so imports asyncio
 
     return review_now(session, known, policy)
 
 
-def report_not_retired(session: Session, review: Review) -> ExitCode:
+def report_not_retired(session: Session, statuses: Iterable[RetirementStatus]) -> ExitCode:
     """Warn about those that are due, and cannot be listed; returns the exit code for these."""
-    reporter, found = session.reporter, {state: list[Registration]() for state in Retirement}
+    reporter, found = session.reporter, {state: list[RetirementStatus]() for state in Retirement}
     warnings, kind = [], "due, but check first"
-    for status in review.statuses:
-        found[status.retirement].append(status.registration)
+    for status in statuses:
+        found[status.retirement].append(status)
         if status.retirement is Retirement.DUE:
             text = f"{named(status.registration)} is {kind}: {reporter.complete(status.reason)}"
             warnings.append((text, kind, "due"))
     if unknown := found[Retirement.UNKNOWN]:
-        domains = list(dict.fromkeys(registration.sign_domain for registration in unknown))
+        domains = list(dict.fromkeys(status.registration.sign_domain for status in unknown))
         reporter.warn(
             f"not listed: {len(domains)} ({few(domains)}); the ledger does not record which of "
             "their keys replaces which",
@@ -212,7 +212,7 @@ def report_not_retired(session: Session, review: Review) -> ExitCode:
     warn_alike(reporter, warnings)
     due = found[Retirement.DUE]
     if due:
-        selection = next_steps.select_domains(registration.sign_domain for registration in due)
+        selection = next_steps.select_domains(status.registration.sign_domain for status in due)
         reporter.warn(
             f"not listed until their successors are published: {len(due)}",
             hint=f"publish what is missing, then run {next_steps.command('check-dns', selection)}",
@@ -223,7 +223,4 @@ def report_not_retired(session: Session, review: Review) -> ExitCode:
             "dkimctl: nothing is retired: a key is retired when its successor has been enabled and "
             "published for the grace period (14 days by default), and has started that long ago"
         )
-    return worst_check(
-        ExitCode.SERVICE if registration in review.unanswered else ExitCode.NO
-        for registration in due
-    )
+    return worst_check(ExitCode.SERVICE if status.is_unanswered else ExitCode.NO for status in due)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from dkimctl.dkim import record_fault, with_key_len
 from dkimctl.dns.verdicts import Check, Looks, Verdict
@@ -23,10 +23,6 @@ from dkimctl.models import (
 )
 from dkimctl.names import Selection
 from dkimctl.registration import outcomes
-
-if TYPE_CHECKING:
-    from dkimctl.dns.check import Progress
-    from dkimctl.dns.queries import Source
 
 # Mail signed with the old key may wait in queues for five days (RFC 5321 4.5.4.1), and is verified
 # again when it is read or forwarded; the rest is time to notice that signing has not moved.
@@ -81,6 +77,7 @@ class RetirementStatus(NamedTuple):
     #: The grace period has passed since one of them took over, and was published.
     is_over: bool = False
     takeover: Takeover | None = None  # by the successor that decides, if there is any
+    is_unanswered: bool = False  # DNS gave no answer about any of them
 
     @property
     def needs_record(self) -> bool:
@@ -145,62 +142,26 @@ def read_known_keys(
     return KnownKeys(domains, frozenset(selected))
 
 
-class Review(NamedTuple):
-    """The statuses after a look at DNS; `unanswered` are those due that got no answer."""
-
-    statuses: Sequence[RetirementStatus]
-    unanswered: frozenset[Registration] = frozenset()
-
-    @property
-    def retired(self) -> list[Result]:
-        """The registrations that are retired, as commands show them."""
-        return [
-            as_result(status) for status in self.statuses if status.retirement is Retirement.RETIRED
-        ]
-
-
-def review_with_look(
+def review(
     known: KnownKeys,
     policy: RetirementPolicy,
-    open_source: Callable[[], Source],
-    *,
-    progress: Progress,
+    checks: Mapping[RegistrationKey, Check],
     looks: Looks,
-    clock: Callable[[], datetime],
-) -> Review:
-    """Check in DNS the successors that matter, and decide by that look alone.
+) -> list[RetirementStatus]:
+    """The status of each selected registration, by these `checks` of successors alone.
 
-    `looks` gets what is found. `open_source` is called if there is something to check.
+    `looks` are what is certain of them; they were made before `policy.now`.
     """
-    successors = {
-        successor.key: successor
-        for status in known.statuses(policy)
-        for successor in status.successors
-    }.values()
-    checks: dict[RegistrationKey, Check] = {}
-    if sound := [each for each in successors if not record_fault(with_key_len(each))]:
-        from dkimctl.dns.check import CheckPolicy, check_publication
-
-        check_publication(
-            sound,
-            open_source(),
-            CheckPolicy(wait=0.0, warn_within=timedelta(), expect_absent=False),
-            lambda check: checks.update({check.key: check}),
-            progress=progress,
-            looks=looks,
-        )
-    now = clock()
-    fresh = policy._replace(now=now, seen_since=now)  # no other look counts
-    statuses, unanswered = [], set()
-    for status in known.after(looks, now).statuses(fresh):
-        seen, reason = [checks.get(each.key) for each in status.successors], status.reason
-        if status.retirement is Retirement.DUE and any(seen):
-            if all(check.finding.verdict is Verdict.NO_ANSWER for check in seen if check):
-                unanswered.add(status.registration)
-            if seen[0]:
-                reason += f"; {described(seen[0])}"
-        statuses.append(status._replace(reason=reason))
-    return Review(statuses, frozenset(unanswered))
+    statuses = []
+    for status in known.after(looks, policy.now).statuses(policy._replace(seen_since=policy.now)):
+        seen = [checks[each.key] for each in status.successors if each.key in checks]
+        if status.retirement is Retirement.DUE and seen:
+            reason, first = status.reason, checks.get(status.successors[0].key)
+            reason += f"; {described(first)}" if first else ""
+            silent = all(check.finding.verdict is Verdict.NO_ANSWER for check in seen)
+            status = status._replace(reason=reason, is_unanswered=silent)  # noqa: PLW2901
+        statuses.append(status)
+    return statuses
 
 
 def described(check: Check) -> str:
@@ -265,6 +226,11 @@ def not_seen_gone(statuses: Iterable[RetirementStatus]) -> dict[str, str]:
         if verdict not in (None, Verdict.MISSING):
             seen[named(registration)] = verdict
     return seen
+
+
+def retired_results(statuses: Iterable[RetirementStatus]) -> list[Result]:
+    """The registrations that are retired."""
+    return [as_result(each) for each in statuses if each.retirement is Retirement.RETIRED]
 
 
 def as_result(status: RetirementStatus) -> Result:

@@ -29,6 +29,7 @@ from dkimctl.handoff.sheet import Language, SheetFormat, make_sheet, render_shee
 from dkimctl.models import DnsRecord, Registration, named
 from dkimctl.names import Selection
 from dkimctl.rotation.life import KeyStage, NextAction, read_keys
+from dkimctl.rotation.retirement import retired_results
 from dkimctl.text import counted, few, quoted
 
 app = App()
@@ -223,8 +224,8 @@ def _retired_records(
     Warns of those that are due, and whose successors are not there; see `rotate --retired`.
     `assume`: a newer key replaces an older one, where that is not recorded.
     """
-    review = review_retired(session, selection, assume_successors=assume)
-    status = report_not_retired(session, review)
+    statuses = review_retired(session, selection, assume_successors=assume)
+    status = report_not_retired(session, statuses)
     return [
-        (each.registration, it) for each in review.retired if (it := sound_record(each))
+        (each.registration, it) for each in retired_results(statuses) if (it := sound_record(each))
     ], status

@@ -36,6 +36,7 @@ from dkimctl.formats.nsupdate import NsupdateRenderer
 from dkimctl.formats.renderer import Format, render_all
 from dkimctl.models import DomainSpec, Outcome, Result, named
 from dkimctl.names import Selection, SelectorTemplate
+from dkimctl.rotation.retirement import retired_results
 from dkimctl.rotation.successors import Rotation, RotationPolicy, plan_rotation, start_date
 from dkimctl.strict_yaml import yaml_scalar
 from dkimctl.text import few, written_duration
@@ -172,12 +173,12 @@ def rotate(
         zones=[read_zone("--zone", name) for name in zone or ()],
         output=output,
     )
-    review = review_retired(
+    statuses = review_retired(
         session, selected, look=not no_check, max_age=max_age, assume_successors=assume_successors
     )
-    results = review.retired
+    results = retired_results(statuses)
     _write_retired(session, results, output_options)
-    status = report_not_retired(session, review)
+    status = report_not_retired(session, statuses)
     if results:
         assumed = ["--assume-successors"] if assume_successors else []
         list_them = next_steps.rotate_retired(selection or (), *assumed)

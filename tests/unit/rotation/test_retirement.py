@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dkimctl.dns.check import CheckPolicy, check_publication
 from dkimctl.dns.verdicts import Check, Finding, Looks, Verdict, recording_looks
 from dkimctl.models import KeyHistory, Registration, key_of
 from dkimctl.names import Selection
@@ -18,7 +19,7 @@ from dkimctl.rotation.retirement import (
     Retirement,
     RetirementPolicy,
     read_known_keys,
-    review_with_look,
+    review,
     statuses_of,
 )
 from rotation_world import Dns
@@ -261,47 +262,50 @@ def replaced(world):
     return world
 
 
-def review(world):
-    """Review all keys; gives the status of the first one, and whether it was unanswered."""
+def look(world):
+    """Look at all successors; gives the status of the first key."""
+    checks = {}
+    policy = RetirementPolicy(world.now, world.now - DAY)
     with (
         world.open_ledger(for_writing=False) as ledger,
         recording_looks(
             lambda: world.open_ledger(for_writing=True), on_failure=pytest.fail
         ) as looks,
     ):
-        done = review_with_look(
-            read_known_keys(ledger, Selection()),
-            RetirementPolicy(world.now, world.now - DAY),
-            lambda: Dns(world),
+        known = read_known_keys(ledger, Selection())
+        check_publication(
+            [each for status in known.statuses(policy) for each in status.successors],
+            Dns(world),
+            CheckPolicy(0.0, DAY, expect_absent=False),
+            lambda check: checks.update({check.key: check}),
             progress=SimpleNamespace(checked=lambda _: None, pause=lambda *_: None),
             looks=looks,
-            clock=lambda: world.now,
         )
-    [status] = [one for one in done.statuses if one.registration.selector == "s1"]
-    return status, done.unanswered
+        statuses = review(known, policy, checks, looks)
+    [status] = [one for one in statuses if one.registration.selector == "s1"]
+    return status
 
 
 def test_only_a_successor_that_is_published_now_retires_the_old_key(replaced):
-    assert review(replaced)[0].retirement is RETIRED
+    assert look(replaced).retirement is RETIRED
     replaced.pass_time(seconds=1)
     replaced.silent = {SUCCESSOR}
-    status, unanswered = review(replaced)
-    assert unanswered == {status.registration}
+    assert look(replaced).is_unanswered
     replaced.silent = set()
     replaced.write("dns", replaced.records | {SUCCESSOR: "v=DKIM1; p="})
     replaced.pass_time(days=1)
-    status, unanswered = review(replaced)
-    assert (status.retirement, unanswered) == (DUE, frozenset())
+    status = look(replaced)
+    assert (status.retirement, status.is_unanswered) == (DUE, False)
     assert "DNS now: revoked" in status.reason
 
 
 def test_a_successor_that_reappeared_is_waited_for(replaced):
     records = replaced.records
     replaced.write("dns", {})
-    review(replaced)
+    look(replaced)
     replaced.pass_time(days=5)
     replaced.write("dns", records)
-    status, _ = review(replaced)
+    status = look(replaced)
     assert status.retirement is WAITING
     assert f"wait until {replaced.now + GRACE_PERIOD:%Y-%m-%d}" in status.reason
 
@@ -317,10 +321,10 @@ def test_one_of_two_successors_that_answers_is_an_answer(replaced):
     replaced.pass_time(days=20)
     replaced.write("dns", {})
     replaced.silent = {f"other._domainkey.{A}"}
-    status, unanswered = review(replaced)
-    assert (status.retirement, unanswered) == (DUE, frozenset())
+    status = look(replaced)
+    assert (status.retirement, status.is_unanswered) == (DUE, False)
     replaced.silent |= {SUCCESSOR}
-    assert review(replaced)[1] == {status.registration}
+    assert look(replaced).is_unanswered
 
 
 def test_a_record_that_came_back_between_two_looks_is_published_since_then(make_registration):
