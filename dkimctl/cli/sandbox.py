@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Self
 from dkimctl.errors import UsageError
 from dkimctl.files import data_dir
 from dkimctl.models import Secret, Token
+from dkimctl.service.location import Location, default_location
 from dkimctl.settings.profile import SANDBOX_CLIENT_ID
 
 if TYPE_CHECKING:
     from dkimctl.service.database import Store
-    from dkimctl.service.location import Location
 
 
 INSTALL = "pip install 'dkimctl[service]'"
@@ -54,7 +54,6 @@ def open_service_store(
     """
     with needs_service_extra():
         from dkimctl.service.database import open_key_store, open_store
-        from dkimctl.service.location import default_location
     location = data or default_location()
     if isinstance(location, Path) and not may_create and not os.path.lexists(location):
         option = data_option(data)

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,11 +63,12 @@ class HealthEndpoints:
     on_head_alive, on_head_ready = on_get_alive, on_get_ready
 
     def _ask(self, answer: Future[bool]) -> None:
-        is_ready = False
-        with suppress(Exception), self._store.reading() as connection:  # whatever it is
-            connection.execute(select(clients.c.client_id).limit(1)).first()
-            is_ready = True
-        answer.set_result(is_ready)
+        try:
+            with self._store.reading() as connection:
+                connection.execute(select(clients.c.client_id).limit(1)).first()
+            answer.set_result(True)
+        except Exception:  # noqa: BLE001 - whatever it is, the service is not ready
+            answer.set_result(False)
 
 
 class Metrics:

@@ -36,10 +36,15 @@ def test_they_need_no_token(client, path):
     assert client.simulate_post(path).headers["Allow"] == "GET, HEAD"
 
 
-def test_a_service_without_its_database_is_alive_but_not_ready(sqlite_store):
+@pytest.mark.parametrize("is_moved", [True, False])
+def test_a_service_without_its_database_is_alive_but_not_ready(sqlite_store, is_moved):
     client = TestClient(create_app(sqlite_store))
-    sqlite_store.close()
-    sqlite_store.path.write_bytes(b"not a database at all" * 1000)
+    if is_moved:
+        sqlite_store.path.rename(sqlite_store.path.with_suffix(".away"))
+        time.sleep(0.2)  # it is looked at ten times a second
+    else:
+        sqlite_store.close()
+        sqlite_store.path.write_bytes(b"not a database at all" * 1000)
     answer = client.simulate_get("/readyz")
     assert answer.status_code == 503
     assert answer.json == {"message": "The database does not answer."}
