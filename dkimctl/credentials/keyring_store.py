@@ -17,27 +17,17 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-_UNAVAILABLE = (
-    "the keyring cannot be opened",
-    f"check that its service is running; or {ALTERNATIVES}",
-)
-_LOCKED = ("the keyring is locked", f"unlock it and run this again; or {ALTERNATIVES}")
-# Message and hint by the name of the exception's class, because importing the classes is slow.
+# By the name of the exception's class, because importing the classes is slow.
 _EXPLANATIONS = {
-    "NoKeyringError": ("this machine has no keyring", ALTERNATIVES),
-    "InitError": _UNAVAILABLE,
-    "SecretServiceNotAvailableException": _UNAVAILABLE,
-    "KeyringLocked": _LOCKED,
-    "LockedException": _LOCKED,
-    "PasswordSetError": (
-        "the keyring refused to store an entry",
-        f"check that it is unlocked and writable; or {ALTERNATIVES}",
-    ),
-    "PasswordDeleteError": (
-        "the keyring refused to delete an entry",
-        "unlock it and run this again; or delete the entry in the keyring's own program",
-    ),
+    "NoKeyringError": "this machine has no keyring",
+    "InitError": "the keyring cannot be opened",
+    "SecretServiceNotAvailableException": "the keyring cannot be opened",
+    "KeyringLocked": "the keyring is locked",
+    "LockedException": "the keyring is locked",
+    "PasswordSetError": "the keyring refused to store an entry",
+    "PasswordDeleteError": "the keyring refused to delete an entry",
 }
+_HINT = f"check that its service is running, and unlock it; or {ALTERNATIVES}"
 KEYRING_SERVICE = "dkimctl-dns"  # of the entries that the config file names
 _PATIENCE = 3.0  # seconds until the user is notified
 
@@ -137,10 +127,8 @@ class KeyringStore(CredentialStore):
             if isinstance(outcome[0], CredentialsError):
                 raise outcome[0]
             return outcome[0]
-        raise CredentialsError(
-            f"the keyring did not answer within {self._seconds:g} s",
-            hint=f"it may be locked: unlock it and run this again; or {ALTERNATIVES}",
-        )
+        message = f"the keyring did not answer within {self._seconds:g} s"
+        raise CredentialsError(message, hint=_HINT)
 
 
 class ReferencedSecrets:
@@ -189,6 +177,5 @@ def _describe(backend: KeyringBackend) -> tuple[str, bool]:
 
 def _explain(exception: str) -> CredentialsError:
     """An error for the class named `exception`, whose own text may contain the secret."""
-    unknown = (f"the keyring failed ({exception})", ALTERNATIVES)
-    message, hint = _EXPLANATIONS.get(exception, unknown)
-    return CredentialsError(message, hint=hint)
+    message = _EXPLANATIONS.get(exception, f"the keyring failed ({exception})")
+    return CredentialsError(message, hint=_HINT)
