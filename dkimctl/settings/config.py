@@ -188,18 +188,15 @@ class _Reader:
         document, what = self._document, "an entry of dns"
         nested = {"settings": lambda settings: self._settings(settings, "settings")}
         fields, keys = self._fields(node, what, _DNS_TARGET, nested)
-        if document.is_mapping(node) and "provider" not in keys:
-            hint = "add 'provider: rfc2136', or 'provider: octodns' with the class of a provider"
-            document.problem(node, f"{what} has no provider", hint)
-        if provider := fields.get("provider"):
-            required, example, _ = _PROVIDERS[provider]
-            if required not in keys:
-                message = f"an entry with the provider {provider} needs {required}"
-                document.problem(node, message, f"add it, such as '{required}: {example}'")
-            for other, (_, _, own_keys) in _PROVIDERS.items():
-                for name in () if other == provider else {*own_keys} & {*keys}:
-                    message = f"{name} has no effect with the provider {provider}"
-                    document.problem(keys[name], message, f"remove it; it is for {other}")
+        provider = fields.get("provider", "")
+        required, example, _ = _PROVIDERS.get(provider, ("provider", "rfc2136", ()))
+        if document.is_mapping(node) and required not in keys:
+            hint = f"add it, such as '{required}: {example}'"
+            document.problem(node, f"{what} needs {required}", hint)
+        for other, (_, _, own_keys) in _PROVIDERS.items():
+            for name in {*own_keys} & {*keys} if provider not in ("", other) else ():
+                message = f"{name} has no effect with the provider {provider}"
+                document.problem(keys[name], message, f"remove it; it is for {other}")
         if key_file := fields.get("key_file"):
             fields["key_file"] = str(self._directory / key_file)
         class_name = fields.pop("class", "")
