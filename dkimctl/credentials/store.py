@@ -22,8 +22,6 @@ ALTERNATIVES = (
     "DKIMCTL_CLIENT_ID and DKIMCTL_CLIENT_SECRET in the environment"
 )
 IN_ENVIRONMENT = "environment"  # the name of the store
-_TOKEN_VARIABLE = "DKIMCTL_ACCESS_TOKEN"  # noqa: S105 - the variable's name
-_SECRET_VARIABLE = "DKIMCTL_CLIENT_SECRET"  # noqa: S105
 _MAX_SIZE = 16 * 1024 * 1024  # bytes of the file; a login has some 2,000
 
 
@@ -241,10 +239,10 @@ def find_credentials(
     A token or secret in the environment takes precedence over `stored`; an empty variable counts
     as unset. Raises CredentialsError for a value that no header can carry.
     """
-    given = {_TOKEN_VARIABLE: Kind.TOKEN, _SECRET_VARIABLE: Kind.SECRET}
-    token, secret = (
-        parse_entry(kind, Secret(environ.get(name, "")), name) for name, kind in given.items()
-    )
+    variable = "DKIMCTL_ACCESS_TOKEN"
+    token = parse_entry(Kind.TOKEN, Secret(environ.get(variable, "")), variable)
+    variable = "DKIMCTL_CLIENT_SECRET"
+    secret = parse_entry(Kind.SECRET, Secret(environ.get(variable, "")), variable)
     if token is None and secret is None:
         return stored
     return EnvironmentStore(account, secret, token, stored)

@@ -217,12 +217,11 @@ def profiles_with(
     login: Mapping[str, str], config: Config, logins: Mapping[str, Mapping[str, str]]
 ) -> list[str]:
     """The names of the profiles that use the credentials of `login`."""
-    names = []
-    for name in {**logins, **config.profiles}:
-        settings = stored_settings(name, config, logins)
-        if all(settings.get(key) == value for key, value in login.items()):
-            names.append(name)
-    return names
+    return [
+        name
+        for name in {**logins, **config.profiles}
+        if login.items() <= stored_settings(name, config, logins).items()
+    ]
 
 
 def stored_settings(

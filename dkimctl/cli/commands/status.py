@@ -47,13 +47,8 @@ def status(ctx: typer.Context, fmt: TableOrJsonOption = TableOrJson.TABLE) -> in
     settings = profile._asdict()
     facts: dict[str, object] = {
         "profile": settings.pop("name"),
-        "auth_url": settings.pop("auth_url"),
-        "base_url": settings.pop("base_url"),
-        "client_id": settings.pop("client_id"),
-        "secret_source": None,
-        "token": None,
-        "token_expires_at": None,
-        "problem": None,
+        **{key: settings.pop(key) for key in ("auth_url", "base_url", "client_id")},
+        **dict.fromkeys(("secret_source", "token", "token_expires_at", "problem")),
         **settings,
     }
     if profile.is_sandbox:
