@@ -27,7 +27,7 @@ from dkimctl.formats.table import (
     table,
     wrapped,
 )
-from dkimctl.formats.zone import ValueRenderer, ZoneFilesRenderer, ZoneRenderer
+from dkimctl.formats.zone import ValueRenderer, ZoneRenderer
 from dkimctl.models import GOOD, Outcome, Registration, Result
 from dkimctl.names import zone_finder
 from dkimctl.text import MAX_ALIKE, Grouping, and_more, printable, without_names
@@ -61,8 +61,7 @@ def open_results(
     provider: Provider = Provider.ROUTE53,
     layout: TableLayout = DEFAULT_LAYOUT,
 ) -> Renderer[Result]:
-    """The renderer of results in `fmt`: for those in PER_ZONE, nsupdate, and zone with `zones`, a
-    PerZoneRenderer.
+    """The renderer of results in `fmt`; a PerZoneRenderer for zone, nsupdate and those in PER_ZONE.
 
     The table, Markdown, and formats with `zones` keep results until the end; the others keep none.
     """
@@ -74,7 +73,7 @@ def open_results(
         case Format.VALUE:
             return ValueRenderer()
         case Format.ZONE:
-            return ZoneFilesRenderer(zones, ttl) if zones else ZoneRenderer(ttl, origin)
+            return ZoneRenderer(zones, ttl, origin)
         case Format.NSUPDATE:
             return NsupdateRenderer(zones, ttl)
         case _ if fmt in PER_ZONE:

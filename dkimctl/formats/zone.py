@@ -18,15 +18,19 @@ from dkimctl.names import contains
 from dkimctl.text import printable
 
 
-class ZoneRenderer(Renderer[Result]):
+class ZoneRenderer(PerZoneRenderer):
     """A comment and a TXT record for each publishable result; `ttl` is in seconds.
 
-    With `origin`, a zone, names are relative to it, after an $ORIGIN line.
+    With `zones`, in a file for each, for $INCLUDE in its zone file: names are relative to the zone.
+    With `origin`, a zone, in one text, whose names are relative to it. Else names are absolute.
     """
 
-    def __init__(self, ttl: int, origin: str | None = None) -> None:
-        self._ttl = ttl
+    suffix = "zone"
+
+    def __init__(self, zones: Sequence[str], ttl: int, origin: str | None = None) -> None:
+        super().__init__(zones, ttl)
         self._origin = origin
+        self._comments: dict[str, str] = {}
 
     def begin(self) -> str:
         return "" if self._origin is None else f"$ORIGIN {owner_name(self._origin)}\n"
@@ -35,43 +39,26 @@ class ZoneRenderer(Renderer[Result]):
         record = publishable(item)
         if record is None:
             return ""
-        name = owner_name(record.fqdn)
-        if self._origin is not None:
-            if not contains(self._origin, record.fqdn):
-                raise outside_zones([record.fqdn], [self._origin])
-            name = _relative_owner(record.fqdn, self._origin)
-        return _lines(name, record, self._ttl, _comment(item.registration))
-
-
-class ZoneFilesRenderer(PerZoneRenderer):
-    """A file for each zone, for $INCLUDE in its zone file: names are relative to the zone."""
-
-    suffix = "zone"
-
-    def __init__(self, zones: Sequence[str], ttl: int) -> None:
-        super().__init__(zones, ttl)
-        self._comments: dict[str, str] = {}
-
-    def add(self, item: Result) -> str:
-        if record := publishable(item):
-            self._comments[record.fqdn] = _comment(item.registration)
-        return super().add(item)
+        comment = _comment(item.registration)
+        if self._zones:
+            self._comments[record.fqdn] = comment
+            return super().add(item)
+        if self._origin is not None and not contains(self._origin, record.fqdn):
+            raise outside_zones([record.fqdn], [self._origin])
+        return self._lines(record, self._origin, comment)
 
     def _text(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[str]:
         # $ORIGIN is only for this file: after an $INCLUDE, the old one is back (RFC 1035, 5.1).
         include = f"; DKIM records of {zone}, to $INCLUDE in its zone file"
         yield f"{include}\n$ORIGIN {owner_name(zone)}\n"
         for record in records:
-            name = _relative_owner(record.fqdn, zone)
-            yield _lines(name, record, self._ttl, self._comments[record.fqdn])
+            yield self._lines(record, zone, self._comments[record.fqdn])
 
-
-def _relative_owner(fqdn: str, zone: str) -> str:
-    return owner_name(relative_name(fqdn, zone, apex="@")).removesuffix(".")
-
-
-def _lines(name: str, record: DnsRecord, ttl: int, comment: str) -> str:
-    return f"; {comment}\n{name} {ttl} IN TXT {txt_data(record.value)}\n"
+    def _lines(self, record: DnsRecord, origin: str | None, comment: str) -> str:
+        name = owner_name(record.fqdn)
+        if origin is not None:
+            name = owner_name(relative_name(record.fqdn, origin, apex="@")).removesuffix(".")
+        return f"; {comment}\n{name} {self._ttl} IN TXT {txt_data(record.value)}\n"
 
 
 def _comment(registration: Registration) -> str:
