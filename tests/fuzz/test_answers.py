@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 from collections.abc import Sequence
@@ -137,31 +136,6 @@ def test_a_zone_has_one_line_per_record_and_dnspython_reads_it(body):
         (rrset,) = dns.zonefile.read_rrsets(line, rdclass=None, default_ttl=None)
         assert rrset.name == dns.name.from_text(record.fqdn)
         assert b"".join(rrset[0].strings) == record.value.encode()
-
-
-@given(BODIES)
-def test_machine_formats_are_read_back(body):
-    results = saved_results(body)
-    registrations = [result.registration for result in results]
-    again = decode_reply(render_text(Format.JSON, results).encode(), is_saved=True)
-    assert again.faults == ()
-    assert [named(item) for item in again.items] == [named(item) for item in registrations]
-    assert [result.outcome for result in results_of(again.items)] == [
-        one.outcome for one in results
-    ]
-    jsonl = render_text(Format.JSONL, results).splitlines()
-    assert [json.loads(line)["sign_domain"] for line in jsonl] == [
-        item.sign_domain for item in registrations
-    ]
-    csv.field_size_limit(1 << 24)  # characters; a message may be long
-    rows = list(csv.reader(render_text(Format.CSV, results).splitlines()))
-    assert len(rows) == 1 + len(results)
-    assert {len(row) for row in rows} == {len(rows[0])}
-
-
-def named(item):
-    """The fields that do not depend on the service's spelling."""
-    return item.sign_domain.removesuffix("."), item.selector, item.key_len, item.code, item.message
 
 
 class AnyService:

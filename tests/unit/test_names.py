@@ -199,16 +199,10 @@ def test_an_internationalized_name_is_shown_in_its_own_script(name, shown):
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "xn--.com",
-        "xn--a.com",
-        "xn--99999999999.com",
-        "xn--4dbrk0ce.com",  # Hebrew, from right to left
-        "xn--mgbh0fb.com",  # Arabic
-        "xn--example-.com",
-        "xn--\N{LATIN SMALL LETTER E WITH ACUTE}.com",
-    ],
-)
+    # Two are read from right to left: Hebrew and Arabic.
+    ["xn--.com", "xn--a.com", "xn--99999999999.com", "xn--4dbrk0ce.com", "xn--mgbh0fb.com",
+     "xn--example-.com", "xn--é.com"],
+)  # fmt: skip
 def test_a_name_that_cannot_be_shown_well_stays_as_it_is(name):
     assert readable(name) == name
 
