@@ -210,8 +210,8 @@ class Rfc2136Target:
             writable = False if isinstance(error, DnsRefused) else None
             return Access(True, writable, error.message, error.hint)
 
-    def make_update(self, zone: str, changes: Sequence[Change]) -> bytes | None:
-        """A message that makes the changes; None if it would be too long.
+    def make_update(self, zone: str, changes: Sequence[Change]) -> tuple[bytes, int]:
+        """A message that makes the changes, and how many it would have to be.
 
         Each is made if the name still has exactly the TXT records, and no CNAME, that were read.
         """
@@ -227,8 +227,8 @@ class Rfc2136Target:
             if change.value is not None:
                 updates.append(_record(name, TXT, _IN, _txt_wire(change.value), change.ttl or 0))
         message = _make_update(zone, prerequisites, updates)
-        signature = self._signer.size if self._signer else 0
-        return message if len(message) + signature <= _MAX_MESSAGE else None
+        size = len(message) + (self._signer.size if self._signer else 0)
+        return message, -(-size // _MAX_MESSAGE)
 
     def update(self, message: bytes, zone: str) -> int | DkimctlError:
         """The RCODE of the answer to an update, or why there is none, although it may be made.
@@ -369,14 +369,15 @@ class _Updater:
             yield from (change.failed(self._end) for change in changes)
             return
         middle = len(changes) // 2
-        update = self._target.make_update(self._zone, changes)
-        if update is None and middle:  # one message cannot hold them
-            for half in (changes[:middle], changes[middle:]):
-                yield from self.send(half)
+        update, messages_needed = self._target.make_update(self._zone, changes)
+        if messages_needed > 1 and middle:
+            size = -(-len(changes) // messages_needed)
+            for at in range(0, len(changes), size):
+                yield from self.send(changes[at : at + size])
                 if not self._is_accepted:
                     self._end = self._end or self._refusal
             return
-        if update is None:
+        if messages_needed > 1:
             name = printable(changes[0].fqdn)
             error = NegativeAnswer(
                 f"the TXT records of {name} are too large for one DNS update",
