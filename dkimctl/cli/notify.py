@@ -46,10 +46,7 @@ def require_notify(session: Session, option: str = "--notify") -> None:
 
 
 def send_notices(
-    session: Session,
-    look: Look,
-    look_again: Callable[[Collection[str]], Look],
-    sleep: Callable[[float], None] = time.sleep,
+    session: Session, look: Look, look_again: Callable[[Collection[str]], Look]
 ) -> ExitCode:
     """Tell what has become worse or better since the last run, if `notify` is configured.
 
@@ -65,7 +62,7 @@ def send_notices(
         seconds = session.config.notify.recheck.total_seconds()
         what, when = counted(len(doubtful), "new problem"), format_duration(seconds)
         session.reporter.note(f"dkimctl: {what}: looking again in {when}, before a notice")
-        sleep(seconds)
+        time.sleep(seconds)
         look = notices.after_second_look(look, look_again(doubtful), doubtful)
     with session.lock_account("notify"), session.open_ledger(for_writing=True) as ledger:
         now = datetime.now(UTC)
