@@ -24,10 +24,6 @@ from terminals import run_on_terminal
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 
 
-def results(count, outcome=Outcome.CREATED):
-    return [Result(Registration("example.com"), outcome)] * count
-
-
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
@@ -40,7 +36,6 @@ def clock(monkeypatch):
 @pytest.fixture(autouse=True)
 def terminal_settings(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.delenv("NO_COLOR", raising=False)
 
 
@@ -63,20 +58,20 @@ def watch(clock):
 @pytest.fixture
 def long_run(clock):
     """Work of 12 seconds, with 310 entries a second."""
+    result = Result(Registration("example.com"), Outcome.CREATED)
 
     def work(progress, reporter):
         for _ in range(12):
             clock.now += 1
-            progress.settled(results(309))
-            progress.settled(results(1, Outcome.FAILED))
+            progress.settled([result] * 309 + [result._replace(outcome=Outcome.FAILED)])
 
     return work
 
 
 def test_verbose_writes_a_line_every_five_seconds_without_a_terminal(watch, long_run):
     assert watch(long_run, verbose=True).splitlines() == [
-        "dkimctl: 1549 of 5000 done, 4 need attention, 0 waiting, 310 a second, 12 s left",
-        "dkimctl: 3099 of 5000 done, 9 need attention, 0 waiting, 310 a second, 7 s left",
+        "dkimctl: 1550 of 5000 done, 5 need attention, 0 waiting, 310 a second, 12 s left",
+        "dkimctl: 3100 of 5000 done, 10 need attention, 0 waiting, 310 a second, 7 s left",
     ]
 
 
@@ -165,26 +160,44 @@ def plain(shown):
 
 def screen(shown):
     """The lines that stand on a terminal of any width at the end, without colours."""
-    lines, row, column = [""], 0, 0
-    for part in re.findall(r"\x1b\[[\d;?]*[A-Za-z]|[\r\n]|[^\x1b\r\n]+", plain(shown)):
-        match part:
-            case "\n":
-                row += 1
-                lines += [""] * (row >= len(lines))
-                column = 0
-            case "\r":
-                column = 0
-            case "\x1b[2K":
-                lines[row] = ""
-            case _:
-                assert "\x1b" not in part, part
-                before = lines[row].ljust(column)
-                lines[row] = before[:column] + part + before[column + len(part) :]
-                column += len(part)
+    lines = [line.rpartition("\r\x1b[2K")[2] for line in plain(shown).split("\n")]
+    assert not any("\x1b" in line or "\r" in line for line in lines)
     return [line for line in lines if line]
 
 
-PUBLISHED, MISSING, NO_ANSWER = Verdict.PUBLISHED, Verdict.MISSING, Verdict.NO_ANSWER
+def checks_of(**verdicts: Verdict) -> list[Check]:
+    return [
+        Check(f"{name}.example", "s1", f"s1.{name}.example", None, None, Finding(verdict))
+        for name, verdict in verdicts.items()
+    ]
+
+
+def check_in_rounds(stream):
+    """Three checks, in as many rounds as it takes until all are published."""
+    with redirect_stderr(stream):
+        with CheckProgress(Reporter(), Verdict.PUBLISHED) as progress:
+            now = {}
+            for number, checks in enumerate((
+                checks_of(a=Verdict.MISSING, b=Verdict.PUBLISHED, c=Verdict.NO_ANSWER),
+                checks_of(a=Verdict.PUBLISHED, c=Verdict.NO_ANSWER),
+                checks_of(c=Verdict.PUBLISHED),
+            )):  # fmt: skip
+                if number:
+                    progress.pause(5, list(now.values()))
+                for check in checks:
+                    progress.checked(check)
+                    now[check.fqdn] = check
+        assert sys.stderr is stream
+
+
+def test_each_change_is_a_line_without_a_terminal(clock):
+    stream = io.StringIO()
+    check_in_rounds(stream)
+    assert stream.getvalue().splitlines() == [
+        "dkimctl: 1 of 3 published; checking the rest again",
+        "dkimctl: s1.a.example: missing -> published (2 of 3 published)",
+        "dkimctl: s1.c.example: no answer -> published (3 of 3 published)",
+    ]
 
 
 class BreakingTerminal(Terminal):
@@ -201,66 +214,9 @@ class BreakingTerminal(Terminal):
         return super().write(text)
 
 
-@pytest.fixture
-def look(clock):
-    """Run `work(progress)`; returns all of stderr."""
-
-    def run(work, wanted=PUBLISHED, *, stream=None, may_draw=True, quiet=False, as_json=False):
-        stream = io.StringIO() if stream is None else stream
-        reporter = Reporter(quiet=quiet, as_json=as_json)
-        with redirect_stderr(stream):
-            with CheckProgress(reporter, wanted, may_draw=may_draw) as progress:
-                work(progress)
-            assert sys.stderr is stream
-        return stream.getvalue()
-
-    return run
-
-
-def check_of(name: str, verdict: Verdict) -> Check:
-    return Check(f"{name}.example", "s1", f"s1.{name}.example", None, None, Finding(verdict))
-
-
-def checks_of(**verdicts: Verdict) -> list[Check]:
-    return [check_of(name, verdict) for name, verdict in verdicts.items()]
-
-
-def rounds(*rounds_of_checks):
-    """Work of rounds: all checks in the first, those that are checked again in the rest."""
-
-    def work(progress):
-        now: dict[str, Check] = {}
-        for number, checks in enumerate(rounds_of_checks):
-            if number:
-                progress.pause(5, list(now.values()))
-            for check in checks:
-                progress.checked(check)
-                now[check.fqdn] = check
-
-    return work
-
-
-THREE = checks_of(a=MISSING, b=PUBLISHED, c=NO_ANSWER)
-
-
-def test_each_change_is_a_line_without_a_terminal(look):
-    text = look(rounds(THREE, checks_of(a=PUBLISHED, c=NO_ANSWER), checks_of(c=PUBLISHED)))
-    assert text.splitlines() == [
-        "dkimctl: 1 of 3 published; checking the rest again",
-        "dkimctl: s1.a.example: missing -> published (2 of 3 published)",
-        "dkimctl: s1.c.example: no answer -> published (3 of 3 published)",
-    ]
-
-
 @pytest.mark.parametrize("room", [0, 500, 1500])
-def test_closed_terminal_does_not_end_the_work(look, clock, room, tmp_path):
-    seen = []
-
-    def work(progress):
-        rounds(THREE, checks_of(a=PUBLISHED), checks_of(c=PUBLISHED))(progress)
-        seen.append(clock.now)
-
+def test_closed_terminal_does_not_end_the_work(clock, room, tmp_path):
     with (tmp_path / "file").open("w") as file:
-        look(work, stream=BreakingTerminal(room, file))
-    assert seen == [pytest.approx(1010)]
+        check_in_rounds(BreakingTerminal(room, file))
+    assert clock.now == pytest.approx(1010)
     assert room or clock.sleeps == [5, 5]  # nothing is drawn any more
