@@ -13,7 +13,6 @@ OTHER_KEY = (
     "another key: 1024 bits, SHA-256 0123456789abcdef; "
     "registered: 2048 bits, SHA-256 fedcba9876543210"
 )
-KEY_1024 = "v=DKIM1; g=*; k=rsa; p=" + "MIGfMA0GCSqGSIb3" * 13 + "IDAQAB=="
 KEY_2048 = "v=DKIM1; g=*; k=rsa; p=" + "MIIBIjANBgkqhkiG" * 24 + "IDAQAB=="
 
 
@@ -44,35 +43,18 @@ def result() -> Callable[..., Result]:
 def every_outcome() -> list[Result]:
     """One result of each outcome; those that answered have a record."""
     unanswered = dict.fromkeys(("record", "code", "message"))
+    bad = DnsRecord("s1._domainkey.unusable.example", "TXT", "v=DKIM1; p=\x1b[2J")
+    changes: dict[Outcome, dict[str, Any]] = {
+        Outcome.PENDING: unanswered,
+        Outcome.TAKEN: {"record": None},
+        Outcome.INVALID: {"record": None, "code": "400"},
+        Outcome.UNUSABLE: {"record": bad, "reason": "its p= is not base64"},
+        Outcome.FAILED: {"record": None, "code": "500"},
+        Outcome.UNKNOWN: unanswered | {"reason": "no answer came"},
+    }
     return [
-        make_result(Outcome.CREATED, sign_domain="created.example"),
-        make_result(
-            Outcome.EXISTS,
-            sign_domain="exists.example",
-            key_len=1024,
-            record=DnsRecord("s1._domainkey.exists.example", "TXT", KEY_1024),
-            code="409",
-            message="already registered",
-        ),
-        make_result(Outcome.PENDING, sign_domain="pending.example", **unanswered),
-        make_result(
-            Outcome.DIFFERS, sign_domain="differs.example", reason="key_len: asked for 1024"
-        ),
-        make_result(
-            Outcome.TAKEN, sign_domain="taken.example", record=None, reason="another account has it"
-        ),
-        make_result(Outcome.INVALID, sign_domain="invalid.example", record=None, code="400"),
-        make_result(
-            Outcome.UNUSABLE,
-            sign_domain="unusable.example",
-            record=DnsRecord("s1._domainkey.unusable.example", "TXT", "v=DKIM1; p=\x1b[2J"),
-            reason="its p= is not base64",
-        ),
-        make_result(Outcome.FAILED, sign_domain="failed.example", record=None, code="500"),
-        make_result(
-            Outcome.UNKNOWN, sign_domain="unknown.example", reason="no answer came", **unanswered
-        ),
-        make_result(Outcome.RETIRED, sign_domain="retired.example", reason="s2 has replaced it"),
+        make_result(outcome, sign_domain=f"{outcome}.example", **changes.get(outcome, {}))
+        for outcome in Outcome
     ]
 
 
