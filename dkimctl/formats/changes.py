@@ -12,11 +12,8 @@ from dkimctl.formats.table import Row, Style, below, code, fenced, table, wrappe
 from dkimctl.publishing.plan import CHANGING, Action, Change
 from dkimctl.text import Grouping, and_more, printable, without_names
 
-_STYLES = {
-    Action.CREATE: Style.GREEN,
-    Action.REPLACE: Style.YELLOW,
-    Action.KEEP: Style.DIM,
-}  # the others are red
+# The others are red.
+_STYLES = {Action.CREATE: Style.GREEN, Action.REPLACE: Style.YELLOW, Action.KEEP: Style.DIM}
 
 
 def render_changes(
