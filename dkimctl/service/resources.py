@@ -241,8 +241,11 @@ def _grant_type(content_type: str | None, body: bytes) -> str:
     try:
         if (content_type or "").partition(";")[0].strip().lower() != _FORM:
             raise ValueError
+        parts = [
+            f"{part}=" if part == "grant_type" else part for part in body.decode("ascii").split("&")
+        ]
         fields = parse_qsl(
-            body.decode("ascii"), strict_parsing=True, errors="strict", max_num_fields=_MAX_FIELDS
+            "&".join(parts), strict_parsing=True, errors="strict", max_num_fields=_MAX_FIELDS
         )
     except ValueError:
         raise _token_refused("invalid_request") from None

@@ -166,13 +166,16 @@ def read_plan(store: Store, now: datetime, third_party_client: str | None = None
     # Only now are the keys decrypted, each once.
     used = dict.fromkeys([*by_domain.values(), *([third_party] if third_party else [])])
     left_out["superseded"] -= len(used)
-    try:
-        keys = {row: SigningKey(*row[:2], store.unseal(row.private_key)) for row in used}
-    except WrongPassphrase:
-        raise UsageError(
-            f"{store.name}: a private key is encrypted with another passphrase",
-            hint="set DKIMCTL_SERVICE_PASSPHRASE to the passphrase it was encrypted with",
-        ) from None
+    keys = {}
+    for row in used:
+        try:
+            keys[row] = SigningKey(*row[:2], store.unseal(row.private_key))
+        except WrongPassphrase:
+            raise UsageError(
+                f"{store.name}: the private key of {row.selector} of {row.sign_domain} is "
+                "encrypted with another passphrase",
+                hint="set DKIMCTL_SERVICE_PASSPHRASE to the passphrase it was encrypted with",
+            ) from None
     return Plan(
         {domain: keys[row] for domain, row in by_domain.items()},
         keys[third_party] if third_party else None,

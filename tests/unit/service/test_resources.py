@@ -324,7 +324,7 @@ def test_content_type_parameters_and_case_do_not_matter(request_token, credentia
 
 @pytest.mark.interface("4.1", "other-bodies")
 @pytest.mark.interface("7.1", "405-parameter")
-@pytest.mark.parametrize("body", ["", "scope=dkim", "grant_type="])
+@pytest.mark.parametrize("body", ["", "scope=dkim", "grant_type=", "grant_type&scope=dkim"])
 def test_a_missing_parameter_is_405(request_token, credentials, body):
     result = request_token(credentials, body=body)
     assert result.status_code == 405
