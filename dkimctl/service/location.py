@@ -14,7 +14,7 @@ from dkimctl.files import data_dir, peeking
 _VARIABLE = "DKIMCTL_SERVICE_DATABASE"
 _SECRETS = {"password", "sslpassword"}
 _SCHEMES = ("postgresql", "postgresql+psycopg")
-_EXAMPLE = "write it as postgresql+psycopg://USER@HOST/DATABASE, or name a file"
+_EXAMPLE = "write it as postgresql+psycopg://USER@HOST/DATABASE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +48,18 @@ def read_location(text: str) -> Location:
     if scheme not in _SCHEMES:
         raise UsageError(
             "the database is neither a file nor a URL of PostgreSQL",  # it may hold a password
-            hint=_EXAMPLE,
+            hint=f"{_EXAMPLE}, or name a file",
         )
     try:
         parts = urlsplit(text)
         host, port, query = parts.hostname or "", parts.port, parse_qs(parts.query)
+        if parts.fragment or "@" in parts.path + parts.query:
+            raise ValueError
     except ValueError:
-        raise UsageError("the URL of the database is invalid", hint=_EXAMPLE) from None
-    if "@" in f"{parts.path}{parts.query}{parts.fragment}" or parts.fragment:
         raise UsageError(
-            "the URL of the database is invalid: perhaps its password has / ? # or @ in it",
-            hint="write these as %2F %3F %23 %40",
-        )
+            "the URL of the database is invalid",
+            hint=f"{_EXAMPLE}, and / ? # @ in a password as %2F %3F %23 %40",
+        ) from None
     host = host or "".join(query.get("host", []))
     shown = f"postgresql://{host}{f':{port}' if port else ''}{parts.path}"
     return DatabaseUrl(text, shown, parts.password is not None or not _SECRETS.isdisjoint(query))

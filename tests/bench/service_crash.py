@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -110,48 +110,44 @@ class Load:
 
     def wait_for(self, count: int) -> None:
         """Until so many more are created."""
-        wanted, deadline = len(self.created) + count, time.monotonic() + _RECOVERY
-        while len(self.created) < wanted:
-            assert time.monotonic() < deadline, "the service does not recover"
-            time.sleep(_PAUSE)
+        wanted = len(self.created) + count
+        self._wait(lambda: len(self.created) >= wanted, "the service does not recover")
 
     def wait_for_failure(self) -> None:
-        failures, deadline = self.failures, time.monotonic() + _RECOVERY
-        while self.failures == failures:
-            assert time.monotonic() < deadline, "no request fails"
+        failures = self.failures
+        self._wait(lambda: self.failures > failures, "no request fails")
+
+    def _wait(self, is_done: Callable[[], bool], problem: str) -> None:
+        deadline = time.monotonic() + _RECOVERY
+        while not is_done():
+            assert time.monotonic() < deadline, problem
             time.sleep(_PAUSE)
 
     def _run(self, number: int) -> None:
         with closing(Caller(self._url, self._tokens[number])) as caller:
             for first in itertools.count(0, self._batch):
-                waiting = [f"d{first + one}.of-{number}.example" for one in range(self._batch)]
-                while waiting and not self._ended.is_set():
-                    waiting = self._send(caller, waiting)
-                if self._ended.is_set():
-                    return
-
-    def _send(self, caller: Caller, names: Sequence[str]) -> list[str]:
-        """The names that are still open."""
-        answered = {}
-        for item in caller.register(names):
-            if "setting_values" in item:
-                answered[item["sign_domain"]] = item["setting_values"]["value"]
-                self._note(item)
-        still_open = [name for name in names if name not in answered]
-        if still_open:
-            with self._lock:
-                self.failures += 1
-            time.sleep(_PAUSE)
-        return still_open
+                waiting = {f"d{first + n}.of-{number}.example" for n in range(self._batch)}
+                while waiting:
+                    if self._ended.is_set():
+                        return
+                    answered = [
+                        item for item in caller.register(waiting) if "setting_values" in item
+                    ]
+                    with self._lock:
+                        for item in answered:
+                            self._note(item)
+                        waiting -= {item["sign_domain"] for item in answered}
+                        self.failures += bool(waiting)
+                    if waiting:
+                        time.sleep(_PAUSE)
 
     def _note(self, item: dict[str, Any]) -> None:
         name, value = item["sign_domain"], item["setting_values"]["value"]
-        with self._lock:
-            self.registered.setdefault(name, set()).add(value)
-            if item["result"]["code"] == "201":
-                if name in self.created:
-                    self.twice.append(name)
-                self.created[name] = value
+        self.registered.setdefault(name, set()).add(value)
+        if item["result"]["code"] == "201":
+            if name in self.created:
+                self.twice.append(name)
+            self.created[name] = value
 
 
 def new_tokens(location: Location, count: int) -> list[str]:
@@ -162,29 +158,32 @@ def new_tokens(location: Location, count: int) -> list[str]:
         ]
 
 
+def stored(location: Location) -> Sequence[Any]:
+    """Name, value and private key of all registrations."""
+    columns = registrations.c
+    query = select(columns.sign_domain, columns.value, columns.private_key)
+    with closing(open_store(location)) as store, store.reading() as connection:
+        return connection.execute(query).all()
+
+
 def problems(load: Load, location: Location) -> list[str]:
     """What is wrong in the database, after `load`."""
-    with closing(open_store(location)) as store, store.reading() as connection:
-        columns = registrations.c
-        rows = connection.execute(
-            select(columns.sign_domain, columns.value, columns.private_key)
-        ).all()
+    rows = stored(location)
     values = {row.sign_domain: row.value for row in rows}
-    uses = Counter(values.values())
-    found = [f"{name} was answered with 201 twice" for name in load.twice]
-    found += [f"{name} is missing" for name in load.created if name not in values]
-    found += [
+    wrong = [f"{name} was answered with 201 twice" for name in load.twice]
+    wrong += [f"{name} is missing" for name in load.created if name not in values]
+    wrong += [
         f"{name} has another value than was answered"
         for name, answered in load.registered.items()
         if answered != {values.get(name)}
     ]
-    found += ["a key has two registrations" for count in uses.values() if count > 1]
-    found += [
+    wrong += ["a key has two registrations"] * (len(rows) - len({*values.values()}))
+    wrong += [
         f"{row.sign_domain} has another private key"
         for row in rows
         if not _is_pair(row.value, row.private_key)
     ]
-    return found
+    return wrong
 
 
 def _is_pair(value: str, pem: bytes) -> bool:
@@ -234,16 +233,12 @@ def race_problems(answers: Sequence[Items], names: Sequence[str], location: Loca
         for item in items
         if item["result"]["code"] == "201"
     }
-    count = sum(one["201"] for one in codes)
-    found = [] if count == len(names) else [f"{count} are created of {len(names)}"]
-    found += [f"codes {dict(one)}" for one in codes if one["201"] + one["409"] != len(names)]
-    with closing(open_store(location)) as store, store.reading() as connection:
-        columns = registrations.c
-        stored = connection.execute(select(columns.sign_domain, columns.value)).all()
-    values = {row.sign_domain: row.value for row in stored}
-    if values != created:
-        found.append("the database has something else than was answered")
-    return found
+    count = sum(code["201"] for code in codes)
+    wrong = [] if count == len(names) else [f"{count} are created of {len(names)}"]
+    wrong += [f"codes {dict(code)}" for code in codes if code["201"] + code["409"] != len(names)]
+    if {row.sign_domain: row.value for row in stored(location)} != created:
+        wrong.append("the database has something else than was answered")
+    return wrong
 
 
 # To run large by hand.
