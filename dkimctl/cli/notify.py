@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -126,73 +127,67 @@ def _deliver(session: Session, notice: Notice, now: datetime) -> list[bool]:
     return worked
 
 
+@dataclass
 class CheckNotices:
     """Takes in registrations and checks, then tells what changed; the rest is for a second look."""
 
-    def __init__(
-        self,
-        session: Session,
-        source: Source,
-        policy: CheckPolicy,
-        looks: Looks,
-        retired: Mapping[RegistrationKey, str],
-    ) -> None:
-        self._session = session
-        self._source = source
-        self._policy = policy._replace(wait=0.0)
-        self._looks = looks
-        self._retired = retired
-        self._seen: set[str] = set()  # subjects
-        self._registrations: dict[str, Registration] = {}  # not checked yet, or with a problem
-        self._problems: list[KeyProblem] = []
+    session: Session
+    source: Source
+    policy: CheckPolicy
+    looks: Looks
+    retired: Mapping[RegistrationKey, str]
+    seen: set[str] = field(default_factory=set)  # subjects
+    #: By subject, those that are not checked yet, or with a problem.
+    registrations: dict[str, Registration] = field(default_factory=dict)
+    problems: list[KeyProblem] = field(default_factory=list)
 
     def watch(self, registrations: Iterable[Registration]) -> Iterator[Registration]:
         """The registrations, which are to be checked."""
         for registration in registrations:
             subject = subject_of(registration.key)
-            self._seen.add(subject)
-            self._registrations[subject] = registration
+            self.seen.add(subject)
+            self.registrations[subject] = registration
             yield registration
 
     def add(self, check: Check) -> None:
         if is_good(check.finding.verdict, Verdict.PUBLISHED):
-            del self._registrations[subject_of(check.key)]
+            del self.registrations[subject_of(check.key)]
             return
         selection = (check.sign_domain,)
         action = f"look at the record: {next_steps.command('check-dns', selection)}"
         if check.finding.verdict is Verdict.MISSING:
-            publish = next_steps.publish(selection, by_target=self._session.has_dns_targets)
+            publish = next_steps.publish(selection, by_target=self.session.has_dns_targets)
             action = f"publish the record: {publish}, then {next_steps.wait_for(selection)}"
-        self._problems.append(problem_of(check, action))
+        self.problems.append(problem_of(check, action))
 
     def send(self) -> ExitCode:
         """Tell what is worse or better, after a second look if a problem is new."""
-        with self._session.open_ledger(for_writing=False) as ledger:
+        with self.session.open_ledger(for_writing=False) as ledger:
             known = {subject_of(registration.key) for registration in ledger.ours()}
 
         def covers(subject: str) -> bool:
             """Whether it was checked, or is a key that the ledger does not have any more."""
             is_gone = notices.is_key_subject(subject) and subject not in known
-            return subject in self._seen or is_gone
+            return subject in self.seen or is_gone
 
         def look_again(subjects: Collection[str]) -> Look:
             from dkimctl.dns.check import check_publication
 
-            self._problems = []
-            self._source.forget()
-            reporter, wanted = self._session.reporter, self._policy.wanted
+            self.problems = []
+            self.source.forget()
+            reporter, wanted = self.session.reporter, self.policy.wanted
             check_publication(
-                [self._registrations[subject] for subject in sorted(subjects)],
-                self._source,
-                self._policy,
+                [self.registrations[subject] for subject in sorted(subjects)],
+                self.source,
+                self.policy._replace(wait=0.0),
                 self.add,
                 progress=CheckProgress(reporter, wanted, may_draw=False),
-                looks=self._looks,
-                retired=self._retired,
+                looks=self.looks,
+                retired=self.retired,
             )
-            return Look(self._problems, covers)
+            return Look(self.problems, covers)
 
-        return send_notices(self._session, Look(self._problems, covers), look_again)
+        return send_notices(self.session, Look(self.problems, covers), look_again)
 
 
 def send_run_notices(
