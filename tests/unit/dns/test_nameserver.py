@@ -84,6 +84,19 @@ def test_forged_and_repeated_answers_are_ignored(in_burst):
     assert len(there.asked) == 1
 
 
+def test_other_datagrams_do_not_extend_the_wait_of_a_burst():
+    class Babbling(NameServer):
+        def _answer(self, data, addr):
+            self._udp.sendto(b"nothing that was asked", addr)
+            asyncio.get_running_loop().call_later(0.1, self._answer, data, addr)
+
+    async def work():
+        async with asking(Babbling(), timeouts=QUICK) as server, asyncio.timeout(10):
+            await server.prefetch([ASKED])
+
+    asyncio.run(work())
+
+
 def test_closed_port_is_no_answer_at_once_and_tried_again_after_a_reset():
     async def free_port():
         async with NameServer() as there:

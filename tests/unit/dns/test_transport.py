@@ -1,4 +1,4 @@
-"""Many questions in one burst: answers that come at once are taken, all else is left out."""
+"""Questions over UDP and TCP as they are sent, answers in any order, and signatures."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ import dns.tsig
 import pytest
 
 from dkimctl.addresses import Address
-from dkimctl.dns.messages import EDNS_REFUSALS, encode, make_txt_question
+from dkimctl.dns.messages import encode, make_txt_question
 from dkimctl.dns.nameserver import Server, Timeouts
 from dkimctl.dns.transport import (
-    Burst,
     ConnectionLost,
     NotSigned,
     NotTrusted,
@@ -26,69 +25,6 @@ from dkimctl.dns.transport import (
     Signer,
 )
 from fake_dns import NameServer, frame, make_reply, read_query
-
-MANY = [make_txt_question(f"s{number}._domainkey.example.com") for number in range(50)]
-
-
-OPTIONS = {
-    "in_flight": 8, "recursion": False, "edns": True, "refusals": EDNS_REFUSALS, "silence": 1.5,
-}  # fmt: skip
-
-
-def send(there, questions=MANY, **options):
-    """The result of one burst."""
-
-    async def work():
-        async with there, asyncio.timeout(20):
-            burst = Burst(server=Address("127.0.0.1", there.port), **(OPTIONS | options))
-            await burst.ask(questions)
-            return burst
-
-    return asyncio.run(work())
-
-
-def number_of(wire: bytes) -> int:
-    """Of the selector that is asked for."""
-    return int(wire[14 : 13 + wire[12]])
-
-
-def are_answered(questions, answers) -> bool:
-    """Whether just these are, but for a few whose message ID was taken."""
-    return set(answers) <= set(questions) and len(answers) > len(questions) - 4
-
-
-@pytest.fixture
-def answering():
-    """Answers each question with its number, but for what `others` says."""
-
-    def make(others=lambda wire: None):
-        def answer(wire):
-            replies = others(wire)
-            return [make_reply(wire, str(number_of(wire)))] if replies is None else replies
-
-        return answer
-
-    return make
-
-
-def test_each_question_has_its_answer(answering):
-    there = NameServer(answering())
-    answers = send(there).answers
-    assert are_answered(MANY, answers)
-    expected = {asked: (b"%d" % number,) for number, asked in enumerate(MANY)}
-    values = {asked: answer.values for asked, answer in answers.items()}
-    assert values.items() <= expected.items()
-    assert len(there.asked) == len(answers)
-
-
-def test_other_datagrams_do_not_extend_the_wait():
-    class Babbling(NameServer):
-        def _answer(self, data, addr):
-            self._udp.sendto(b"nothing that was asked", addr)
-            asyncio.get_running_loop().call_later(0.1, self._answer, data, addr)
-
-    assert send(Babbling(), MANY[:1], silence=0.3).answers == {}
-
 
 ASKED = make_txt_question("s1._domainkey.example.com")
 
