@@ -7,9 +7,9 @@ import contextlib
 import errno
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import dns.exception
 import dns.name
@@ -17,15 +17,20 @@ import dns.name
 from dkimctl.addresses import Address, parse_address
 from dkimctl.dns import messages, transport
 from dkimctl.dns.messages import USEFUL, Answer, Question, TruncatedAnswer, encode, log_query
-from dkimctl.dns.transport import Burst, ConnectionLost, Pipeline, Streams, UnreadableAnswer
+from dkimctl.dns.transport import ConnectionLost, Pipeline, Streams, UnreadableAnswer
 from dkimctl.errors import ServiceError, UsageError
 from dkimctl.text import printable
 
 _MAX_FAILURES = 8  # in a row; then something does not work
 _MAX_ERROR = 200  # characters
 _MAX_DATAGRAM = 1 << 16  # bytes
+_MAX_BURST = 30.0  # seconds
 _NO_ROUTE = frozenset((errno.ENETUNREACH, errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL))
 _ONLY_TCP = "it answers over TCP, but not over UDP, which resolvers need"
+
+
+# Questions by message ID, and when they were asked (time.monotonic).
+_Waiting: TypeAlias = dict[int, tuple[Question, float]]
 
 
 class Timeouts(NamedTuple):
@@ -105,18 +110,7 @@ class Server:
         self._prefetched = {}
         refusals = self._refusals
         if not self._limits_udp:
-            burst = Burst(
-                server=self._address, in_flight=self.max_in_flight, recursion=self.recursion,
-                edns=self._edns, refusals=refusals, silence=self.timeouts.burst,
-            )  # fmt: skip
-            await burst.ask(questions)
-            self._prefetched = burst.answers
-            answered = len(burst.answers) + burst.refused
-            if answered or burst.truncated:
-                self._answers_udp = True
-                self._lost = len(questions) - answered
-            if self._edns and any(answer.rcode in USEFUL for answer in burst.answers.values()):
-                self._has_used_edns = True
+            await self._ask_in_burst(questions)
         left = [question for question in questions if question not in self._prefetched]
         if left and self._limits_udp:
             pipeline = Pipeline(
@@ -131,6 +125,77 @@ class Server:
                     self._prefetched[question] = answer
         if self._prefetched:
             self._failures = 0
+
+    async def _ask_in_burst(self, questions: Sequence[Question]) -> None:
+        """`_prefetched` gets what comes at once over UDP, but for refusals of EDNS.
+
+        Asking each question with a timeout of its own takes five times as long.
+        """
+        unsent, loop = iter(questions), asyncio.get_running_loop()
+        waiting: _Waiting = {}
+        replies: list[bool] = []  # whether each is whole
+        family = socket.AF_INET6 if ":" in self.address else socket.AF_INET
+        try:
+            with socket.socket(family, socket.SOCK_DGRAM) as channel:
+                channel.setblocking(False)
+                channel.connect(self._address)
+                async with asyncio.timeout(_MAX_BURST):
+                    deadline = loop.time() + self.timeouts.burst
+                    while self._send(channel, unsent, waiting):
+                        before = len(replies)
+                        async with asyncio.timeout_at(deadline):
+                            data = await loop.sock_recv(channel, _MAX_DATAGRAM)
+                        replies += self._take(data, waiting)
+                        with contextlib.suppress(BlockingIOError):
+                            for _ in range(self.max_in_flight):  # others that have arrived
+                                replies += self._take(channel.recv(_MAX_DATAGRAM), waiting)
+                        # Datagrams that answer nothing must not extend the wait.
+                        if len(replies) > before:
+                            deadline = loop.time() + self.timeouts.burst
+                        await asyncio.sleep(0)  # let other servers' bursts run
+        except OSError as error:  # no IPv6, too many open files, or no more answers come
+            for question, started in waiting.values():
+                log_query(self._address, "UDP", question, started, error)
+        if replies:
+            self._answers_udp = True
+            self._lost = len(questions) - sum(replies)
+        if self._edns and any(answer.rcode in USEFUL for answer in self._prefetched.values()):
+            self._has_used_edns = True
+
+    def _send(self, channel: socket.socket, unsent: Iterator[Question], waiting: _Waiting) -> bool:
+        """Send what may be in flight; returns whether there are answers to wait for."""
+        while len(waiting) < self.max_in_flight:
+            question = next(unsent, None)
+            if question is None:
+                break
+            while (message_id := messages.random_id()) in waiting:
+                pass
+            query = encode(message_id, question, recursion=self.recursion, edns=self._edns)
+            try:
+                channel.send(query)
+            except BlockingIOError:
+                break
+            waiting[message_id] = question, time.monotonic()
+        return bool(waiting)
+
+    def _take(self, data: bytes, waiting: _Waiting) -> list[bool]:
+        """Whether the reply is whole; nothing if it answers no question."""
+        message_id = int.from_bytes(data[:2])
+        question, started = waiting.get(message_id, (None, 0.0))
+        if question is None:
+            return []
+        answer = None
+        try:
+            answer = messages.decode(data, question)
+            if answer is None:  # forged or broken; the real answer may still come
+                return []
+        except TruncatedAnswer:
+            pass
+        del waiting[message_id]
+        log_query(self._address, "UDP", question, started, answer)
+        if answer is not None and answer.rcode not in self._refusals:
+            self._prefetched[question] = answer
+        return [answer is not None]
 
     async def ask_over_tcp(self, question: Question, *, edns: bool = True) -> Answer:
         """Its answer over TCP. Raises NoAnswer."""

@@ -1,15 +1,14 @@
-"""Many questions to one server at once: a burst over UDP, or a pipeline over TCP."""
+"""Many questions to one server over TCP, and signatures of messages (TSIG, RFC 8945)."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 import struct
 import sys
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Container, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
@@ -24,8 +23,6 @@ from dkimctl.dns import messages
 from dkimctl.dns.messages import Answer, Question, TruncatedAnswer
 
 _SILENT, _CLOSED = "it does not answer", "it closed the connection"
-_MAX_BURST = 30.0  # seconds
-_MAX_READ = 1 << 16  # bytes at a time; a datagram is not larger
 IN_FLIGHT = 128  # questions over TCP, which fit into the buffers of a connection
 _MAX_CONNECTIONS = 16  # at a time, to a server that closes each after a few answers
 _MAX_SILENCES = 2  # connections on which a server stops to answer
@@ -36,88 +33,6 @@ _FUDGE = 300  # seconds that clocks may differ (section 10)
 _NO_ERROR = bytes(4)  # no error, and no other data
 _validate: Callable[..., Any] = dns.tsig.validate
 _POINTER = b"\xc0"  # what a compressed name ends with, in place of an empty label
-
-
-@dataclass(eq=False, kw_only=True)
-class Burst:
-    """Many questions at once over UDP.
-
-    Questions whose answer is lost, truncated or a refusal of EDNS are left out, for the caller to
-    ask again one by one. Asking each question with a timeout of its own takes five times as long,
-    and dnspython twenty times.
-    """
-
-    server: Address
-    in_flight: int
-    recursion: bool
-    edns: bool
-    refusals: Container[int]  # RCODEs after which to ask again without EDNS
-    silence: float  # the longest wait for the next answer, in seconds
-    answers: dict[Question, Answer] = field(default_factory=dict)
-    truncated: int = 0  # answers of no use
-    refused: int = 0
-    #: The questions, and when they were asked (time.monotonic), by message ID.
-    _waiting: dict[int, tuple[Question, float]] = field(default_factory=dict)
-
-    async def ask(self, questions: Iterable[Question]) -> None:
-        """`answers` gets what comes at once."""
-        unsent, loop = iter(questions), asyncio.get_running_loop()
-        family = socket.AF_INET6 if ":" in self.server.host else socket.AF_INET
-        try:
-            with socket.socket(family, socket.SOCK_DGRAM) as channel:
-                channel.setblocking(False)
-                channel.connect(self.server)
-                async with asyncio.timeout(_MAX_BURST):
-                    deadline = loop.time() + self.silence
-                    while self._send(channel, unsent):
-                        waiting = len(self._waiting)
-                        async with asyncio.timeout_at(deadline):
-                            self._take(await loop.sock_recv(channel, _MAX_READ))
-                        with contextlib.suppress(BlockingIOError):
-                            for _ in range(self.in_flight):  # others that have arrived
-                                self._take(channel.recv(_MAX_READ))
-                        # Datagrams that answer nothing must not extend the wait.
-                        if len(self._waiting) < waiting:
-                            deadline = loop.time() + self.silence
-                        await asyncio.sleep(0)  # let other servers' bursts run
-        except OSError as error:  # no IPv6, too many open files, or no more answers come
-            for question, started in self._waiting.values():
-                messages.log_query(self.server, "UDP", question, started, error)
-
-    def _send(self, channel: socket.socket, unsent: Iterator[Question]) -> bool:
-        """Send what may be in flight; returns whether there are answers to wait for."""
-        while len(self._waiting) < self.in_flight:
-            question = next(unsent, None)
-            if question is None:
-                break
-            while (message_id := messages.random_id()) in self._waiting:
-                pass
-            query = messages.encode(message_id, question, recursion=self.recursion, edns=self.edns)
-            try:
-                channel.send(query)
-            except BlockingIOError:
-                break
-            self._waiting[message_id] = question, time.monotonic()
-        return bool(self._waiting)
-
-    def _take(self, data: bytes) -> None:
-        message_id = int.from_bytes(data[:2])
-        question, started = self._waiting.get(message_id, (None, 0.0))
-        if question is None:
-            return
-        answer = None
-        try:
-            answer = messages.decode(data, question)
-            if answer is None:  # forged or broken; the real answer may still come
-                return
-        except TruncatedAnswer:
-            self.truncated += 1
-        del self._waiting[message_id]
-        messages.log_query(self.server, "UDP", question, started, answer)
-        if answer is not None and answer.rcode in self.refusals:
-            self.refused += 1
-        elif answer is not None:
-            self.answers[question] = answer
 
 
 Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
