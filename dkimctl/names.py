@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import NoReturn, Protocol, TypeVar
 
 from dkimctl.errors import UsageError, naming
-from dkimctl.models import DomainSpec, RegistrationKey, key_of
+from dkimctl.models import RegistrationKey, key_of
 from dkimctl.text import printable, quoted
 
 MAX_LABEL = 63
@@ -104,45 +104,30 @@ def parse_selector(text: str) -> str:
     return text
 
 
-class SelectorTemplate:
-    """Text in which %Y and the like stand for `now`, and {domain} for a hash of the domain.
+def selector_template(
+    template: str, now: datetime, *, option: str = "--assign-selector"
+) -> Callable[[str], str]:
+    """A function that gives the selector for a signing domain.
 
-    Raises UsageError if it does not give a selector. `option` is where errors say it was written.
+    In `template`, %Y and the like stand for `now`, and {domain} for a hash of the domain. Raises
+    UsageError, which names the `option`, if it does not give a selector.
     """
+    allowed = template.replace(_PLACEHOLDER, "")
+    wrong = re.search(rf"[^\0-\x7f]|%(?![{_DIRECTIVES}]).?|[{{}}]", allowed)
+    if wrong or not template:
+        what = f"{quoted(template)} contains {quoted(wrong[0])}" if wrong else "it is empty"
+        raise UsageError(f"in {option}: {what}", hint=_TEMPLATE_HINT)
+    text = now.strftime(template)
 
-    def __init__(self, template: str, now: datetime, *, option: str = "--assign-selector") -> None:
-        self._option = option
-        allowed = template.replace(_PLACEHOLDER, "")
-        wrong = re.search(rf"[^\0-\x7f]|%(?![{_DIRECTIVES}]).?|[{{}}]", allowed)
-        if wrong or not template:
-            what = f"{quoted(template)} contains {quoted(wrong[0])}" if wrong else "it is empty"
-            raise UsageError(f"in {option}: {what}", hint=_TEMPLATE_HINT)
-        self._text = now.strftime(template)
-        with naming(option):
-            parse_selector(self.selector("example.com"))
-
-    def check(self, specs: Iterable[DomainSpec]) -> None:
-        """Raises UsageError that names the domains for which the selector is too long."""
-        domains = (spec.sign_domain for spec in specs if spec.selector is None)
-        too_long = [
-            name for name in domains if key_name_length(name, self.selector(name)) > MAX_NAME
-        ]
-        if too_long:
-            raise UsageError(
-                f"in {self._option}: SELECTOR._domainkey.DOMAIN has more than {MAX_NAME} "
-                f"octets for {', '.join(too_long)}",
-                hint=f"a DNS name has at most {MAX_NAME} octets: use a shorter template",
-            )
-
-    def assign(self, spec: DomainSpec) -> DomainSpec:
-        """`spec` with a selector."""
-        return spec._replace(selector=self.selector(spec.sign_domain))
-
-    def selector(self, sign_domain: str) -> str:
+    def selector_for(sign_domain: str) -> str:
         import hashlib  # few commands need it, and it loads OpenSSL
 
         digest = hashlib.sha256(sign_domain.encode("utf-8", "surrogatepass")).hexdigest()
-        return self._text.replace(_PLACEHOLDER, digest[:8])  # hexadecimal digits
+        return text.replace(_PLACEHOLDER, digest[:8])  # hexadecimal digits
+
+    with naming(option):
+        parse_selector(selector_for("example.com"))
+    return selector_for
 
 
 def is_ordinary(name: str) -> bool:

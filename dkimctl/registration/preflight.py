@@ -29,13 +29,13 @@ class Planner:
         self,
         ledger: Ledger,
         *,
-        assign: Callable[[DomainSpec], DomainSpec] = lambda spec: spec,
+        selector_for: Callable[[str], str] | None = None,
         refresh: bool = False,
         retry_unknown: bool = False,
         now: datetime | None = None,
     ) -> None:
         self._ledger = ledger
-        self._assign = assign  # gives a selector to entries that have none
+        self._selector_for = selector_for  # for entries without one, by their domains
         self._refresh = refresh  # entries that are in the ledger are sent again
         self._retry_unknown = retry_unknown  # also those without selector, never answered
         self._now = now or datetime.now(UTC)  # decides which key of a domain is the current one
@@ -86,7 +86,9 @@ class Planner:
             doubt += "(once settled, move it away)"
         if doubt and not self._retry_unknown:
             return outcomes.unanswered(spec, doubt)
-        return self._assign(spec)
+        if self._selector_for is None:
+            return spec
+        return spec._replace(selector=self._selector_for(spec.sign_domain))
 
 
 def plan(specs: Iterable[DomainSpec], planner: Planner) -> Iterator[Result]:

@@ -66,19 +66,10 @@ def _replaces(text: str, _is_plain: bool) -> str:
 ENTRY_FIELDS: Mapping[str, Converter[object]] = {
     "sign_domain": _sign_domain,
     "selector": _cached(lambda text, _is_plain: parse_selector(text)),
-    "key_len": _plain(
-        "1024|2048",
-        "1024 or 2048",
-        "write 2048, or 1024 if your DNS provider does not accept longer keys",
-        int,
-    ),
+    "key_len": _plain("1024|2048", "1024 or 2048", "write 2048 or 1024", int),
     "start_date": _cached(lambda text, _is_plain: parse_start_date(text)),
-    "default": _plain(
-        "0|[1-9][0-9]{0,8}", "a decimal number", "write decimal digits, such as 0", int
-    ),
-    "enable": _plain(
-        "true|false", "true or false", "write true or false, in lower case", "true".__eq__
-    ),
+    "default": _plain("0|[1-9][0-9]{0,8}", "a decimal number", "write digits, such as 0", int),
+    "enable": _plain("true|false", "true or false", "write it in lower case", "true".__eq__),
     "replaces": _replaces,
 }
 _OF_ONE_KEY = frozenset(("sign_domain", "selector", "replaces"))

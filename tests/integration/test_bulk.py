@@ -228,9 +228,13 @@ class TestAssignedSelectors:
         assert done.status == 0
         assert {item["selector"] for item in done.json["items"]} == {"first"}
 
-    @pytest.mark.parametrize("template", ["s%Q", "{x}"])
-    def test_a_wrong_template_is_2_and_nothing_is_sent(self, cli, registering, sent, template):
-        done = cli("register", "-", "--assign-selector", template, stdin="- a.example\n")
+    @pytest.mark.parametrize(
+        ("template", "domain"), [("s%Q", "a.b"), ("{x}", "a.b"), ("s%Y", "a." * 116 + "example")]
+    )
+    def test_a_wrong_template_is_2_and_nothing_is_sent(
+        self, cli, registering, sent, template, domain
+    ):
+        done = cli("register", "-", "--assign-selector", template, stdin=f"- {domain}\n")
         assert done.status == 2
         assert "--assign-selector" in done.err
         assert sent() == []

@@ -18,7 +18,7 @@ from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, ServiceError, UsageError, worst
 from dkimctl.formats.renderer import Format, publishable
 from dkimctl.models import USABLE, DomainSpec, Outcome, Registration, Result, named
-from dkimctl.names import SelectorTemplate
+from dkimctl.names import MAX_NAME, key_name_length, selector_template
 from dkimctl.registration.engine import RegistrationEngine
 from dkimctl.registration.preflight import Planner, inspect_entries, plan
 from dkimctl.text import counted, few
@@ -134,9 +134,18 @@ def register(
         planning: dict[str, Any] = {"refresh": refresh and not dry_run}
         planning["retry_unknown"] = retry_unknown
         if assign_selector is not None:
-            selectors = SelectorTemplate(assign_selector, datetime.now().astimezone())
-            selectors.check(specs)
-            planning["assign"] = selectors.assign
+            selector_for = selector_template(assign_selector, datetime.now().astimezone())
+            without = (spec.sign_domain for spec in specs if spec.selector is None)
+            too_long = [
+                name for name in without if key_name_length(name, selector_for(name)) > MAX_NAME
+            ]
+            if too_long:
+                raise UsageError(
+                    f"in --assign-selector: the selector is too long for {', '.join(too_long)}",
+                    hint=f"SELECTOR._domainkey.DOMAIN may have at most {MAX_NAME} octets: "
+                    "use a shorter template",
+                )
+            planning["selector_for"] = selector_for
         if dry_run:
             planner = Planner(session.open_ledger(for_writing=False), **planning)
             return _show_plan(session, specs, planner, output_options)

@@ -35,7 +35,7 @@ from dkimctl.errors import UsageError, worst_check
 from dkimctl.formats.nsupdate import NsupdateRenderer
 from dkimctl.formats.renderer import Format, render_all
 from dkimctl.models import DomainSpec, Outcome, Result, named
-from dkimctl.names import Selection, SelectorTemplate
+from dkimctl.names import Selection, selector_template
 from dkimctl.rotation.retirement import retired_results
 from dkimctl.rotation.successors import Rotation, RotationPolicy, plan_rotation, start_date
 from dkimctl.strict_yaml import yaml_scalar
@@ -162,7 +162,7 @@ def rotate(
             read_duration("--older-than", older_than, may_be_zero=True),
             start,
             int(key_len),
-            SelectorTemplate(template, now.astimezone(), option="--selector").selector,
+            selector_template(template, now.astimezone(), option="--selector"),
         )
         age = older_than if older_than[-1:].isalpha() else f"{older_than}s"
         return _print_successors(session, selected, policy, now, age, output)
