@@ -16,9 +16,9 @@ from sqlalchemy import create_engine, inspect, text
 
 from dkimctl.errors import UsageError
 from dkimctl.service import schema
-from dkimctl.service.clients import ClientState, change_state, create_client, list_clients
+from dkimctl.service.clients import create_client, list_clients
 from dkimctl.service.database import open_store
-from dkimctl.service.location import DatabaseUrl, default_location, read_client_ids, read_location
+from dkimctl.service.location import DatabaseUrl, read_location
 
 
 def _refusal(location):
@@ -84,22 +84,6 @@ def test_a_file_that_other_users_can_access_is_refused(tmp_path, mode):
     open_store(path).close()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
-def test_a_file_that_cannot_be_written_is_refused(tmp_path, needs_tool):
-    path = tmp_path / "service.db"
-    open_store(path).close()
-    path.chmod(0o400)
-    script = (
-        "import pathlib, sys; from dkimctl.service.database import open_store;"
-        " open_store(pathlib.Path(sys.argv[1]))"
-    )
-    words = [sys.executable, "-c", script, str(path)]
-    if os.geteuid() == 0:  # file modes do not apply to root
-        words = [needs_tool("setpriv"), "--bounding-set=-dac_override,-dac_read_search", *words]
-    done = subprocess.run(words, capture_output=True, text=True)
-    assert f"UsageError: {path}: the service data file is not writable" in done.stderr
-
-
 def test_a_failed_transaction_is_rolled_back_and_reported_without_parameters(store):
     def insert_and_fail():
         with store.writing() as connection:
@@ -163,24 +147,6 @@ def test_a_url_that_is_not_of_postgresql_or_wrong_is_refused_without_quoting_it(
     with pytest.raises(UsageError) as caught:
         open_store(read_location(text))
     assert "hush" not in f"{caught.value.message} {caught.value.hint} {caught.value.__cause__!r}"
-
-
-def test_the_environment_says_where_it_is_by_default(tmp_path):
-    named = default_location({"DKIMCTL_SERVICE_DATABASE": str(tmp_path / "x.db")})
-    assert named == tmp_path / "x.db"
-    with pytest.raises(UsageError, match="DKIMCTL_SERVICE_DATABASE"):
-        default_location({"DKIMCTL_SERVICE_DATABASE": "mysql://x"})
-
-
-def test_the_ids_of_clients_are_read_while_the_service_runs(tmp_path):
-    path = tmp_path / "service.db"
-    with closing(open_store(path)) as store:
-        for name in ("one", "two", "gone"):
-            create_client(store, name)
-        change_state(store, "two", ClientState.DISABLED)
-        change_state(store, "gone", ClientState.DELETED)
-        assert read_client_ids(path) == ["one", "two"]
-    assert read_client_ids(path) == ["one", "two"]
 
 
 # PostgreSQL alone; the rest of the service's tests run on both.

@@ -249,11 +249,6 @@ def test_valid_credentials_get_a_bearer_token_for_an_hour(request_token, credent
     assert result.json.items() >= {"token_type": "Bearer", "expires_in": 3600}.items()
 
 
-def test_tokens_are_not_stored_in_plain_text(sqlite_store, token):
-    files = sqlite_store.path.parent.iterdir()
-    assert not any(token.encode() in file.read_bytes() for file in files)
-
-
 @pytest.mark.interface("2.2", "error", "invalid_client")
 @pytest.mark.interface("3.2", "deleted")
 @pytest.mark.interface("4.1", "bad-request")
