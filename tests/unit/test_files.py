@@ -274,55 +274,49 @@ def test_what_another_user_owns_is_unsafe(home, give, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "mode", "is_safe"),
-    [("home", 0o755, True), ("home", 0o757, False), ("home", 0o1777, True),
-     ("home/state", 0o755, True), ("home/state", 0o770, False), ("home/state", 0o702, False),
-     ("home/state/ledger.db", 0o644, True), ("home/state/ledger.db", 0o400, True),
-     ("home/state/ledger.db", 0o620, False), ("home/state/ledger.db", 0o602, False)],
+    ("name", "safe", "unsafe"),
+    [("home", (0o755, 0o1777), (0o757,)), ("home/state", (0o755,), (0o770, 0o702)),
+     ("home/state/ledger.db", (0o644, 0o400), (0o620, 0o602))],
 )  # fmt: skip
-def test_what_others_can_write_is_unsafe(home, name, mode, is_safe):
+def test_what_others_can_write_is_unsafe(home, name, safe, unsafe):
     path = home.parent / name
-    path.chmod(mode)
-    fault = fault_in(home)
-    if is_safe:
-        assert fault is None
-        return
-    assert message_of(fault).endswith(f"{path}: other users can write to it")
-    subprocess.run(fault.hint.split("`")[1], shell=True, check=True)
-    assert fault_in(home) is None
+    for mode in safe:
+        path.chmod(mode)
+        assert fault_in(home) is None
+    for mode in unsafe:
+        path.chmod(mode)
+        fault = fault_in(home)
+        assert message_of(fault).endswith(f"{path}: other users can write to it")
+        subprocess.run(fault.hint.split("`")[1], shell=True, check=True)
+        assert fault_in(home) is None
 
 
-@pytest.mark.parametrize(("mode", "is_safe"), [(0o775, False), (0o1775, True)])
-def test_a_directory_above_that_a_shared_group_can_write_is_unsafe(home, needs_root, mode, is_safe):
-    home.chmod(mode)
+def test_a_directory_above_that_a_shared_group_can_write_is_unsafe(home, needs_root):
     os.chown(home, -1, 4_000_000)  # a group without an entry
-    assert (fault_in(home) is None) is is_safe
+    for mode, is_safe in ((0o775, False), (0o1775, True)):
+        home.chmod(mode)
+        assert (fault_in(home) is None) is is_safe
 
 
-@pytest.mark.parametrize("mode", [0o600, 0o640, 0o604])
-def test_a_private_file_may_not_be_read_either(home, mode):
+def test_a_private_file_may_not_be_read_either(home):
     path = home / "state" / "ledger.db"
-    path.chmod(mode)
-    assert file_fault(path) is None
-    message = f"unsafe file {path}: other users can read or change it"
-    expected = None if mode == 0o600 else Fault(message, f"run `chmod 600 {path}`")
-    assert file_fault(path, private=True) == expected
+    message, hint = f"unsafe file {path}: other users can read or change it", f"chmod 600 {path}"
+    for mode in (0o600, 0o640, 0o604):
+        path.chmod(mode)
+        assert file_fault(path) is None
+        expected = None if mode == 0o600 else Fault(message, f"run `{hint}`")
+        assert file_fault(path, private=True) == expected
 
 
-@pytest.mark.parametrize(
-    ("arrange", "kind"),
-    [
-        (lambda path: path.symlink_to(path.parent.parent / "none"), "a symbolic link"),
-        (lambda path: path.symlink_to("/etc/passwd"), "a symbolic link"),
-        (lambda path: path.mkdir(), "not a regular file"),
-    ],
-    ids=["dangling link", "link", "directory"],
-)
-def test_anything_but_a_regular_file_is_unsafe(home, arrange, kind):
+def test_anything_but_a_regular_file_is_unsafe(home):
     path = home / "state" / "ledger.db"
+    for target in (home / "none", "/etc/passwd"):
+        path.unlink()
+        path.symlink_to(target)
+        assert message_of(fault_in(home)) == f"unsafe file {path}: it is a symbolic link"
     path.unlink()
-    arrange(path)
-    assert message_of(fault_in(home)) == f"unsafe file {path}: it is {kind}"
+    path.mkdir()
+    assert message_of(fault_in(home)) == f"unsafe file {path}: it is not a regular file"
 
 
 class TestALinkToTheDirectory:
