@@ -23,43 +23,31 @@ DOMAINS = st.sampled_from(
 )
 SELECTORS = st.sampled_from((None, "s1", "S1", "s2"))
 PAIRS = st.lists(
-    st.tuples(DOMAINS, SELECTORS),
-    max_size=4,
-    unique_by=lambda pair: (pair[0].lower(), (pair[1] or "").lower()),
-)
+    st.tuples(DOMAINS, SELECTORS), max_size=4, unique_by=lambda pair: lowered(pair[0], pair[1])
+)  # fmt: skip
 ASCII_PAIRS = PAIRS.map(lambda pairs: [pair for pair in pairs if pair[0].isascii()])
-RECORDS = st.none() | st.builds(DnsRecord, st.just("f"), st.just("TXT"), st.sampled_from("vw"))
 ANSWERS = st.lists(
     st.builds(
-        Registration,
-        sign_domain=DOMAINS,
-        selector=SELECTORS,
+        Registration, sign_domain=DOMAINS, selector=SELECTORS,
         key_len=st.sampled_from((None, 1024, 2048)),
         start_date=st.none() | st.just("2027-01-01T00:00+00:00"),
-        default=st.none() | st.integers(0, 1),
-        enable=st.none() | st.booleans(),
-        record=RECORDS,
+        default=st.none() | st.integers(0, 1), enable=st.none() | st.booleans(),
+        record=st.none()
+        | st.builds(DnsRecord, st.just("f"), st.just("TXT"), st.sampled_from("vw")),
         regist_date=st.none() | st.just("1970-01-01T00:00:00+00:00"),
-        code=st.sampled_from((None, "201", "409")),
-        message=st.none() | st.just("created"),
+        code=st.sampled_from((None, "201", "409")), message=st.none() | st.just("created"),
     ),
-    max_size=4,
-    unique_by=lambda answer: answer.key,
-)
-
+    max_size=4, unique_by=lambda answer: answer.key,
+)  # fmt: skip
 TIMES = st.integers(0, 10**10).map(lambda seconds: datetime.fromtimestamp(seconds, UTC))
 ALARMS = st.lists(
     st.builds(
-        Alarm,
-        subject=st.sampled_from(("a.example s1", "A.example s1", "zone é.example", "service")),
-        problem=st.sampled_from(("missing", "Missing", "")),
-        first_seen=TIMES,
-        looked_at=TIMES,
+        Alarm, subject=st.sampled_from(("a.example s1", "A.example s1", "zone é.example")),
+        problem=st.sampled_from(("missing", "Missing", "")), first_seen=TIMES, looked_at=TIMES,
         told_at=st.none() | TIMES,
     ),
-    max_size=3,
-    unique_by=lambda alarm: alarm[:2],
-)
+    max_size=3, unique_by=lambda alarm: alarm[:2],
+)  # fmt: skip
 
 
 def folded(sign_domain, selector):
@@ -110,11 +98,7 @@ class LedgerAndModel(RuleBasedStateMachine):
         self.directory = Path(tempfile.mkdtemp())
         self.path = self.directory / "ledger.db"
         self.now = 0
-        self.answers = {}
-        self.intents = {}
-        self.histories = {}
-        self.closed = {}
-        self.alarms = {}
+        self.answers, self.intents, self.histories, self.closed, self.alarms = {}, {}, {}, {}, {}
         self.ledger = self.open()
 
     def open(self):
