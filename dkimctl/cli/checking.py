@@ -112,14 +112,14 @@ def review_now(
     session: Session, known: KnownKeys, policy: RetirementPolicy
 ) -> list[RetirementStatus]:
     """Look at the successors in DNS, and record what is there."""
-    from dkimctl.dns.check import check_publication
-
     successors = {each.key: each for status in known.statuses(policy) for each in status.successors}
     sound = [each for each in successors.values() if not record_fault(with_key_len(each))]
     checks: dict[RegistrationKey, Check] = {}
     progress = CheckProgress(session.reporter, Verdict.PUBLISHED)
     with recorded_looks(session) as looks, progress:
         if sound:
+            from dkimctl.dns.check import check_publication  # imports asyncio
+
             check_publication(
                 sound, open_source(), read_policy(None, WARN_WITHIN, expect_absent=False),
                 lambda check: checks.update({check.key: check}), progress=progress, looks=looks,

@@ -19,6 +19,7 @@ from dkimctl.formats.renderer import sound_record
 from dkimctl.models import Outcome, Registration, RegistrationKey, Result, named
 from dkimctl.names import Selection, is_file, is_glob, parse_domain
 from dkimctl.registration import outcomes
+from dkimctl.registration.saved_results import read_saved_results, results_of
 from dkimctl.rotation.retirement import (
     Retirement,
     RetirementPolicy,
@@ -84,8 +85,6 @@ def saved_results(
 
     Warns about items that cannot be read; that is exit code 1.
     """
-    from dkimctl.registration.saved_results import read_saved_results, results_of
-
     saved = read_saved_results(path)
     warn_unreadable(session.reporter, path, saved.faults)
     results = results_of(selection.pick(saved.registrations), saved.retired)
