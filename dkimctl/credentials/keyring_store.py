@@ -178,4 +178,4 @@ def _describe(backend: KeyringBackend) -> tuple[str, bool]:
 def _explain(exception: str) -> CredentialsError:
     """An error for the class named `exception`, whose own text may contain the secret."""
     message = _EXPLANATIONS.get(exception, f"the keyring failed ({exception})")
-    return CredentialsError(message, hint=_HINT)
+    return CredentialsError(message, hint=ALTERNATIVES if exception == "NoKeyringError" else _HINT)
