@@ -11,6 +11,7 @@ from dkimctl.credentials.keyring_store import ReferencedSecrets
 from dkimctl.errors import DkimctlError
 from dkimctl.models import Registration
 from dkimctl.names import is_glob
+from dkimctl.publishing.octodns import OctodnsTarget, convert
 from dkimctl.publishing.plan import (
     Access,
     Target,
@@ -41,7 +42,6 @@ def _open_target(entry: DnsTarget, secrets: ReferencedSecrets) -> Target:
         read_key = partial(read_tsig_key, entry.key_file) if entry.key_file else None
         server = parse_server(entry.server)
         return Rfc2136Target(entry.server, server, entry.ttl, read_key, zones=entry.zones)
-    from dkimctl.publishing.octodns import OctodnsTarget, convert
 
     def resolved(value: object) -> object:
         is_secret = isinstance(value, str) and is_reference(value)

@@ -18,34 +18,11 @@ from dkimctl.errors import UsageError
 from dkimctl.formats.nsupdate import NsupdateRenderer
 from dkimctl.formats.renderer import Format, render_all
 from dkimctl.models import DnsRecord
-from rendering import RECORDS, render_text
+from rendering import render_text
 
 
 def deletions_of(results, zones=()):
     return "".join(render_all(NsupdateRenderer(zones, ttl=None), results))
-
-
-@given(records=RECORDS)
-@pytest.mark.parametrize("zones", [[], ["example.com"]])
-def test_the_script_replaces_only_the_txt_rrset_of_each_name(results, zones, records):
-    lines = render_text(Format.NSUPDATE, results(records), ttl=60, zones=zones).splitlines()
-    added = []
-    for line in lines:
-        if line.startswith("update add "):
-            [rrset] = dns.zonefile.read_rrsets(line.removeprefix("update add "), rdclass=None)
-            [rdata] = rrset
-            assert rrset.ttl == 60
-            added.append((rrset.name.to_text(omit_final_dot=True), b"".join(rdata.strings)))
-        elif line.startswith("update delete "):
-            _, _, name, *types = line.split(" ")
-            assert types == ["IN", "TXT"]
-            assert name.removesuffix(".") in {record.fqdn for record in records}
-        else:
-            assert line in ("send", "zone example.com.")
-    assert added == [(record.fqdn, record.value.encode()) for record in records]
-    assert lines.count("send") == (1 if zones else len(records))
-    assert lines.count("zone example.com.") == len(zones)
-    assert lines[-1] == "send"
 
 
 def test_only_sound_records_are_deleted_and_only_in_the_zones(every_outcome):

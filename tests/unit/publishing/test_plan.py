@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import threading
-
 import pytest
 
 from dkimctl.errors import ServiceError
@@ -81,11 +79,6 @@ def _applied(plan, **options):
     return applied
 
 
-@pytest.fixture
-def registrations(make_registration):
-    return [make_registration(f"d{number}.example.com") for number in range(20)]
-
-
 def test_a_plan_tells_the_action_and_what_is_there(make_registration, key_records):
     new, old, kept = (make_registration(name, "s1") for name in ("a.test", "b.test", "c.test"))
     before = NameState((key_records[1024],), 60)
@@ -119,18 +112,6 @@ def test_a_zone_that_cannot_be_read_fails_alone(make_registration):
     assert (failed.action, failed.reason) == (Action.UNREAD, "no answer")
     assert (planned.zone, planned.error) == ("good.test", None)
     assert [one.error for one in _applied(plan)] == [None]
-
-
-def test_stopped_it_tells_all_that_was_made_and_begins_nothing_more(make_registration):
-    registrations = [make_registration("example.com", f"s{number}") for number in range(1200)]
-    stopped = threading.Event()
-    target = FakeTarget("example.com", before_change=lambda change: stopped.set())
-    plan = make_plan(registrations, [target])
-    applied = _applied(plan, is_stopped=stopped.is_set)
-    assert 0 < len(applied) < len(registrations)
-    assert [one.fqdn for one in applied] == target.applied
-    again = make_plan(registrations, [target])
-    assert len(_applied(again)) == len(registrations) - len(applied)
 
 
 def test_a_defect_of_a_target_ends_the_run(make_registration):
