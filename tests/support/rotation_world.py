@@ -20,7 +20,7 @@ from dkimctl.client.wire import Reply
 from dkimctl.dns.messages import Answer
 from dkimctl.dns.nameserver import NameServer, NoAnswer
 from dkimctl.dns.zones import Zone
-from dkimctl.errors import AuthenticationError, DkimctlError
+from dkimctl.errors import DkimctlError
 from dkimctl.ledger.account_lock import account_lock
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import DnsRecord, DomainSpec, Registration
@@ -49,7 +49,6 @@ class World:
         self.now = now
         self.service_error: DkimctlError | None = None
         self.service_now: datetime | None = None  # by the clock of the service
-        self.refused_after: int | None = None  # so many requests, the token is refused
         self.answers: dict[str, Registration] = {}  # by selector, instead of the usual ones
         self.silent: set[str] = set()
         self.stale: dict[str, str] = {}  # records that servers have, and the provider has not
@@ -109,10 +108,6 @@ class World:
         with self.lock:
             if self.service_error is not None:
                 raise self.service_error
-            if self.refused_after is not None:
-                self.refused_after -= 1
-                if self.refused_after < 0:
-                    raise AuthenticationError("the token was refused")
             with self.effect():
                 registered = self.read("service")
                 items = tuple(self._answer(spec, registered) for spec in specs)

@@ -5,14 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dkimctl.ledger.ledger import DomainKeys, Ledger
 from dkimctl.models import DomainSpec, KeyHistory, Registration, key_of
 from dkimctl.names import Selection
 from dkimctl.rotation.life import KeyStage, NextAction, keys_of, read_keys
-from dkimctl.rotation.retirement import Retirement, RetirementPolicy, statuses_of
 from dkimctl.settings.config import RotationSettings
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -163,40 +160,3 @@ def test_a_successor_whose_request_got_no_answer_is_shown(stages_in_ledger):
 )
 def test_the_newest_key_of_its_line_says_when_a_successor_is_due(stages_of, newer, due):
     assert stages_of(old=key(made=300, published=290), new=newer)["old"].due == ago(due)
-
-
-_DAYS = st.integers(-30, 60)
-_MAYBE = st.none() | _DAYS
-_KEYS = st.lists(
-    st.builds(
-        key, made=_DAYS, starts=_DAYS, enabled=_MAYBE, published=_MAYBE, looked=st.integers(-2, 3),
-        verdict=st.sampled_from((None, "published", "missing")), disabled=_MAYBE,
-        replaces=st.sampled_from((None, "s0", "s1", "s2")), enable=st.booleans(),
-    ),
-    min_size=1, max_size=4,
-)  # fmt: skip
-
-
-@given(_KEYS)
-def test_a_key_is_retired_or_in_its_grace_period_when_rotate_says_so(keys):
-    registrations = [
-        Registration("example.com", f"s{number}", **fields)
-        for number, (fields, _) in enumerate(keys)
-    ]
-    histories = dict(zip(registrations, (history for _, history in keys), strict=True))
-    domain = DomainKeys("example.com", histories)
-    stages = {key.selector: key.stage for key in keys_of(domain, SETTINGS, NOW)}
-    policy = RetirementPolicy(NOW, NOW - DAY, grace=SETTINGS.grace)
-    for status in statuses_of(histories, policy):
-        stage = stages[status.registration.selector]
-        assert (stage is KeyStage.RETIRED) == (status.retirement is Retirement.RETIRED)
-        assert (stage is KeyStage.GRACE) == (
-            status.retirement is not Retirement.RETIRED
-            and (status.is_over or _is_waiting(status.reason))
-        )
-
-
-def _is_waiting(reason: str) -> bool:
-    """Whether a grace period that has begun is not over."""
-    _, _, end = reason.partition(": wait until ")
-    return bool(end) and datetime.fromisoformat(end) - SETTINGS.grace <= NOW

@@ -6,7 +6,6 @@ import contextlib
 import multiprocessing
 import shutil
 import signal
-from collections import Counter
 from datetime import datetime, timedelta
 
 import pytest
@@ -247,22 +246,6 @@ def test_a_clock_that_is_ahead_is_told_and_its_late_successors_hold_nothing_up_i
     assert {*report.exit_codes()} == {ExitCode.NO}
     old.register(A, selector="s2", start_date="2027-07-07T10:00+00:00")
     assert old.run().tasks[0].step is Step.PUBLISH
-
-
-def test_a_token_that_is_refused_half_way_leaves_the_rest_to_the_next_run(world):
-    domains = [f"d{number:02}.example" for number in range(60)]
-    world.register(*domains)
-    world.run()
-    world.pass_time(days=180)
-    world.refused_after = 1
-    report = world.run(limit=60)
-    first = Counter(states(report))
-    assert 0 < first["register", "done"] == first["publish", "done"] < 60
-    assert first["register", "due"] == 60 - first["register", "done"]
-    assert {*report.exit_codes()} == {ExitCode.AUTH}
-    world.refused_after = None
-    second = Counter(states(world.run(limit=60)))
-    assert second["register", "done"] == second["publish", "done"] == first["register", "due"]
 
 
 DOMAINS = ("a.example", "b.example")
