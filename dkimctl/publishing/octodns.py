@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from importlib import import_module
-from typing import Any, TypeAlias
+from typing import Any
 
 from dkimctl.errors import DkimctlError, DnsRefused, NegativeAnswer, ServiceError, UsageError
 from dkimctl.models import Secret
@@ -26,7 +26,6 @@ from dkimctl.text import MAX_STRING, few, printable
 
 _ONE_STRING = MAX_STRING // 2  # characters; each can have a backslash
 _ID = "dkimctl"  # names the provider in octoDNS's own messages
-_MakePlan: TypeAlias = Callable[[Any, Any, Sequence[Change]], Any]
 _making = threading.Lock()  # boto3 makes no clients in two threads
 
 
@@ -87,7 +86,7 @@ class OctodnsTarget:
             yield change.failed(unfit)
         if not fitting:
             return
-        states, error = self._attempt(zone, fitting, make_plan)
+        states, error = self._attempt(zone, fitting)
         if error is not None and not states:
             yield from (change.failed(error) for change in fitting)
             return
@@ -106,8 +105,8 @@ class OctodnsTarget:
             states = self.read(zone, names)
             same = [item for item in wanted if is_same(states[item.fqdn], item.before)]
             if left := list(filter(_may_stay, same)):
-                for make in (make_rewriting_plan, make_plan):
-                    _, failure = self._attempt(zone, left, make)
+                for rewrites in (True, False):
+                    _, failure = self._attempt(zone, left, rewrites=rewrites)
                     if failure is not None:
                         raise failure
                 states = self.read(zone, names)
@@ -128,7 +127,7 @@ class OctodnsTarget:
         return Access(True, None, "the provider tells only at a change whether it is allowed")
 
     def _attempt(
-        self, zone: str, changes: Sequence[Change], make: _MakePlan
+        self, zone: str, changes: Sequence[Change], *, rewrites: bool = False
     ) -> tuple[Mapping[str, NameState], DkimctlError | None]:
         """Make the changes of names that are as they were; what there is before, and the error."""
         names, states = [change.fqdn for change in changes], {}
@@ -140,7 +139,9 @@ class OctodnsTarget:
                 if same:
                     self._failures.trying(
                         f"change the zone {printable(zone)}",
-                        lambda: provider.apply(make(provider, existing, same)),
+                        lambda: provider.apply(
+                            make_plan(provider, existing, same, rewrites=rewrites)
+                        ),
                         [zone, *names],
                     )
         except DkimctlError as error:
@@ -289,16 +290,18 @@ def _states(contents: Any, zone: str, names: Sequence[str]) -> dict[str, NameSta
     return {name: state(name) for name in names}
 
 
-def make_plan(provider: Any, existing: Any, changes: Sequence[Change]) -> Any:
+def make_plan(provider: Any, existing: Any, changes: Sequence[Change], rewrites: bool) -> Any:
     """The plan for these changes to the zone `existing`, which is left as it is.
 
     Providers see only our names when they plan: by exact name and by type, on both sides. The plan
     that they apply has the whole zone beside our changes, since some write all of it. Thresholds of
     octoDNS are for its own command. Raises DkimctlError.
+
+    `rewrites`: what is at our names is only written once more, split into strings by octoDNS.
     """
     from octodns.processor.filter import NameAllowlistFilter, TypeAllowlistFilter
     from octodns.provider.plan import Plan
-    from octodns.record import Record
+    from octodns.record import Record, Update
 
     if getattr(provider, "apply_disabled", False):
         raise NegativeAnswer(
@@ -306,10 +309,14 @@ def make_plan(provider: Any, existing: Any, changes: Sequence[Change]) -> Any:
             hint="remove it from `settings` of `dns` in the config file",
         )
     wanted = {change.fqdn.lower(): change for change in changes}
+    ours = [
+        record for record in existing.records if record._type == "TXT" and _name(record) in wanted
+    ]
+    if rewrites:
+        return Plan(existing, existing, [Update(record, record) for record in ours], exists=True)
     desired = existing.copy()  # the zone after the changes
-    for record in existing.records:
-        if record._type == "TXT" and _name(record) in wanted:
-            desired.remove_record(record)
+    for record in ours:
+        desired.remove_record(record)
     for name, change in wanted.items():
         if change.value is not None:
             data = {"type": "TXT", "ttl": change.ttl, "value": change.value.replace(";", "\\;")}
@@ -317,25 +324,13 @@ def make_plan(provider: Any, existing: Any, changes: Sequence[Change]) -> Any:
             desired.add_record(Record.new(desired, hostname, data, lenient=True), lenient=True)
     names = [existing.hostname_from_fqdn(f"{name}.") for name in wanted]
     filters = [NameAllowlistFilter("names", names), TypeAllowlistFilter("types", ["TXT"])]
-    ours = desired.copy()
+    visible = desired.copy()
     for item in filters:
-        ours = item.process_source_zone(ours, [])
-    plan = provider.plan(ours, processors=filters)
+        visible = item.process_source_zone(visible, [])
+    plan = provider.plan(visible, processors=filters)
     planned = list(plan.changes) if plan else []
     _require_ours(planned, wanted)
     return Plan(existing, desired, planned, exists=True)
-
-
-def make_rewriting_plan(_provider: Any, existing: Any, changes: Sequence[Change]) -> Any:
-    """The plan that writes what is at our names once more, split into strings by octoDNS."""
-    from octodns.provider.plan import Plan
-    from octodns.record import Update
-
-    names = {change.fqdn.lower() for change in changes}
-    records = [
-        record for record in existing.records if record._type == "TXT" and _name(record) in names
-    ]
-    return Plan(existing, existing, [Update(record, record) for record in records], exists=True)
 
 
 def _require_ours(planned: Sequence[Any], wanted: Mapping[str, Change]) -> None:
