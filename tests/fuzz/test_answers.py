@@ -7,8 +7,6 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-import dns.name
-import dns.zonefile
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -124,18 +122,6 @@ def is_in_zones(result: Result) -> bool:
     """Whether it has no record, or one in a known zone."""
     record = publishable(result)
     return record is None or record.fqdn.lower().rpartition(".")[2] in ZONES
-
-
-@given(BODIES)
-def test_a_zone_has_one_line_per_record_and_dnspython_reads_it(body):
-    results = saved_results(body)
-    lines = render_text(Format.ZONE, results, ttl=60).splitlines()
-    records = records_of(results)
-    assert [line[:1] == ";" for line in lines] == [True, False] * len(records)
-    for line, record in zip(lines[1::2], records, strict=True):
-        (rrset,) = dns.zonefile.read_rrsets(line, rdclass=None, default_ttl=None)
-        assert rrset.name == dns.name.from_text(record.fqdn)
-        assert b"".join(rrset[0].strings) == record.value.encode()
 
 
 class AnyService:
