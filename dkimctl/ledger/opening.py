@@ -10,6 +10,7 @@ import contextlib
 import errno
 import itertools
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -315,8 +316,6 @@ def _move_away(path: Path, now: float) -> Path:
 
 def require_disk_space(path: Path, entries: int) -> None:
     """Raise LedgerError unless there is space for this many answers."""
-    import shutil  # brings the compression libraries
-
     log_growth = max(0, _FULL_LOG - size_of(side_file(path, "-wal")))
     needed = entries * (_BYTES_OF_ANSWER + _BYTES_IN_LOG) + log_growth
     disk = shutil.disk_usage(path.parent)

@@ -13,8 +13,10 @@ import typer
 from dkimctl.cli import next_steps, options
 from dkimctl.cli.options import examples
 from dkimctl.cli.output import OutputOptions, read_output_options, resolve_zones
+from dkimctl.cli.progress import RegistrationProgress
 from dkimctl.cli.results import Doing, ResultSink, show, summary
 from dkimctl.cli.session import Session, open_session
+from dkimctl.cli.terminal import interrupting, stopping
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, ServiceError, UsageError, worst
 from dkimctl.formats.renderer import Format, publishable
 from dkimctl.models import USABLE, DomainSpec, Outcome, Registration, Result, named
@@ -102,8 +104,6 @@ def register(
 
     Domains that are registered already are not sent again, so a second run changes nothing.
     """
-    from dkimctl.cli.terminal import interrupting
-
     session = open_session(ctx)
     output_options = read_output_options(
         fmt=fmt, ttl=ttl, origin=origin, zone=zone, find_zones=find_zones, provider=provider,
@@ -219,9 +219,6 @@ def _register(
     `selection` selects the entries in later commands, and `planning` is how to plan them.
     `to_publish` gets what has a record to publish; without it, says how to publish that.
     """
-    from dkimctl.cli.progress import RegistrationProgress
-    from dkimctl.cli.terminal import stopping
-
     reporter = session.reporter
     sink = ResultSink(
         output, reporter, doing, expected=len(specs),
