@@ -55,11 +55,6 @@ def pager(tmp_path) -> str:
     return script(tmp_path / "pager", 'echo "LESS=$LESS"; sed "s/^/paged /"')
 
 
-@pytest.mark.parametrize("lines", [0, 23])
-def test_what_fits_the_screen_is_not_paged(show, pager, lines):
-    assert show(lines, PAGER=pager).lines == [*(f"line {n}" for n in range(lines)), "the summary"]
-
-
 @pytest.mark.parametrize(("columns", "is_paged"), [(80, False), (60, True)])
 def test_long_lines_take_several(show, pager, columns, is_paged):
     shown = show(11, PAGER=pager, REST="x" * 70 + "\x1b[32my\x1b[0m" * 60, COLUMNS=str(columns))

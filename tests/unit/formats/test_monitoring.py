@@ -89,7 +89,6 @@ def test_the_oldest_key_is_one_that_may_sign():
 @pytest.mark.parametrize(
     ("checks", "state"),
     [
-        ([], NagiosState.OK),
         ([check(), check(verdict=Verdict.RETIRED)], NagiosState.OK),
         ([check(), check(verdict=Verdict.DIFFERS)], NagiosState.WARNING),
         ([check(verdict=Verdict.NO_ANSWER)], NagiosState.UNKNOWN),
