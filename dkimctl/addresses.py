@@ -75,6 +75,17 @@ def parse_url(text: str, suggested_scheme: str = "https") -> Url:
     return Url(scheme, _host(host), "" if port == _DEFAULT_PORTS[scheme] else port, _path(path))
 
 
+def to_a_labels(name: str) -> str:
+    """A name with A-labels for U-labels (IDNA 2008), no final dot. Raises UnicodeError."""
+    import idna
+
+    labels = idna.uts46_remap(name).removesuffix(".").split(".")
+    return ".".join(
+        label if label.isascii() and not label.startswith("xn--") else idna.alabel(label).decode()
+        for label in labels
+    )
+
+
 def is_loopback(host: str) -> bool:
     """Whether a canonical host is this machine: localhost, 127.0.0.0/8 or ::1."""
     try:
@@ -113,12 +124,9 @@ def _host(text: str) -> str:
     name = text
     if "%" in name:
         name = unquote(name)  # what is not UTF-8 becomes a character that no name has
-    if not name.isascii() and len(name) <= _MAX_NAME:  # IDNA does not allow an underscore
-        import idna
-
+    if not name.isascii() and len(name) <= _MAX_NAME:
         try:
-            labels = idna.uts46_remap(name).removesuffix(".").split(".")
-            name = b".".join(map(idna.alabel, labels)).decode()
+            name = to_a_labels(name)
         except UnicodeError:
             _refuse("has an invalid internationalized host name", "see RFC 5891 for what is valid")
     name = name.lower().removesuffix(".")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import NoReturn, Protocol, TypeVar
 
+from dkimctl.addresses import to_a_labels
 from dkimctl.errors import UsageError, naming
 from dkimctl.models import RegistrationKey, key_of
 from dkimctl.text import printable, quoted
@@ -67,16 +68,8 @@ def parse_domain(text: str) -> str:
         if re.search(pattern, name):
             _refuse(text, what, hint)
     if not name.isascii() or "xn--" in name:
-        import idna
-
         try:
-            labels = idna.uts46_remap(name).removesuffix(".").split(".")
-            name = ".".join(
-                label
-                if label.isascii() and not label.startswith("xn--")
-                else idna.alabel(label).decode()
-                for label in labels
-            )
+            name = to_a_labels(name)
         except UnicodeError as error:
             what = f"is not a valid internationalized domain name: {printable(str(error))}"
             _refuse(text, what, "see RFC 5891 for what is valid")
