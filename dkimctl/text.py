@@ -100,11 +100,10 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def listed(words: Sequence[str], *, count: int = 0, most: int | None = MAX_ALIKE) -> str:
-    """The first `most` words, and how many more there are: of `count`, if `words` are not all."""
-    shown = words[:most]
-    more = max(count, len(words)) - len(shown)
-    return ", ".join(shown) + (f", … and {more:,} more" if more else "")
+def listed(words: Sequence[str], *, most: int | None = MAX_ALIKE) -> str:
+    """The first `most` words, and how many more there are."""
+    more = len(words) - len(words[:most])
+    return ", ".join(words[:most]) + (f", … and {more:,} more" if more else "")
 
 
 def and_more(count: int, kind: str) -> str:

@@ -200,9 +200,8 @@ class AttentionWarnings:
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
         self._hinted: set[Outcome] = set()
-        # By outcome and reason without names: how many, and of the first their names and reasons.
-        self._counts: Counter[tuple[Outcome, str]] = Counter()
-        self._first: dict[tuple[Outcome, str], dict[str, str]] = {}
+        # By outcome, and reason without names: the results' names, each with its reason.
+        self._alike: dict[Outcome, dict[str, dict[str, str]]] = {}
 
     def add(self, result: Result) -> None:
         outcome, name = result.outcome, named(result.registration)
@@ -211,24 +210,20 @@ class AttentionWarnings:
         if self._reporter.most_alike is None:
             self._warn(outcome, f"{name}: {outcome}: {result.reason}")
             return
-        kind = outcome, without_names(result.reason, *result.registration.key)
-        self._counts[kind] += 1
-        reasons = self._first.setdefault(kind, {})
-        if len(reasons) < MAX_ALIKE:
-            reasons[name] = result.reason
+        kind = without_names(result.reason, *result.registration.key)
+        self._alike.setdefault(outcome, {}).setdefault(kind, {})[name] = result.reason
 
     def close(self) -> None:
-        for outcome in dict.fromkeys(outcome for outcome, _ in self._counts):
-            kinds = [kind for kind in self._counts if kind[0] is outcome]
-            for kind in kinds[:MAX_ALIKE]:
-                count, reasons = self._counts[kind], self._first[kind]
+        for outcome, kinds in self._alike.items():
+            for kind, reasons in list(kinds.items())[:MAX_ALIKE]:
                 same = {*reasons.values()}
-                reason = same.pop() if len(same) == 1 else kind[1]
-                text = f"{outcome}: {reason}: {count:,} ({listed([*reasons], count=count)})"
-                if count == 1:
-                    text = f"{next(iter(reasons))}: {outcome}: {reason}"
-                self._warn(outcome, text)
-            if more := sum(self._counts[kind] for kind in kinds[MAX_ALIKE:]):
+                reason = same.pop() if len(same) == 1 else kind
+                if len(reasons) == 1:
+                    self._warn(outcome, f"{next(iter(reasons))}: {outcome}: {reason}")
+                else:
+                    names = listed([*reasons])
+                    self._warn(outcome, f"{outcome}: {reason}: {len(reasons):,} ({names})")
+            if more := sum(map(len, list(kinds.values())[MAX_ALIKE:])):
                 text = f"{outcome}: {more:,} more, for other reasons (--verbose lists all)"
                 self._warn(outcome, text)
 
