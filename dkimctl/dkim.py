@@ -92,6 +92,11 @@ def parse_tag_list(text: str, *, tolerant: bool = False) -> dict[str, str]:
     return tags
 
 
+def tag_items(value: str) -> frozenset[str]:
+    """The items of a list separated by colons, such as the value of h= (RFC 6376 section 3.6.1)."""
+    return frozenset("".join(value.split()).split(":"))
+
+
 def parse_key_record(value: str) -> PublicKey:
     """The key in the TXT value of an RSA key record (RFC 6376 section 3.6.1).
 

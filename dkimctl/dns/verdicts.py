@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from dkimctl.dkim import KeyRecordError, is_tag_name, padded, parse_public_key, parse_tag_list
+from dkimctl import dkim
+from dkimctl.dkim import KeyRecordError, parse_public_key, parse_tag_list, tag_items
 from dkimctl.errors import LedgerError
 from dkimctl.models import Registration, RegistrationKey, key_of, utc_time
 from dkimctl.text import few, quoted
@@ -292,11 +293,11 @@ def _compare_tags(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Finding
     # What is not as registered, though verifiers accept it.
     if different:
         notes.append(f"not as registered: {', '.join(f'{name}=' for name in different)}")
-    if "t" in different and "y" in _items(theirs.get("t", "")) - _items(ours.get("t", "")):
+    if "t" in different and "y" in tag_items(theirs.get("t", "")) - tag_items(ours.get("t", "")):
         notes.append("t=y is for testing: receivers treat such mail like unsigned mail")
     if "v" in theirs and next(iter(theirs)) != "v":
         notes.append("v= is not the first tag")
-    if names := [quoted(name) for name in theirs if not is_tag_name(name)]:
+    if names := [quoted(name) for name in theirs if not dkim.is_tag_name(name)]:
         notes.append(f"not a valid tag name: {few(names)}")
     return (
         Finding(Verdict.DIFFERS, f"verifiers accept it, but {'; '.join(notes)}")
@@ -309,7 +310,7 @@ def _refusal(name: str, tags: Mapping[str, str]) -> str:
     """Why verifiers refuse the tag, or "" (RFC 6376 sections 3.6.1 and 6.1.2)."""
     if name == "k":
         return f"its key type is k={quoted(tags['k'])}, not rsa"
-    if name == "h" and "h" in tags and "sha256" not in _items(tags["h"]):
+    if name == "h" and "h" in tags and "sha256" not in tag_items(tags["h"]):
         return "its h= does not allow sha256, with which mail is signed"
     if name == "s" and "s" in tags and tags["s"] not in _SERVICES:
         return f"some verifiers refuse its s={quoted(tags['s'])}: only email and * are safe"
@@ -322,7 +323,7 @@ def _compare_keys(registered: str, published: str) -> Finding:
         return Finding(Verdict.PUBLISHED)
     if registered.startswith(published):
         return _truncated(len(published), len(registered), "characters of the key")
-    sound = padded(published)
+    sound = dkim.padded(published)
     has_more = len(published) > len(sound)  # padding than it needs; less is an error
     key, ours = parse_public_key(sound if has_more else published), parse_public_key(registered)
     if key.der == ours.der:
@@ -340,11 +341,7 @@ def _truncated(length: int, whole: int, what: str) -> Finding:
 
 def _meaning(tags: Mapping[str, str], name: str) -> object:
     value = tags.get(name, _DEFAULTS[name])
-    return _items(value) if name in _LIST_TAGS and value is not None else value
-
-
-def _items(value: str) -> frozenset[str]:
-    return frozenset(_without_spaces(value).split(":"))
+    return tag_items(value) if name in _LIST_TAGS and value is not None else value
 
 
 def _without_spaces(text: str) -> str:

@@ -8,27 +8,15 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
-from dkimctl.dkim import KeyRecordError, parse_public_key, parse_tag_list, record_fault
+from dkimctl.dkim import KeyRecordError, parse_public_key, parse_tag_list, record_fault, tag_items
 from dkimctl.dns.check import Checker
 from dkimctl.dns.messages import MAX_ALIASES, TXT, Question, make_question, make_txt_question
 from dkimctl.dns.nameserver import NameServer, NoAnswer
 from dkimctl.dns.queries import Source, ask, gather, texts
 from dkimctl.dns.verdicts import Finding, Verdict
 from dkimctl.errors import UsageError
-from dkimctl.mail.message import (
-    ALIGNED,
-    ED25519,
-    CheckedSignature,
-    KnownKey,
-    MailReport,
-    MailVerdict,
-    Message,
-    Signature,
-    alignment,
-    from_domains,
-    read_signature,
-    squeezed,
-)
+from dkimctl.mail import message as mail
+from dkimctl.mail.message import MailVerdict, Message, Signature
 from dkimctl.models import Registration, RegistrationKey, key_of
 from dkimctl.text import quoted
 
@@ -61,17 +49,17 @@ def verify_mail(
     file: str,
     receiver: Source,
     checked_at: Source,
-    read_known: Callable[[Collection[str]], Mapping[RegistrationKey, KnownKey]],
+    read_known: Callable[[Collection[str]], Mapping[RegistrationKey, mail.KnownKey]],
     now: float,
-) -> MailReport:
+) -> mail.MailReport:
     """Verify at most MAX_SIGNATURES signatures, those of registered domains first.
 
     Keys are looked up at `receiver`, and registered ones `checked_at` the other source.
     `read_known` gives what the ledger has of the keys of some domains; `now` is in seconds since
     1970. Not for use within an event loop.
     """
-    fields, senders = message.all(b"dkim-signature"), from_domains(message)
-    signatures = [read_signature(field, now) for field in fields[:_MAX_READ]]
+    fields, senders = message.all(b"dkim-signature"), mail.from_domains(message)
+    signatures = [mail.read_signature(field, now) for field in fields[:_MAX_READ]]
     known = read_known({*senders, *(signature.sign_domain for signature in signatures)})
     domains = {  # that this account has
         name.registration.key.sign_domain
@@ -93,10 +81,10 @@ def verify_mail(
         registration = known[key].registration if key in in_dns else None
         notes = _notes(message, signature, judged, registration, in_dns.get(key))
         checked.append(
-            CheckedSignature(
+            mail.CheckedSignature(
                 signature.sign_domain, signature.selector, signature.algorithm, judged.verdict,
                 judged.reason, judged.key.key_len if judged.key else None, list(notes),
-                alignment(signature.sign_domain, senders), signature.sign_domain in domains,
+                mail.alignment(signature.sign_domain, senders), signature.sign_domain in domains,
                 known.get(key), in_dns.get(key),
             )
         )  # fmt: skip
@@ -106,9 +94,9 @@ def verify_mail(
         sender
         for sender in senders
         if sender in domains
-        and not any(alignment(domain, [sender]) in ALIGNED for domain in signed)
+        and not any(mail.alignment(domain, [sender]) in mail.ALIGNED for domain in signed)
     ]
-    return MailReport(
+    return mail.MailReport(
         file, senders, checked, missing, unverified=len(fields) - len(chosen),
         of_ours=any(signature.sign_domain in domains for signature in rest),
     )  # fmt: skip
@@ -197,7 +185,7 @@ def _judge_by(message: Message, signature: Signature, value: str) -> Judgement:
     fields = [field for field in message.fields if field is signature.field or field.key in names]
     verifier.headers = [[field.name, field.value] for field in fields]
     is_relaxed = signature.tags.get("c", "").endswith("/relaxed")
-    verifier.body = squeezed(message.body) if is_relaxed else message.body
+    verifier.body = mail.squeezed(message.body) if is_relaxed else message.body
     signatures = [field for field in fields if field.key == signature.field.key]
     at = next(number for number, field in enumerate(signatures) if field is signature.field)
     try:
@@ -225,7 +213,7 @@ def read_key(value: str, signature: Signature) -> MailKey:
     except KeyRecordError as error:
         raise KeyRecordError(f"is malformed: {error}") from None
     kind, _, hash_name = signature.algorithm.partition("-")
-    text, flags = re.sub(r"\s", "", tags.get("p", "")), _items(tags.get("t", ""))
+    text, flags = re.sub(r"\s", "", tags.get("p", "")), tag_items(tags.get("t", ""))
     agent = signature.tags.get("i", "").rpartition("@")[2].lower()
     is_in_subdomain = agent not in ("", signature.tags["d"].lower())
     faults = (
@@ -236,14 +224,14 @@ def read_key(value: str, signature: Signature) -> MailKey:
             tags.get("k", "rsa") != kind,
             f"has a key of another type, k={quoted(tags.get('k', 'rsa'))}",
         ),
-        (hash_name not in _items(tags.get("h", hash_name)), f"does not allow {hash_name} (h=)"),
-        (not _items(tags.get("s", "*")) & {"*", "email"}, "is not for mail (s=)"),
+        (hash_name not in tag_items(tags.get("h", hash_name)), f"does not allow {hash_name} (h=)"),
+        (not tag_items(tags.get("s", "*")) & {"*", "email"}, "is not for mail (s=)"),
         ("s" in flags and is_in_subdomain, "does not allow i= to be in a subdomain (t=s)"),
     )
     for is_fault, what in faults:
         if is_fault:
             raise KeyRecordError(what)
-    if signature.algorithm == ED25519:
+    if signature.algorithm == mail.ED25519:
         try:
             size = len(base64.b64decode(text, validate=True))
         except ValueError:
@@ -263,10 +251,6 @@ def read_key(value: str, signature: Signature) -> MailKey:
         if key_len > _MAX_BITS or key.exponent.bit_length() > _MAX_EXPONENT_BITS:
             raise KeyRecordError("has a key that is too long")
     return MailKey(f"v=DKIM1; k={kind}; p={text}".encode(), key_len, flags)
-
-
-def _items(text: str) -> frozenset[str]:
-    return frozenset(re.sub(r"\s", "", text).split(":"))
 
 
 def _notes(
