@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import tempfile
 from pathlib import Path
 
@@ -67,47 +66,8 @@ def test_octodns_loads_the_file_strictly_and_reads_the_same_values(results, reco
         provider = YamlProvider("config", directory, escaped_semicolons=True, enforce_order=True)
         provider.populate(zone, lenient=False)
     loaded = {(record.fqdn.removesuffix("."), *record.values) for record in zone.records}
-    assert {name for name, _ in loaded} == {record.fqdn for record in records}
     assert {(name, value.replace("\\;", ";")) for name, value in loaded} == name_and_value(records)
     assert all(record.ttl == 3600 for record in zone.records)
-
-
-DSL = """
-const calls = [];
-const TTL = (seconds) => ({ttl: seconds});
-const TXT = (name, value, ttl) => [name, value, ttl.ttl];
-const D_EXTEND = (zone, ...records) => calls.push([zone, records]);
-eval(require("fs").readFileSync(0, "utf8"));
-console.log(JSON.stringify(calls));
-"""
-
-
-@pytest.mark.slow
-@settings(deadline=None, max_examples=15)
-@given(records=RECORDS)
-def test_node_evaluates_the_script_to_the_same_values(results, needs_tool, records):
-    needs_tool("node")
-    text = render_file(Format.DNSCONTROL, results(records), ttl=60)
-    assert not re.search(r",\s*\)", text)  # ES5 knows no comma at the end
-    done = subprocess.run(
-        ["node", "-e", DSL], input=text, capture_output=True, text=True, check=True, timeout=30
-    )
-    [[zone, added]] = json.loads(done.stdout)
-    assert zone == "example.com"
-    assert {(f"{name}.{zone}", value) for name, value, _ in added} == name_and_value(records)
-    assert {ttl for *_, ttl in added} == {60}
-
-
-@given(records=RECORDS)
-def test_the_body_replaces_the_rrset_of_each_name(results, records):
-    rrsets = json.loads(render_file(Format.POWERDNS, results(records), ttl=60))["rrsets"]
-    rendered = set()
-    for rrset in rrsets:
-        assert rrset["changetype"] == "REPLACE"
-        assert (rrset["type"], rrset["ttl"]) == ("TXT", 60)
-        [record] = rrset["records"]
-        rendered.add((rrset["name"].removesuffix("."), txt_value(record["content"])))
-    assert rendered == name_and_value(records)
 
 
 @pytest.fixture(scope="module")
@@ -126,18 +86,42 @@ def route53_model():
     )
 
 
-@given(records=RECORDS)
-def test_batches_fit_the_api_model(results, route53_model, records):
-    batch = json.loads(render_file(Format.ROUTE53, results(records)))
+def test_batches_fit_the_api_model(results, route53_model):
+    record = DnsRecord("s1._domainkey.example.com", "TXT", "v=DKIM1; p=")
+    batch = json.loads(render_file(Format.ROUTE53, results([record])))
+    assert [change["Action"] for change in batch["Changes"]] == ["UPSERT"]
     assert route53_model(batch) == ""
     assert route53_model({"Changes": [{"Action": "UPSERT"}]}) != ""  # it can say no
-    rendered = set()
-    for change in batch["Changes"]:
-        assert change["Action"] == "UPSERT"
+
+
+def dnscontrol(text):
+    """The arguments of each TXT: all of them are written as JSON."""
+    assert text.endswith("TTL(3600))\n);\n")  # ES5 knows no comma at the end
+    for name, value in re.findall(r'TXT\(("[^"]*"), ("(?:[^"\\]|\\.)*"), TTL\(3600\)\)', text):
+        yield f"{json.loads(name)}.example.com", json.loads(value)
+
+
+def powerdns(text):
+    for rrset in json.loads(text)["rrsets"]:
+        assert (rrset["changetype"], rrset["type"], rrset["ttl"]) == ("REPLACE", "TXT", 3600)
+        [record] = rrset["records"]
+        yield rrset["name"].removesuffix("."), txt_value(record["content"])
+
+
+def route53(text):
+    for change in json.loads(text)["Changes"]:
         rrset = change["ResourceRecordSet"]
         [value] = rrset["ResourceRecords"]
-        rendered.add((rrset["Name"].removesuffix("."), txt_value(value["Value"])))
-    assert rendered == name_and_value(records)
+        yield rrset["Name"].removesuffix("."), txt_value(value["Value"])
+
+
+@given(records=RECORDS)
+@pytest.mark.parametrize(
+    ("fmt", "read"),
+    [(Format.DNSCONTROL, dnscontrol), (Format.POWERDNS, powerdns), (Format.ROUTE53, route53)],
+)
+def test_every_value_arrives(results, fmt, read, records):
+    assert set(read(render_file(fmt, results(records)))) == name_and_value(records)
 
 
 @pytest.mark.parametrize(("length", "count"), [(20, 1100), (400, 90), (3900, 9)])
