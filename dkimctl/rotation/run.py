@@ -271,18 +271,18 @@ class RotationRun:
         )
         if looks is None:
             return
-        now = tools.clock()
+        now, reliable = tools.clock(), confirmed & published
         # The successor of each retired key that can go now, and since when it is due.
         removals: dict[Registration, str | None] = {}
         due: dict[RegistrationKey, datetime] = {}
         for status in self._statuses(known.after(looks, now), now):
             registration, retirement = status.registration, status.retirement
-            sure = [each for each in status.successors if each.key in confirmed & published]
+            sure = [each.selector for each in status.successors if each.key in reliable]
             is_due = retirement is Retirement.DUE and status.is_over
             if is_due or retirement is Retirement.UNKNOWN:  # it cannot be removed yet
                 self._tasks.append(Task(Step.REMOVE, State.WAITING, registration, status.reason))
             elif retirement is Retirement.RETIRED and status.takeover is not None and sure:
-                removals[registration] = sure[0].selector
+                removals[registration] = sure[0]
                 due[registration.key] = status.takeover.took_over + settings.grace
         if removals:
             self._remove(removals, due)
