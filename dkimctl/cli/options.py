@@ -20,7 +20,7 @@ from contextlib import redirect_stdout, suppress
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
@@ -28,11 +28,15 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 from dkimctl.cli.report import Color, write
 from dkimctl.errors import UsageError, naming
 from dkimctl.formats.renderer import Format, KeyFormat, Provider
+from dkimctl.service.location import (
+    DatabaseUrl,
+    Location,
+    default_location,
+    read_client_ids,
+    read_location,
+)
 from dkimctl.settings.profile import known_profiles, require_ledger_account
 from dkimctl.text import parse_duration
-
-if TYPE_CHECKING:
-    from dkimctl.service.location import Location
 
 COMMON_PANEL = "Common options"
 MAX_TTL = 2**31 - 1  # RFC 2181, section 8
@@ -242,10 +246,8 @@ def read_output(text: str) -> Path | None:
     return None if text == "-" else Path(text)
 
 
-def read_data(text: str) -> "Location":
+def read_data(text: str) -> Location:
     """Where the service's data is, from an option. Raises UsageError."""
-    from dkimctl.service.location import DatabaseUrl, read_location
-
     location = read_location(text)
     if isinstance(location, DatabaseUrl) and location.has_password:
         raise UsageError(
@@ -276,8 +278,6 @@ def complete_selection(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def complete_clients(ctx: typer.Context) -> list[str]:
     """The clients in the embedded service's data file; a database may be far away."""
-    from dkimctl.service.location import default_location, read_client_ids
-
     path = ctx.params.get("data") or default_location()
     return _plain(read_client_ids(path.expanduser())) if isinstance(path, Path) else []
 

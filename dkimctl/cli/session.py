@@ -16,6 +16,7 @@ from dkimctl.addresses import other_loopback_urls
 from dkimctl.cli import terminal
 from dkimctl.cli.next_steps import given_options, options_of
 from dkimctl.cli.report import Reporter, log_requests
+from dkimctl.cli.sandbox import Sandbox
 from dkimctl.client.tokens import TokenProvider
 from dkimctl.credentials.keyring_store import KeyringStore, ReferencedSecrets
 from dkimctl.credentials.store import (
@@ -29,6 +30,7 @@ from dkimctl.errors import ClientRefused, CredentialsError, UsageError
 from dkimctl.files import config_path, state_dir
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import Secret, Token
+from dkimctl.registration.limits import Limits
 from dkimctl.settings import profile as profiles
 from dkimctl.settings.config import Config, load_config
 from dkimctl.settings.values import CHECKS
@@ -36,11 +38,9 @@ from dkimctl.specs import spec_file
 from dkimctl.text import counted
 
 if TYPE_CHECKING:
-    from dkimctl.cli.sandbox import Sandbox
     from dkimctl.client.client import Client
     from dkimctl.client.http import HttpClient
     from dkimctl.models import DomainSpec
-    from dkimctl.registration.limits import Limits
     from dkimctl.registration.retrying import Send
 
 
@@ -245,8 +245,6 @@ class Session:
     @property
     def limits(self) -> Limits:
         """The limits of a registration run."""
-        from dkimctl.registration.limits import Limits
-
         profile = self.profile
         return Limits(profile.batch_size, profile.concurrency, profile.max_wait, profile.timeout)
 
@@ -307,8 +305,6 @@ class Session:
 
     @cached_property
     def _sandbox(self) -> Sandbox:
-        from dkimctl.cli.sandbox import Sandbox
-
         return self._resources.enter_context(Sandbox())
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from dkimctl.errors import UsageError, naming
@@ -17,13 +17,15 @@ _SCHEMES = ("postgresql", "postgresql+psycopg")
 _EXAMPLE = "write it as postgresql+psycopg://USER@HOST/DATABASE"
 
 
-@dataclass(frozen=True, slots=True)
-class DatabaseUrl:
+class DatabaseUrl(NamedTuple):
     """The URL of a PostgreSQL database; `name` shows it without user and password."""
 
-    text: str = field(repr=False)
+    text: str
     name: str
     has_password: bool
+
+    def __repr__(self) -> str:
+        return f"DatabaseUrl({self.name})"
 
 
 Location = Path | DatabaseUrl

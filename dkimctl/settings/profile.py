@@ -6,6 +6,7 @@ The profile's name is an option, else in the environment, else in the config fil
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -242,8 +243,6 @@ def read_logins(state_dir: Path) -> tuple[dict[str, dict[str, str]], list[dict[s
 
     The secrets of the latter may still be stored. URLs may not be in canonical form.
     """
-    import json
-
     path = state_dir / _LOGINS
     data = _read_file(path, 16 << 20)  # bytes; a login has about 200
     if data is None:
@@ -286,8 +285,6 @@ def write_logins(
     unused: Sequence[Mapping[str, str]] = (),
 ) -> None:
     """Replace all logins with these, and those that no profile has any more. Raises UsageError."""
-    import json
-
     path = state_dir / _LOGINS
     content = {**logins, _UNUSED: unused} if unused else logins
     with _usable(path):
