@@ -19,8 +19,6 @@ import pytest
 from dkimctl.files import (
     Fault,
     atomic_writer,
-    config_path,
-    data_dir,
     directory_fault,
     fault_of,
     file_fault,
@@ -28,9 +26,6 @@ from dkimctl.files import (
     lock_file_of,
     locked,
     peeking,
-    prepare_directory,
-    publish,
-    state_dir,
     try_lock,
     wait_for_lock,
     write_private,
@@ -89,20 +84,6 @@ def test_a_link_remains_a_link_and_a_device_is_written_directly(tmp_path):
     assert Path(os.devnull).is_char_device()
 
 
-@POSIX
-def test_a_finished_file_takes_no_name_that_something_has(tmp_path):
-    new, mine, dangling = tmp_path / "new", tmp_path / "mine", tmp_path / "dangling"
-    new.write_text("new")
-    mine.write_text("mine")
-    dangling.symlink_to("nothing")
-    for path in (mine, dangling):
-        with pytest.raises(FileExistsError):
-            publish(new, path)
-    assert (mine.read_text(), (tmp_path / "nothing").exists()) == ("mine", False)
-    publish(new, tmp_path / "path")
-    assert (tmp_path / "path").read_text() == "new"
-
-
 def test_what_is_locked_is_locked_for_others(tmp_path):
     path = tmp_path / "logins.json"
     with locked(path):
@@ -141,13 +122,11 @@ def names(path):
         return [text for (text,) in connection.execute("SELECT text FROM name")]
 
 
-def test_what_is_only_in_the_log_is_read_and_nothing_waits_for_the_writer(database):
+def test_nothing_waits_for_the_writer(database):
     path, writer = database
     writer.execute("BEGIN IMMEDIATE")
     writer.execute("INSERT INTO name VALUES ('two')")
     assert names(path) == ["one"]
-    writer.execute("COMMIT")
-    assert names(path) == ["one", "two"]
 
 
 @POSIX
@@ -169,29 +148,6 @@ def test_nothing_is_created_and_nothing_can_be_written(database, tmp_path):
         with pytest.raises(FileNotFoundError):
             names(missing)
     assert sorted(elsewhere.iterdir()) == files
-
-
-@POSIX
-@pytest.mark.parametrize("umask", [0, 0o022, 0o777])
-def test_a_directory_is_created_with_its_parents_for_the_user_alone(tmp_path, umask):
-    directory = tmp_path / "a" / "b" / "state"
-    before = os.umask(umask)
-    try:
-        prepare_directory(directory)
-    finally:
-        os.umask(before)
-    assert [mode_of(path) for path in (directory, *directory.parents[:2])] == [0o700] * 3
-
-
-def test_flag_then_environment_then_platform_directory():
-    environ = {"DKIMCTL_CONFIG": "there.yaml", "DKIMCTL_STATE_DIR": "state"}
-    assert config_path("here.yaml", environ) == Path("here.yaml")
-    assert config_path(None, environ) == Path("there.yaml")
-    assert config_path(None, {}).parts[-2:] == ("dkimctl", "config.yaml")
-    assert state_dir(environ) == Path("state")
-    for directory in (state_dir({"DKIMCTL_STATE_DIR": ""}), data_dir()):
-        assert directory.is_absolute()
-        assert "dkimctl" in directory.parts
 
 
 class User(NamedTuple):
@@ -262,15 +218,6 @@ def message_of(fault):
 def test_a_private_place_and_what_is_missing_are_safe(home):
     for path in ("state/ledger.db", "state/none.db", "none/deep/ledger.db"):
         assert fault_of(home / path) is None
-
-
-@pytest.mark.parametrize("name", ["home", "home/state", "home/state/ledger.db"])
-def test_what_another_user_owns_is_unsafe(home, give, name):
-    path = home.parent / name
-    give(path)
-    kind = "directory" if path.is_dir() else "file"
-    # No hint: only the other user could make it safe again.
-    assert fault_in(home) == Fault(f"unsafe {kind} {path}: it belongs to another user")
 
 
 @pytest.mark.parametrize(

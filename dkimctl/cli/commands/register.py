@@ -141,7 +141,7 @@ def register(
             ]
             if too_long:
                 raise UsageError(
-                    f"in --assign-selector: the selector is too long for {', '.join(too_long)}",
+                    f"in --assign-selector: the selector is too long for {few(too_long)}",
                     hint=f"SELECTOR._domainkey.DOMAIN may have at most {MAX_NAME} octets: "
                     "use a shorter template",
                 )

@@ -159,22 +159,6 @@ def test_a_log_without_its_ledger_is_kept(filled, account):
     assert (log.read_bytes(), filled.exists()) == (b"changes", False)
 
 
-def test_damage_noticed_later_is_reported_and_quarantined_by_the_next_check(
-    filled, write, make_registration
-):
-    with write() as ledger:
-        DAMAGES["middle page"](filled)
-        DAMAGES["last page"](filled)
-        with pytest.raises(LedgerError, match="is damaged") as caught:
-            list(ledger.all())
-        assert "dkimctl register" in caught.value.hint
-        assert names(filled)[0] == "ledger.db"
-        with pytest.raises(LedgerError, match="quarantined"):
-            ledger.check()
-        with pytest.raises(LedgerError, match="moved or replaced"):
-            ledger.record([make_registration()])
-
-
 def test_a_new_ledger_that_another_run_has_begun_is_left_alone(filled, write):
     def find_damage_too_late():
         with quarantining(filled, lambda: NOON):

@@ -6,7 +6,6 @@ import errno
 import shutil
 import sqlite3
 import sys
-import time
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import pytest
@@ -23,21 +22,6 @@ try:
 except LedgerError as error:
     print(error.message, error.hint, sep="\\n")
 """
-
-
-def test_a_reader_neither_waits_for_a_writer_nor_sees_uncommitted_changes(
-    write, read, path, make_registration
-):
-    with write() as ledger:
-        ledger.record([make_registration()])
-    writer = sqlite3.connect(path)
-    writer.execute("BEGIN IMMEDIATE")
-    writer.execute("DELETE FROM registration")
-    started = time.monotonic()
-    with read() as ledger:
-        assert list(ledger.all()) == [make_registration()]
-    assert time.monotonic() - started < 4  # to wait for it would take 5
-    writer.close()
 
 
 @pytest.mark.parametrize("with_index", [True, False])
@@ -110,14 +94,6 @@ def test_a_path_becomes_a_uri_that_sqlite_reads(path, uri):
     assert sqlite_uri(path.as_uri()) == uri
 
 
-TRY_TO_OPEN = """
-try:
-    Ledger.open(path, **ACCOUNT)
-except LedgerError as error:
-    print(error.message, error.hint, sep="\\n")
-"""
-
-
 def fill_up(ledger, make_registration):
     """Commit until the disk is full; returns what was stored, and the error."""
     stored = []
@@ -154,20 +130,6 @@ def test_a_full_disk_loses_nothing_that_was_committed(
         assert list(reader.all()) == [*stored, more]
 
 
-def test_a_ledger_that_cannot_be_written_is_refused(elsewhere, write):
-    path = elsewhere.path / "ledger.db"
-    write(path=path).close()
-    path.chmod(0o444)
-    elsewhere.give(elsewhere.path)
-    assert "attempt to write a readonly database" in elsewhere.run(TRY_TO_OPEN, path)
-    elsewhere.give(path)
-    path.chmod(0o644)
-    elsewhere.path.chmod(0o555)
-    output = elsewhere.run(TRY_TO_OPEN, path)
-    assert f"cannot use the ledger {path}: " in output
-    assert f"check that you can read and write in the directory {path.parent}" in output
-
-
 def test_a_lock_of_another_program_is_reported(write, path):
     with write():
         holder = sqlite3.connect(path)
@@ -194,24 +156,6 @@ def test_every_error_becomes_a_ledger_error_with_a_hint(path, error, message):
         raise error
     assert caught.value.hint
     assert caught.value.__cause__ is error
-
-
-@pytest.mark.parametrize("batch_size", [1, 50, 400])
-def test_answers_fit_into_the_space_required_for_them(
-    small_disk, on_disk, write, make_registration, batch_size
-):
-    """In batches of any size, with their intents, in random order."""
-    answers = [make_registration(f"{hash(str(n)):x}.example") for n in range(400)]
-    with write(path=on_disk) as ledger:
-        small_disk.fill(leaving=9_700_000)
-        ledger.require_disk_space(len(answers))
-        with pytest.raises(LedgerError):
-            ledger.require_disk_space(len(answers) + 50)
-        for first in range(0, len(answers), batch_size):
-            batch = answers[first : first + batch_size]
-            ledger.commit(begun=[[DomainSpec(*answer[:2]) for answer in batch]])
-            ledger.commit(answered=batch, settled=[answer.key for answer in batch])
-        assert len(list(ledger.all())) == 400
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc")

@@ -310,7 +310,7 @@ class TestIntents:
 
 
 def assigning(selector):
-    return {"assign": lambda spec: spec._replace(selector=selector)}
+    return {"selector_for": lambda domain: selector}
 
 
 class TestTheNextRun:

@@ -121,19 +121,12 @@ def test_another_record_is_a_conflict_but_other_attributes_are_not(
     assert (imported.known, len(imported.conflicts)) == ((1, 0) if is_same else (0, 1))
 
 
-def test_the_first_of_two_items_counts(make_registration, key_records):
+def test_the_first_of_two_items_counts_and_the_ledger_before_both(make_registration, key_records):
     first = make_registration()
     other = first._replace(record=first.record._replace(value=key_records[2048] + ";"))
     imported = plan([first, other, first])
     assert (imported.new, imported.known) == ([first], 1)
     assert [result.registration for result in imported.conflicts] == [other]
-
-
-def test_registrations_of_other_accounts_stay_and_a_missing_record_is_imported(make_registration):
     theirs = make_registration(code="409", record=None)
-    imported = plan([make_registration()], [theirs])
-    assert imported.new == []
-    assert "another account" in imported.conflicts[0].reason
-    assert plan([make_registration()], [make_registration(record=None)]).new == [
-        make_registration()
-    ]
+    assert "another account" in plan([first], [theirs]).conflicts[0].reason
+    assert plan([first], [make_registration(record=None)]).new == [first]
