@@ -26,6 +26,10 @@ from dkimctl.errors import (
 )
 
 _CHECK = "check the network, the proxy and the profile's URLs: `dkimctl status` shows them"
+# Errors of httpx, which few commands import, whose text quotes neither a request nor a response.
+_HARMLESS = frozenset(
+    ("ConnectError", "ConnectTimeout", "PoolTimeout", "ReadError", "WriteError", "CloseError")
+)
 # What OpenSSL makes of an answer that is not TLS.
 _NOT_TLS = "WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|UNKNOWN_PROTOCOL|PACKET_LENGTH|HTTP_REQUEST"
 _SPEAKS_TLS = rb"(?i)plain HTTP|HTTP request to an HTTPS"  # nginx and Apache; Go
@@ -38,8 +42,6 @@ _HTML = rb"(?i)\s*<(?:!doctype|html|head|body)"
 
 def unreachable(url: str, error: Exception) -> NotProcessed:
     """The error for a request that was certainly not sent."""
-    import httpx
-
     origin, option = origin_of(url), option_of(url)
     without_tls = ""  # what to write for a server of this machine that does not use TLS
     if is_loopback(urlsplit(url).hostname or ""):
@@ -74,14 +76,15 @@ def unreachable(url: str, error: Exception) -> NotProcessed:
             break
         cause = cause.__cause__ or cause.__context__
     # The text of other errors can contain a header or a response, such as that of a proxy.
-    if not text and isinstance(error, httpx.ProxyError):
+    kind = type(error).__name__
+    if not text and kind == "ProxyError":
         status = re.match("[1-5][0-9][0-9](?= |$)", str(error))
         text = f"the proxy refused the connection{f' ({status[0]})' if status else ''}"
     elif not text and "handshake operation timed out" in str(error):
         text = handshake  # a server without TLS may wait for the rest of a request
     elif not text:
-        is_plain = isinstance(error, httpx.ConnectError | httpx.TimeoutException | UnicodeError)
-        text = str(error) if is_plain else "the request could not be sent"
+        is_harmless = kind in _HARMLESS or isinstance(error, UnicodeError)
+        text = str(error) if is_harmless else "the request could not be sent"
     if text == handshake and without_tls:
         hint = f"{without_tls}, if it does not use TLS"
     return NotProcessed(f"cannot reach {origin}: {text}", hint=hint or _CHECK)
@@ -117,12 +120,9 @@ def timed_out(url: str) -> MaybeProcessed:
 
 
 def cut_off(url: str, error: Exception) -> MaybeProcessed | NoService:
-    import httpx
-
     if url.startswith("http:") and _TLS_ALERT in str(error):
         return _uses_tls(url)
-    # Only this text quotes neither the request, with its token, nor the response.
-    reason = f": {error}" if isinstance(error, httpx.NetworkError) else ", or is not HTTP"
+    reason = f": {error}" if type(error).__name__ in _HARMLESS else ", or is not HTTP"
     message = f"the response from {origin_of(url)} was cut off{reason}"
     hint = "try again later; check the profile's URLs, http:// or https://, if it persists"
     return MaybeProcessed(message, hint=hint)
