@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -27,7 +27,6 @@ _BEGINNINGS = {
     Urgency.SOON: "signing starts soon: ",
     Urgency.NONE: "",
 }
-VERSION = 1
 # In each list, since a webhook may refuse a larger document: items, and their subjects together.
 MAX_ITEMS, MAX_SUBJECTS = 500, 2000
 _MAX_NAMED = 3  # subjects of an item, in the summary
@@ -35,14 +34,10 @@ _MAX_TEXT = 1000  # characters
 
 _Pair: TypeAlias = "tuple[KeyProblem | None, Alarm]"  # None: the alarm is over
 # The program has no use for them.
-OUR_SECRETS = frozenset(
-    (
-        "DKIMCTL_CLIENT_SECRET",
-        "DKIMCTL_ACCESS_TOKEN",
-        "DKIMCTL_SERVICE_PASSPHRASE",
-        "DKIMCTL_SERVICE_DATABASE",
-    )
-)
+OUR_SECRETS = frozenset((
+    "DKIMCTL_CLIENT_SECRET", "DKIMCTL_ACCESS_TOKEN", "DKIMCTL_SERVICE_PASSPHRASE",
+    "DKIMCTL_SERVICE_DATABASE",
+))  # fmt: skip
 _MAX_BODY = 1024 * 1024  # bytes of the response, which is not read any further
 
 
@@ -167,7 +162,7 @@ def notice_document(
     if still:
         parts.append(f"{counted(len(notice.still), 'earlier problem')} not solved yet")
     document = {
-        "version": VERSION,
+        "version": 1,
         "time": _written(now),
         "profile": profile,
         "text": _shown(f"dkimctl: {'; '.join(parts)}"),
@@ -240,14 +235,13 @@ def _written(time: datetime) -> str:
 def run_notice_program(
     words: Sequence[str],
     document: bytes,
-    environ: Mapping[str, str],
     *,
     withheld: Container[str] = OUR_SECRETS,
     seconds: float = 30.0,
 ) -> None:
     """Run the program with a JSON document on standard input; its output is discarded.
 
-    It gets all of `environ` but what is `withheld`: the names of variables with secrets. After
+    It gets the environment but what is `withheld`: the names of variables with secrets. After
     `seconds`, or on an interruption, it is killed together with the programs that it has started.
     Raises ServiceError unless it ends with status 0. Its arguments, which may hold a token, are in
     no error.
@@ -263,7 +257,7 @@ def run_notice_program(
                 stdin=file,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                env={name: value for name, value in environ.items() if name not in withheld},
+                env={name: value for name, value in os.environ.items() if name not in withheld},
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:  # ValueError: a null character in a word

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -102,7 +101,7 @@ def _deliver(session: Session, notice: Notice, now: datetime) -> list[bool]:
     def run_program() -> None:
         withheld = notices.OUR_SECRETS | config.secret_variables()
         words = config.notify.command
-        notices.run_notice_program(words, document, os.environ, withheld=withheld)
+        notices.run_notice_program(words, document, withheld=withheld)
 
     def post() -> None:
         url = config.notify.webhook

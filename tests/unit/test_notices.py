@@ -192,30 +192,27 @@ def script(tmp_path):
     return write
 
 
-def run(words, document: bytes = DOCUMENT, *, seconds: float = 30.0, **environ: str) -> None:
-    run_notice_program(words, document, dict(os.environ) | environ, seconds=seconds)
-
-
-def failure(words, document: bytes = DOCUMENT, **options) -> ServiceError:
+def failure(words, **options) -> ServiceError:
     with pytest.raises(ServiceError) as caught:
-        run(words, document, **options)
+        run_notice_program(words, DOCUMENT, **options)
     error = caught.value
     assert "topsecret" not in f"{error.message}{error.hint}"
     assert error.hint
     return error
 
 
-def test_the_program_does_not_inherit_our_secrets(script, tmp_path):
-    ours = dict.fromkeys(OUR_SECRETS, "a")
-    run(script(f"env > {tmp_path}/env"), **ours, PAGER_KEY="its own")
+def test_the_program_does_not_inherit_our_secrets(script, tmp_path, monkeypatch):
+    for name in (*OUR_SECRETS, "PAGER_KEY"):
+        monkeypatch.setenv(name, "its own")
+    run_notice_program(script(f"env > {tmp_path}/env"), DOCUMENT)
     lines = (tmp_path / "env").read_text()
     assert "PAGER_KEY=its own" in lines
-    assert [name for name in ours if name in lines] == []
+    assert [name for name in OUR_SECRETS if name in lines] == []
 
 
 def test_no_shell_reads_the_command(script, tmp_path):
     words = script(f'echo "$1" > {tmp_path}/word')
-    run([words[0], "$(touch x); `id` *"])
+    run_notice_program([words[0], "$(touch x); `id` *"], DOCUMENT)
     assert (tmp_path / "word").read_text() == "$(touch x); `id` *\n"
 
 
@@ -237,7 +234,7 @@ def test_what_cannot_be_run_is_named_and_escaped(tmp_path):
 @pytest.mark.parametrize("text", ["exec <&-; exit 0", "exit 0", "head -c 1 > /dev/null"])
 def test_a_program_that_does_not_read_all_is_no_error(script, text):
     before = signal.getsignal(signal.SIGPIPE)
-    run(script(text), HUGE)
+    run_notice_program(script(text), HUGE)
     assert signal.getsignal(signal.SIGPIPE) is before
 
 
@@ -260,7 +257,7 @@ def test_ctrl_c_ends_the_program(script, tmp_path):
     thread = threading.Thread(target=interrupt)
     thread.start()
     with pytest.raises(KeyboardInterrupt):
-        run(words)
+        run_notice_program(words, DOCUMENT)
     thread.join()
     assert has_ended(int((tmp_path / "pid").read_text()))
 
