@@ -14,9 +14,9 @@ from dkimctl.cli import next_steps
 from dkimctl.cli.options import LEDGER, App, TableOrJson, TableOrJsonOption, examples
 from dkimctl.cli.output import require_writable, table_layout, write_chunks
 from dkimctl.cli.selected import SelectionArgument, read_selection, require_empty, warn_unmatched
-from dkimctl.cli.session import Session, open_session
+from dkimctl.cli.session import open_session
 from dkimctl.errors import ExitCode, UsageError, worst
-from dkimctl.formats.overview_text import Overview, make_overview, overview_lines, overview_text
+from dkimctl.formats.overview_text import make_overview, overview_lines, overview_text
 from dkimctl.formats.pages import overview_page
 from dkimctl.models import named
 from dkimctl.rotation.life import read_keys
@@ -55,6 +55,7 @@ def overview(
     --quiet, nothing is shown otherwise.
     """
     session = open_session(ctx)
+    reporter = session.reporter
     if html is not None:
         if fmt is not TableOrJson.TABLE:
             raise UsageError(f"--html has no effect with --format {fmt}", hint="leave out one")
@@ -68,14 +69,24 @@ def overview(
     made = make_overview(keys, now, rotation.lead)
     if html is not None:
         write_chunks([overview_page(made, session.profile.name)], html)
-        session.reporter.note(f"dkimctl: wrote {html}")
+        reporter.note(f"dkimctl: wrote {html}")
     elif fmt is TableOrJson.JSON:
         write_chunks(overview_lines(made), None)
-    elif made.is_bad or not session.reporter.quiet:
-        _show_text(session, made)
+    elif made.is_bad or not reporter.quiet:
+        step = ""
+        if made.urgent:
+            urgent = next_steps.select_domains(key.sign_domain for key in made.urgent)
+            publish = next_steps.publish(urgent, by_target=session.has_dns_targets)
+            step = f"next: {publish}, then {next_steps.wait_for(urgent)}"
+        layout = table_layout(reporter, None)
+        lines = shutil.get_terminal_size().lines if sys.stdout.isatty() else _LINES
+        height = lines - (len(step) // layout.width + 1)
+        write_chunks(overview_text(made, layout, height, reporter.complete), None, is_paged=True)
+        if step:
+            reporter.note(step)
     if made.overdue:
         since = min(key.due for key in made.overdue if key.due is not None)
-        session.reporter.warn(
+        reporter.warn(
             f"overdue, since {since:%Y-%m-%d} at the earliest: {len(made.overdue)} "
             f"({few([named(key) for key in made.overdue])})",
             hint="check that the timer runs `dkimctl rotate run` once a day, what it says, and "
@@ -84,18 +95,3 @@ def overview(
         )
     status = ExitCode.NO if made.is_bad else ExitCode.OK
     return worst([status, warn_unmatched(session, selected)])
-
-
-def _show_text(session: Session, made: Overview) -> None:
-    step = ""
-    if made.urgent:
-        selected = next_steps.select_domains(key.sign_domain for key in made.urgent)
-        publish = next_steps.publish(selected, by_target=session.has_dns_targets)
-        step = f"next: {publish}, then {next_steps.wait_for(selected)}"
-    reporter = session.reporter
-    layout = table_layout(reporter, None)
-    lines = shutil.get_terminal_size().lines if sys.stdout.isatty() else _LINES
-    height = lines - (len(step) // layout.width + 1)
-    write_chunks(overview_text(made, layout, height, reporter.complete), None, is_paged=True)
-    if step:
-        reporter.note(step)
