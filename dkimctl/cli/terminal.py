@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import TypeVar
 
+from dkimctl.credentials.store import Kind, parse_entry
 from dkimctl.errors import CredentialsError, DkimctlError, Interrupted, UsageError
 from dkimctl.models import Secret
 
@@ -75,7 +76,6 @@ def read_client_secret(*, from_stdin: bool, complain: Complain) -> Secret:
 
     Raises CredentialsError if it is missing or invalid: of a prompt, three times.
     """
-    from dkimctl.credentials.store import Kind, parse_entry
 
     def checked(text: str) -> Secret:
         if secret := parse_entry(Kind.SECRET, Secret(text), "the secret"):
