@@ -60,7 +60,6 @@ def serve(
     trusted_proxy: Annotated[
         list[str] | None,
         typer.Option(
-            "--trusted-proxy",
             metavar="ADDRESS",
             help="IP address or network of a proxy whose X-Forwarded-For to believe; "
             "may be repeated.",
@@ -69,7 +68,6 @@ def serve(
     metrics_bind: Annotated[
         str | None,
         typer.Option(
-            "--metrics-bind",
             metavar="HOST:PORT",
             help="Answer Prometheus at this address, such as 127.0.0.1:9100 (default: nowhere).",
         ),

@@ -105,9 +105,8 @@ def create(
         from dkimctl.service.clients import creating_client
 
         done, undone = "the client was created; its secret", "no client was created"
-        created = _hand_over(creating_client(store, client_id), output, done, undone)
-    _log_change("client create", created)
-    _announce_login(ctx.obj, created, output)
+        client_id = _hand_over(creating_client(store, client_id), output, done, undone)
+    _announce_secret(ctx.obj, "create", client_id, output)
 
 
 @client.command(
@@ -162,7 +161,6 @@ def rotate_secret(
     overlap: Annotated[
         str,
         typer.Option(
-            "--overlap",
             metavar="TIME",
             help="How long the old secret stays valid, such as 12h; 0s ends it at once.",
         ),
@@ -180,10 +178,9 @@ def rotate_secret(
 
         done, undone = "the new secret is valid; it", "the client's secret is as before"
         _hand_over(rotating_secret(store, client_id, seconds), output, done, undone)
-    _log_change("client rotate-secret", client_id)
     valid = f"valid for {format_duration(seconds)} more" if seconds else "no longer valid"
     ctx.obj.note(f"dkimctl: the previous secret is {valid}")
-    _announce_login(ctx.obj, client_id, output)
+    _announce_secret(ctx.obj, "rotate-secret", client_id, output)
 
 
 def _hand_over(
@@ -230,10 +227,12 @@ def _write_secret(path: Path, secret: str, undone: str) -> None:
         ) from None
 
 
-def _announce_login(reporter: Reporter, client_id: str, secret_file: Path | None) -> None:
-    """Say how the client logs in."""
-    words = ["dkimctl", "login", "--auth-url", "URL", "--base-url", "URL", "--client-id", client_id]
-    command = shlex.join(words)
+def _announce_secret(
+    reporter: Reporter, action: str, client_id: str, secret_file: Path | None
+) -> None:
+    """Log the change, and say how the client logs in."""
+    _log_change(f"client {action}", client_id)
+    command = f"dkimctl login --auth-url URL --base-url URL --client-id {shlex.quote(client_id)}"
     if secret_file:
         command += f" --secret-stdin < {shlex.quote(str(secret_file))}"
         reporter.note(f"dkimctl: the secret is in {secret_file}; delete it after the login")
@@ -251,15 +250,12 @@ def list_registrations(
     client: Annotated[
         str | None,
         typer.Option(
-            "--client",
-            metavar="CLIENT_ID",
-            help="List those of this client.",
-            autocompletion=complete_clients,
+            metavar="CLIENT_ID", help="List those of this client.", autocompletion=complete_clients
         ),
     ] = None,
     domain: Annotated[
         str | None,
-        typer.Option("--domain", metavar="DOMAIN", help="List those of this signing domain."),
+        typer.Option(metavar="DOMAIN", help="List those of this signing domain."),
     ] = None,
     fmt: TableOrJsonOption = TableOrJson.TABLE,
     data: DataOption = None,
@@ -380,12 +376,11 @@ def export(
         typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(SignerFormat)}."),
     ],
     output_dir: Annotated[
-        Path, typer.Option("--output-dir", metavar="DIR", help="Write the files to this directory.")
+        Path, typer.Option(metavar="DIR", help="Write the files to this directory.")
     ],
     group: Annotated[
         str | None,
         typer.Option(
-            "--group",
             metavar="GROUP",
             help="Let members of this group read the files, too (default: only you).",
         ),
@@ -393,7 +388,6 @@ def export(
     third_party_client: Annotated[
         str | None,
         typer.Option(
-            "--third-party-client",
             metavar="CLIENT_ID",
             autocompletion=complete_clients,
             help="Sign mail of domains without a key with the registration of this client that is "
