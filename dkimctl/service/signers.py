@@ -339,9 +339,7 @@ class ExportDirectory:
                 file.write(content)
                 file.flush()
                 os.fsync(descriptor)
-            if self._gid is not None:
-                _give(temporary, self._gid, self._mode)
-            temporary.chmod(self._mode)  # the umask may have removed more
+            _give(temporary, self._gid, self._mode)  # the umask may have removed more
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
@@ -388,12 +386,7 @@ def open_directory(path: Path, kind: str, group: str | None = None) -> Iterator[
                     hint="create it, in a way that the signer can read what is below it",
                 )
             _make_directory(path)
-            try:
-                stack.callback(wait_for_lock(lock_file_of(path / _STATE), seconds=30))
-            except TimeoutError:
-                raise OutputError(
-                    f"another export to {path} is running", hint="try again when it has ended"
-                ) from None
+            stack.callback(wait_for_lock(lock_file_of(path / _STATE), seconds=30))
             directory = ExportDirectory(path, kind, gid)
         yield directory
 
@@ -419,10 +412,10 @@ def _group_id(name: str) -> int:
         ) from None
 
 
-def _give(path: Path, gid: int, mode: int) -> None:
-    """Give a file or directory to a group, unless it has that already."""
+def _give(path: Path, gid: int | None, mode: int) -> None:
+    """Give a file or directory its mode and, if there is one, a group."""
     status = path.stat()
-    if sys.platform != "win32" and status.st_gid != gid:
+    if sys.platform != "win32" and gid is not None and status.st_gid != gid:
         try:
             os.chown(path, -1, gid)
         except PermissionError:
