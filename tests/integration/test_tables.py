@@ -48,16 +48,6 @@ def test_every_output_in_csv_is_a_list_of_the_same_keys(cli):
     assert cli("register", "--sandbox", "--dry-run", "list.csv").status == 0
 
 
-def test_the_next_command_selects_what_was_registered(cli):
-    cli.write("a.yaml", SPECS)
-    cli.write("b.csv", TABLE)
-    done = cli("register", "--sandbox", "a.yaml", "b.csv", "--domain", "e.example")
-    selection = "a.yaml b.csv e.example"
-    assert f"`dkimctl check-dns --sandbox {selection} --wait 30m`" in done.err
-    shown = cli("show-dns", "--sandbox", *selection.split(), "--format", "csv")
-    assert (shown.status, len(shown.out.splitlines())) == (0, 6)
-
-
 def test_selectors_are_assigned_in_all_files(cli):
     cli.write("a.yaml", SPECS)
     cli.write("b.csv", TABLE)
