@@ -111,19 +111,6 @@ def test_a_service_that_hangs_up_is_4(cli, scripted_server, scripted_account):
     assert "example.com (selector s1): unknown" in done.err
 
 
-def test_3_takes_precedence_over_4(cli, scripted_server, scripted_account, make_answer):
-    at_once = {"Retry-After": "0"}
-    answers = [make_answer(502, headers=at_once)] * 4 + [make_answer(403)] * 2
-    tokens = scripted_server.answer
-    scripted_server.answer = lambda request: (
-        tokens(request) if request.path == "/oauth2/token" else answers.pop(0)
-    )
-    words = ("register", "-", "--batch-size", 1, "--concurrency", 1, "--format", "json")
-    done = cli(*words, stdin=TWO, env=scripted_account)
-    assert [item["outcome"] for item in done.json["items"]] == ["unknown", "pending"]
-    assert done.status == 3
-
-
 def test_an_unusable_registration_stays_unusable(cli, register, scripted_account, key_records):
     done = register(sound(key_records, "201", key_len=1024))
     assert done.json["items"][0]["outcome"] == "unusable"
@@ -132,15 +119,6 @@ def test_an_unusable_registration_stays_unusable(cli, register, scripted_account
     shown = cli("show-dns", env=scripted_account)
     assert (shown.status, shown.out) == (1, "")
     assert "2048 bits, not 1024" in shown.err
-
-
-def test_a_taken_domain_is_not_registered(cli, register, scripted_account, key_records):
-    taken = item("409") | {"sign_domain": "example.org"}
-    assert register(sound(key_records, "201"), taken, specs=TWO).status == 1
-    shown = cli("show-dns", "example.com", "example.org", env=scripted_account)
-    assert shown.status == 1
-    assert "example.org is not registered" in shown.err
-    assert "_domainkey.example.com." in shown.out
 
 
 def test_an_unreadable_ca_file_is_a_usage_error(cli, scripted_account):

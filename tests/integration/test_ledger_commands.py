@@ -13,7 +13,7 @@ import pytest
 from dkimctl.formats.renderer import Format
 from dkimctl.ledger.account_lock import account_lock
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models import DnsRecord, DomainSpec, Outcome, Result, key_of
+from dkimctl.models import DomainSpec, Outcome, Result, key_of
 from ledgers import histories_of
 from rendering import render_text
 
@@ -138,16 +138,6 @@ class TestImport:
         assert "example.com (selector s1): the ledger has another record, which" in done.err
         assert "dkimctl: imported 1, in conflict 1\n" in done.err
         assert known(ledger) == [there, new]
-
-    def test_an_unusable_record_is_imported_and_stays_unusable(
-        self, cli, ledger, make_registration, key_records
-    ):
-        sound = make_registration()
-        long = DnsRecord(sound.record.fqdn, "TXT", f"{key_records[2048]}; n={'x' * 4096}")
-        unusable = export(sound._replace(record=long))
-        assert cli("ledger", "import", "-", stdin=unusable).status == 0
-        shown = cli("show-dns", "--format", "zone")
-        assert (shown.status, shown.out, "unusable" in shown.err) == (1, "", True)
 
     @pytest.mark.parametrize(
         "content",
@@ -279,17 +269,6 @@ class TestForget:
         partly = cli("ledger", "forget", "absent.example", "example.com", "--force")
         assert (partly.status, partly.json["count"]) == (1, 2)
         assert "absent.example is not registered" in partly.err
-
-    def test_a_taken_registration_is_forgotten_only_with_force(
-        self, cli, ledger, make_registration
-    ):
-        with ledger() as opened:
-            opened.record([make_registration(code="409", record=None)])
-        refused = cli("ledger", "forget", "example.com")
-        assert (refused.status, "belongs to another account" in refused.err) == (1, True)
-        done = cli("ledger", "forget", "example.com", "--force")
-        assert (done.status, done.json["items"][0]["outcome"]) == (0, "taken")
-        assert known(ledger) == []
 
     def test_forget_waits_for_a_concurrent_run(self, cli, ledger, pair, tmp_path):
         with account_lock(tmp_path / "state", **HERE, on_wait=lambda holder: None):

@@ -142,15 +142,6 @@ def test_a_shared_secret_stays_for_the_others(cli, login, account, config):
     assert cli("status", "--profile", "q").status == 3
 
 
-@pytest.mark.parametrize("name", ["default", "eu"])
-def test_a_profile_without_a_login_has_none_to_delete(cli, config, name):
-    path = config("profiles: {eu: {base_url: 'https://eu.example'}}")
-    done = cli("profile", "delete", name, "-y")
-    assert done.status == 0
-    kept = f"dkimctl: it is still in {path} (base_url)\n" if name == "eu" else ""
-    assert done.err == f"dkimctl: the profile {name} has no login\n{kept}"
-
-
 def test_the_sandbox_cannot_be_deleted(cli):
     done = cli("profile", "delete", "sandbox", "--yes")
     assert (done.status, "cannot be deleted" in done.err) == (2, True)
@@ -193,17 +184,6 @@ def test_a_choice_that_others_can_change_is_not_used(cli, login, account, state)
     os.mkfifo(state / "profile")
     assert cli("token").status == 2
     assert cli("token", "--profile", "p").status == 0, "which does not depend on it"
-
-
-@pytest.mark.parametrize("words", [["login"], ["token"], ["show-dns"], ["profile", "list"]])
-def test_hints_name_the_profile_and_the_config_file(cli, config, words):
-    cli.write("my config.yaml", "profiles: {t: {}}\n")
-    options = ["--profile", "t", "--config", "my config.yaml"]
-    done = cli(*words, *options)
-    if words == ["profile", "list"]:
-        assert "dkimctl" not in done.err
-    elif words != ["login"]:
-        assert "`dkimctl login --profile t --config 'my config.yaml'`" in done.err
 
 
 DNS = """

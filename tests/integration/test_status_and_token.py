@@ -100,14 +100,6 @@ def test_a_token_that_cannot_be_written_is_an_error(cli, account):
     assert b"read the token from stdout" in done.stderr
 
 
-def test_a_token_with_an_expiry_beyond_the_calendar_is_renewed(cli, logged_in):
-    old = stored_token(cli)["access_token"]
-    change_token(cli, expires_at=1e300)
-    done = cli("status", "--format", "json")
-    assert (done.status, done.json["token"], done.json["token_expires_at"]) == (0, None, None)
-    assert cli("token").out.strip() == stored_token(cli)["access_token"] != old
-
-
 @pytest.fixture
 def refusing(cli, scripted_server, make_answer, login):
     """Log in at a service that issues `issued` tokens and answers other requests with 403."""
@@ -197,11 +189,3 @@ def test_status_says_where_each_setting_comes_from(cli, login, account, tmp_path
     exported = cli("status", "--format", "json", env=account | {"DKIMCTL_ACCESS_TOKEN": "mine"})
     assert exported.json["sources"]["token"]["name"] == "DKIMCTL_ACCESS_TOKEN"
     assert exported.json["sources"]["secret_source"]["name"] == "DKIMCTL_CLIENT_SECRET"
-
-
-def test_the_lines_of_status_fit_the_terminal(cli, logged_in, on_terminal):
-    status, shown = on_terminal(["status", "--timeout", "7s"], size=(40, 80))
-    assert (status, "(option --timeout)" in shown) == (0, True)
-    long = (str(cli.home), "credentials.json")
-    lines = (line for line in shown.splitlines() if not any(part in line for part in long))
-    assert all(len(line) <= 80 for line in lines)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -93,16 +92,6 @@ def test_a_closed_pipe_is_not_an_error(cli):
     assert b"Broken" not in done.stderr
     assert b"Traceback" not in done.stderr
     assert len(cli("show-dns", "--sandbox", "--format", "jsonl").out.splitlines()) == 60
-
-
-@pytest.mark.parametrize("words", [["--help"], ["ledger"]])
-def test_help_in_a_closed_pipe_is_not_an_error(cli, words):
-    reading, writing = os.pipe()
-    os.close(reading)
-    process = cli.start(*words, stdout=writing, stderr=subprocess.PIPE)
-    os.close(writing)
-    _, err = process.communicate(timeout=60)
-    assert (process.returncode, err) == (0, b"")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
@@ -222,18 +211,6 @@ def test_a_long_plan_shows_all_that_is_to_be_created(cli, on_terminal):
 
 
 @pytest.mark.slow
-def test_a_long_run_shows_only_problems_and_says_what_shows_all(cli, on_terminal):
-    words = ["register", "--sandbox", many(cli)]
-    cli(*words)
-    status, shown = on_terminal(words)
-    assert status == 0
-    assert "d7.example" not in shown
-    assert "`dkimctl show-dns --sandbox many.yaml` shows all" in shown
-    for showing in (["show-dns", "--sandbox"], [*words, "--format", "table"]):
-        assert on_terminal(showing)[1].count("FQDN  s._domainkey.d") == 250
-
-
-@pytest.mark.slow
 def test_long_output_goes_through_the_pager(cli, on_terminal):
     words = ["register", "--sandbox", many(cli, 30)]
     cli.environment["PAGER"] = "wc -l | sed 's/^/counted: /'"
@@ -283,15 +260,6 @@ def test_quiet_leaves_only_warnings_and_errors(cli):
     assert (done.status, done.err) == (0, "")
 
 
-def test_verbose_logs_a_request_without_an_answer(cli, scripted_account, scripted_server):
-    scripted_server.answer = lambda request: None
-    done = cli("token", "-v", env=scripted_account)
-    assert done.status == 4
-    assert re.match(
-        r"dkimctl: POST \S+/oauth2/token: no response, \d+ ms, 29 bytes sent\n", done.err
-    )
-
-
 def test_verbose_logs_each_request_without_secrets(cli, live_service, account):
     done = cli(
         "register", "-", "--verbose", stdin=ENTRY.replace("example.com", "v.example"), env=account
@@ -327,15 +295,6 @@ def test_problems_that_are_alike_are_counted(cli):
     assert len(cli("register", "--sandbox", "bad.yaml", "-v").err.splitlines()) == 60
     done = cli("register", "--sandbox", "bad.yaml", "--format", "json")
     assert len(json.loads(done.err)["errors"]) == 30
-
-
-def test_words_that_are_not_registered_are_counted(cli):
-    cli.write("one.yaml", ENTRY)
-    cli("register", "--sandbox", "one.yaml")
-    words = ["example.com", *(f"d{number}.example" for number in range(30))]
-    lines = cli("show-dns", "--sandbox", *words).err.splitlines()
-    assert sum("is not registered" in line for line in lines) == 20
-    assert any("… and 10 more: not registered (--verbose lists all)" in line for line in lines)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="names an encoding of POSIX locales")
