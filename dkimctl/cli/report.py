@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 import queue
 import sys
@@ -93,8 +95,6 @@ class Reporter:
     def close(self) -> None:
         """Write the JSON object."""
         if self.as_json and (self._summary is not None or any(self._reports.values())):
-            import json
-
             document: dict[str, object] = {"errors": self._reports["error"]}
             if self._reports["warning"]:
                 document["warnings"] = self._reports["warning"]
@@ -156,7 +156,6 @@ def warn_unreadable(reporter: Reporter, path: str, faults: Iterable[object]) -> 
 
 def log_requests() -> None:
     """Write a line for each request to the service, and DNS query, from now on; for --verbose."""
-    import logging
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
