@@ -7,58 +7,50 @@ from collections.abc import Iterator, Sequence
 from dkimctl.formats.renderer import (
     PerZoneRenderer,
     Renderer,
-    outside_zones,
     owner_name,
     publishable,
     relative_name,
     txt_data,
 )
 from dkimctl.models import DnsRecord, Registration, Result
-from dkimctl.names import contains
 from dkimctl.text import printable
 
 
 class ZoneRenderer(PerZoneRenderer):
     """A comment and a TXT record for each publishable result; `ttl` is in seconds.
 
-    With `zones`, in a file for each, for $INCLUDE in its zone file: names are relative to the zone.
-    With `origin`, a zone, in one text, whose names are relative to it. Else names are absolute.
+    With `zones`, a file for each, for $INCLUDE in its zone file: names are relative to the zone.
+    With `origin`, one text with names relative to that zone. Without either, names are absolute.
     """
 
     suffix = "zone"
 
     def __init__(self, zones: Sequence[str], ttl: int, origin: str | None = None) -> None:
-        super().__init__(zones, ttl)
-        self._origin = origin
+        super().__init__(zones if origin is None else [origin], ttl)
+        self._is_included = origin is None
         self._comments: dict[str, str] = {}
-
-    def begin(self) -> str:
-        return "" if self._origin is None else f"$ORIGIN {owner_name(self._origin)}\n"
 
     def add(self, item: Result) -> str:
         record = publishable(item)
-        if record is None:
-            return ""
-        comment = _comment(item.registration)
-        if self._zones:
-            self._comments[record.fqdn] = comment
-            return super().add(item)
-        if self._origin is not None and not contains(self._origin, record.fqdn):
-            raise outside_zones([record.fqdn], [self._origin])
-        return self._lines(record, self._origin, comment)
+        if record is not None and not self._zones:
+            return _lines(owner_name(record.fqdn), record, self._ttl, _comment(item.registration))
+        if record is not None:
+            self._comments[record.fqdn] = _comment(item.registration)
+            self._records.append(record)
+        return ""
 
     def _text(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[str]:
-        # $ORIGIN is only for this file: after an $INCLUDE, the old one is back (RFC 1035, 5.1).
-        include = f"; DKIM records of {zone}, to $INCLUDE in its zone file"
-        yield f"{include}\n$ORIGIN {owner_name(zone)}\n"
+        if self._is_included:
+            yield f"; DKIM records of {zone}, to $INCLUDE in its zone file\n"
+        # It is only for this file: after an $INCLUDE, the old one is back (RFC 1035, 5.1).
+        yield f"$ORIGIN {owner_name(zone)}\n"
         for record in records:
-            yield self._lines(record, zone, self._comments[record.fqdn])
+            name = owner_name(relative_name(record.fqdn, zone, apex="@")).removesuffix(".")
+            yield _lines(name, record, self._ttl, self._comments[record.fqdn])
 
-    def _lines(self, record: DnsRecord, origin: str | None, comment: str) -> str:
-        name = owner_name(record.fqdn)
-        if origin is not None:
-            name = owner_name(relative_name(record.fqdn, origin, apex="@")).removesuffix(".")
-        return f"; {comment}\n{name} {self._ttl} IN TXT {txt_data(record.value)}\n"
+
+def _lines(name: str, record: DnsRecord, ttl: int, comment: str) -> str:
+    return f"; {comment}\n{name} {ttl} IN TXT {txt_data(record.value)}\n"
 
 
 def _comment(registration: Registration) -> str:
