@@ -35,14 +35,9 @@ _WIDTH = 72  # columns of an email
 # What a line may not begin with in Japanese (JIS X 4051), and what it may not end with.
 _NOT_FIRST = "、。」)・ーっゃゅょぁぃぅぇぉッャュョァィゥェォ"
 _NOT_LAST = "「("
-# Around a word of data, which is never broken; `printable` leaves neither in data.
-_START, _END = "\ue000", "\ue001"
 _WIDE = r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uff60\uffe0-\uffe6]"
-# What a line may break after: a word, a single character of Japanese, or a word of data.
-_PIECE = (
-    rf"[{_NOT_LAST}]*(?:{_START}[^{_END}]*{_END}|{_WIDE}|(?:(?!{_WIDE})[^\s{_START}])+)"
-    rf"[{_NOT_FIRST}]*\s*"
-)
+# What a line may break after: a word, or a single character of Japanese.
+_PIECE = rf"[{_NOT_LAST}]*(?:{_WIDE}|(?:(?!{_WIDE})\S)+)[{_NOT_FIRST}]*\s*"
 
 
 class SheetFormat(StrEnum):
@@ -180,7 +175,7 @@ def render_sheet(sheet: Sheet, fmt: SheetFormat, language: Language) -> str:
         name, words = "sheet.md", Words(language, code)
     else:
         # For an email: 72 columns, but for values, which are never broken.
-        name, words = "sheet.txt", Words(language, unbroken)
+        name, words = "sheet.txt", Words(language)
     templates = environment(__package__)
     templates.filters |= {"code": code, "fenced": lambda text: fenced([printable(text)])}
     templates.filters |= {"heading": heading, "wrap": wrapped, "item": item, "columns": columns}
@@ -423,14 +418,9 @@ def item(text: str) -> str:
     return "- " + wrapped(text, _WIDTH - len("- ")).replace("\n", "\n  ")
 
 
-def unbroken(data: str) -> str:
-    return " ".join(f"{_START}{word}{_END}" for word in printable(data).split())
-
-
 def wrapped(text: str, width: int = _WIDTH) -> str:
     lines = [""]
-    for marked in re.findall(_PIECE, text):
-        piece = re.sub(f"[{_START}{_END}]", "", marked)
+    for piece in re.findall(_PIECE, text):
         if lines[-1] and _width(lines[-1] + piece.rstrip()) > width:
             lines.append("")
         lines[-1] += piece
