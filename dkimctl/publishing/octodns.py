@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cached_property
 from importlib import import_module
 from typing import Any
 
 from dkimctl.errors import DkimctlError, DnsRefused, NegativeAnswer, ServiceError, UsageError
 from dkimctl.models import Secret
-from dkimctl.names import is_glob, parents, zone_finder
+from dkimctl.names import is_glob, parents, parse_zone, zone_finder
 from dkimctl.publishing.plan import (
     Access,
     Change,
@@ -264,13 +264,11 @@ def _revealed(value: Any) -> Any:
 
 def _in_dns(zone: object) -> str:
     """Its name in DNS, without trailing dot: some providers list it in another script."""
-    from octodns.idna import IdnaError, idna_encode
-
-    name = str(zone)
-    # A name without a form in IDNA 2008, as with emoji, stays as it is: no name of ours is in it.
-    with suppress(IdnaError):
-        name = str(idna_encode(name))
-    return name.rstrip(".")
+    name = str(zone).rstrip(".")
+    try:
+        return parse_zone(name)
+    except UsageError:  # a name such as one with emoji stays as it is: no name of ours is in it
+        return name
 
 
 def _states(contents: Any, zone: str, names: Sequence[str]) -> dict[str, NameState]:
