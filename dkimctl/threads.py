@@ -6,7 +6,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, TypeVar
 
 from dkimctl.errors import ThreadLimitError
 
@@ -15,12 +15,13 @@ _TICK = 0.2  # seconds
 
 Job = TypeVar("Job")
 Item = TypeVar("Item")
-StartThread: TypeAlias = Callable[[Callable[[], object], str], threading.Thread | None]
-"""Starts a thread that does some work, under a name; None if the system allows no further one."""
 
 
 def start_daemon(work: Callable[[], object], name: str) -> threading.Thread | None:
-    """A StartThread. A daemon, so that work that hangs does not delay the end of the program."""
+    """Start a thread that does some work; None if the system allows no further one.
+
+    A daemon, so that work that hangs does not delay the end of the program.
+    """
     thread = threading.Thread(target=work, name=name, daemon=True)
     try:
         thread.start()
@@ -36,18 +37,15 @@ class DaemonThreadPool(Generic[Job]):
     for them.
     """
 
-    def __init__(
-        self, work: Callable[[Job], None], name: str, start_thread: StartThread = start_daemon
-    ) -> None:
+    def __init__(self, work: Callable[[Job], None], name: str) -> None:
         self._work = work
         self._name = name
-        self._start_thread = start_thread
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._size = 0
 
     def grow(self, size: int) -> int:
         """Start threads until there are `size`, or as many as can be had; returns how many."""
-        while self._size < size and self._start_thread(self._run, self._name) is not None:
+        while self._size < size and start_daemon(self._run, self._name) is not None:
             self._size += 1
         return self._size
 
@@ -66,10 +64,10 @@ class DaemonThreadPool(Generic[Job]):
 
 
 @contextmanager
-def reserved_threads(count: int, start_thread: StartThread = start_daemon) -> Iterator[None]:
+def reserved_threads(count: int) -> Iterator[None]:
     """Within the block `count` threads are taken, so that it leaves room for as many."""
     done = threading.Event()
-    threads = [start_thread(done.wait, "reserved") for _ in range(count)]
+    threads = [start_daemon(done.wait, "reserved") for _ in range(count)]
     try:
         yield
     finally:

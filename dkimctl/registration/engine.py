@@ -27,7 +27,6 @@ from dkimctl.registration.limits import (
 )
 from dkimctl.registration.preflight import Planner, inspect_entries
 from dkimctl.registration.retrying import BatchSender
-from dkimctl.threads import StartThread, start_daemon
 
 if TYPE_CHECKING:
     from dkimctl.ledger.intents import Intent
@@ -57,7 +56,6 @@ class RegistrationEngine:
         limits: Limits,
         clock: Callable[[], float] = time.monotonic,
         channel: WorkerChannel | None = None,
-        start_thread: StartThread = start_daemon,
     ) -> None:
         self._ledger = ledger
         self._planner = planner
@@ -67,7 +65,7 @@ class RegistrationEngine:
         self._limits = limits
         self._channel = channel or WorkerChannel()
         limiter = ConcurrencyLimiter(limits.concurrency, clock)
-        self._scheduler = BatchScheduler(limits.concurrency, limiter, self._channel, start_thread)
+        self._scheduler = BatchScheduler(limits.concurrency, limiter, self._channel)
         self._error: DkimctlError | None = None  # ends the run; None: it goes on
         self._give_up_at = 0.0  # once it ends: until when answers are awaited
         self._unanswered = 0  # batches in a row

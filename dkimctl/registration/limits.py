@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 from dkimctl.errors import ServiceError, ThreadLimitError, Throttled
 from dkimctl.models import Result
 from dkimctl.registration.batches import Batch
-from dkimctl.threads import DaemonThreadPool, StartThread, reserved_threads
+from dkimctl.threads import DaemonThreadPool, reserved_threads
 
 _RESERVED = 2  # threads that are left for the keyring and for the output
 
@@ -88,13 +88,10 @@ class BatchScheduler:
     recorded one in doubt.
     """
 
-    def __init__(
-        self, most: int, limiter: ConcurrencyLimiter, channel: WorkerChannel, start: StartThread
-    ) -> None:
+    def __init__(self, most: int, limiter: ConcurrencyLimiter, channel: WorkerChannel) -> None:
         self._most = most
         self._limiter = limiter
         self._channel = channel
-        self._start_thread = start
         self._pool: DaemonThreadPool[Batch] | None = None
         self._to_resend: list[Batch] = []  # to be recorded, then sent again
         self._ready: list[Batch] = []  # recorded, without a permit
@@ -112,10 +109,10 @@ class BatchScheduler:
 
         Raises ThreadLimitError if there are none.
         """
-        pool = DaemonThreadPool(work, "dkimctl-request", self._start_thread)
+        pool = DaemonThreadPool(work, "dkimctl-request")
         if not pool.grow(1):
             raise ThreadLimitError
-        with reserved_threads(_RESERVED, self._start_thread):
+        with reserved_threads(_RESERVED):
             count = pool.grow(self._most)
         if count < self._most:
             warn(f"the system allows only {count} of {self._most} threads for requests (ulimit -u)")

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
-from dkimctl.threads import DaemonThreadPool, start_daemon
+from dkimctl.threads import DaemonThreadPool
 
 KEY_LENGTHS = (1024, 2048)  # in bits (interface 8)
 
@@ -92,7 +92,7 @@ class KeyQueue:
         self._waiting: list[_Waiting] = []
         self._lock = threading.Lock()
         # The threads must not keep the queue alive: they end with it.
-        self._pool = DaemonThreadPool[Callable[[], None]](lambda job: job(), "key", start_daemon)
+        self._pool = DaemonThreadPool[Callable[[], None]](lambda job: job(), "key")
         weakref.finalize(self, self._pool.close)
 
     def make_all(self, client_id: str, lengths: Sequence[int]) -> list[KeyPair | Exception]:

@@ -23,7 +23,7 @@ for _ in range(2):
 
 
 class FewThreads:
-    """A StartThread of a system that allows `allowed` threads at a time."""
+    """Starts threads as a system that allows `allowed` threads at a time."""
 
     def __init__(self, allowed: int) -> None:
         self._allowed = allowed

@@ -6,7 +6,6 @@ import contextlib
 import errno
 import os
 import re
-import signal
 import stat
 import subprocess
 import sys
@@ -136,16 +135,6 @@ def test_the_second_waits_and_learns_which_process_holds_the_lock(lock, holder):
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d", since)
 
 
-@posix_only
-def test_ctrl_c_stops_waiting(start, holder):
-    waiter = start()
-    assert waiter.stdout.readline() == f"waits for {holder.pid}\n"
-    waiter.send_signal(signal.SIGINT)
-    assert waiter.wait(10) != 0
-    assert "KeyboardInterrupt" in waiter.stderr.read()
-    assert waiter.stdout.read() == "", "it never acquired the lock"
-
-
 def test_a_killed_holder_leaves_no_lock_and_is_not_named(
     directory, lock, holder, locked_without_holder
 ):
@@ -218,20 +207,6 @@ def test_the_files_are_private_and_do_not_name_the_account(directory, lock):
         assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o600] * 2
         content = b"".join(os.fsencode(file.name) + file.read_bytes() for file in files)
         assert b"example" not in content
-
-
-@posix_only
-def test_a_full_disk_is_reported_and_the_lock_released(directory, lock):
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))  # no file may grow
-    try:
-        assert_unusable(lock, directory)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    with lock():
-        assert [holder_file.stat().st_size for holder_file in directory.glob("*.holder")] != [0]
 
 
 @posix_only

@@ -101,8 +101,10 @@ TAKEN = {"code": "409", "record": None}
         ([{"regist_date": "long ago"}], 0, None),
         ([{"regist_date": None, "enable": False}], None, 0),
         ([{"code": "409", "regist_date": "2026-01-01T00:00:00+00:00"}], 0, None),
-        ([{}, OFF, AGAIN], 0, 1),
+        ([{}, OFF, OFF, AGAIN], 0, 1),
         ([{}, OFF, ON, AGAIN], 2, None),
+        ([{"enable": False}, AGAIN, ON], 2, None),
+        ([AGAIN, {"enable": True}], 0, None),
         # The key was another account's before.
         ([TAKEN, TAKEN, AGAIN], 2, None),
         # Answers that say nothing about the key.
@@ -137,6 +139,19 @@ def test_a_time_to_come_that_a_wrong_clock_has_told_does_not_last(ledger, clock,
 
 
 class TestLooks:
+    def test_a_record_is_published_since_the_first_of_an_unbroken_series(self, two, read, clock):
+        two.note_looks({FIRST: "published", SECOND: "published"})
+        clock.now += DAY
+        two.note_looks({key_of("EXAMPLE.com", "S1"): "published", SECOND: "missing"})
+        with read() as reader:
+            assert histories_of(reader) == {
+                FIRST: KeyHistory(AT_NOON, None, None, AT_NOON, LATER, "published"),
+                SECOND: KeyHistory(AT_NOON, None, None, None, LATER, "missing"),
+            }
+        clock.now += DAY
+        two.note_looks({SECOND: "published"})
+        assert histories_of(two)[SECOND].published_at == LATER + timedelta(days=1)
+
     @pytest.mark.parametrize("days", [-400, 400])
     def test_what_a_wrong_clock_has_told_does_not_last(self, two, clock, days):
         """It would make a key retired too early, or not for years."""

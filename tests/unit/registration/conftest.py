@@ -12,7 +12,6 @@ from dkimctl.ledger.ledger import Ledger
 from dkimctl.registration.engine import RegistrationEngine
 from dkimctl.registration.limits import Limits, WorkerChannel, WorkerEvent
 from dkimctl.registration.preflight import Planner
-from dkimctl.threads import start_daemon
 from fakes import RegistrationService, outcomes_of
 
 
@@ -30,11 +29,6 @@ def open_ledger(path):
 def ledger(open_ledger):
     with open_ledger() as ledger:
         yield ledger
-
-
-@pytest.fixture
-def service(make_registration):
-    return lambda *script: RegistrationService(make_registration, script)
 
 
 class PatientChannel(WorkerChannel):
@@ -81,13 +75,13 @@ def make_run(ledger):
 
     def make(
         send, *, batch_size=9, concurrency=1, max_wait=300.0, grace=5.0, channel=None, speed=1,
-        start_thread=start_daemon, **plan,
+        **plan,
     ):  # fmt: skip
         warned, observer, channel = [], Observer(), channel or PatientChannel(speed)
         engine = RegistrationEngine(
             ledger, Planner(ledger, **plan), lambda: send, observer=observer, warn=warned.append,
             limits=Limits(batch_size, concurrency, max_wait, grace), channel=channel,
-            clock=getattr(channel, "clock", time.monotonic), start_thread=start_thread,
+            clock=getattr(channel, "clock", time.monotonic),
         )  # fmt: skip
         return SimpleNamespace(engine=engine, warned=warned, observer=observer, channel=channel)
 
@@ -95,7 +89,7 @@ def make_run(ledger):
 
 
 @pytest.fixture
-def register(service, make_run):
+def register(make_registration, make_run):
     """Register `specs` at a service with this script; returns the run, its results and outcomes.
 
     `before` is called with the entries and the run before each request, in its thread.
@@ -105,7 +99,7 @@ def register(service, make_run):
         specs, *script, before=lambda specs, run: None, on_result=lambda result: None,
         is_stopped=False, **options,
     ):  # fmt: skip
-        server = service(*script)
+        server = RegistrationService(make_registration, script)
 
         def send(specs):
             before(specs, run)

@@ -7,10 +7,9 @@ import time
 
 import pytest
 
-from dkimctl.errors import LedgerError, MaybeProcessed, ThreadLimitError, Throttled
+from dkimctl.errors import LedgerError, Throttled
 from dkimctl.registration.limits import ConcurrencyLimiter, WorkerChannel
 from fakes import Clock, entries
-from thread_limits import FewThreads
 
 
 def test_a_limiter_adds_one_for_each_answer_and_halves_after_429():
@@ -84,45 +83,3 @@ def test_a_full_disk_stops_sending_and_leaves_nothing_in_doubt(ledger, register,
     assert ledger.intents() == []
     assert "no space" in run.engine.stopped.message
     assert run.engine.stopped.exit_code == 4
-
-
-@pytest.mark.parametrize("selector", ["s1", None])
-@pytest.mark.parametrize(("allowed", "most"), [(1, 1), (3, 1), (5, 3), (20, 4)])
-def test_as_many_requests_at_a_time_as_there_are_threads_but_two(
-    ledger, make_run, service, selector, allowed, most
-):
-    server, lock = service(*[MaybeProcessed("lost", retry_after=0), None] * 3), threading.Lock()
-    in_flight, intents, together, results = [0], [0], threading.Event(), []
-
-    def send(specs):
-        with lock:
-            in_flight.append(in_flight[-1] + 1)
-            if in_flight[-1] == most:
-                together.set()
-        try:
-            together.wait(0.1)  # on a busy machine, threads begin late
-            return server.send(specs)
-        finally:
-            with lock:
-                in_flight.append(in_flight[-1] - 1)
-
-    def emit(result):
-        results.append(str(result.outcome))
-        intents.append(len(ledger.intents()))
-
-    run = make_run(send, batch_size=1, concurrency=4, start_thread=FewThreads(allowed))
-    run.engine.execute(entries(60, selector), emit)
-    assert results.count("created") == (60 if selector else 57)
-    assert max(in_flight) == most
-    if selector is None:  # a kill leaves no more in doubt
-        assert max(intents) <= most + 3
-    text = f"the system allows only {most} of 4 threads for requests (ulimit -u)"
-    assert run.warned == ([text] if most < 4 else [])
-
-
-def test_without_a_thread_nothing_is_sent_or_in_doubt(ledger, register):
-    run = register(entries(20), start_thread=FewThreads(0))
-    assert run.outcomes == ["pending"] * 20
-    assert isinstance(run.engine.stopped, ThreadLimitError)
-    assert (run.server.batches, ledger.intents()) == ([], [])
-    assert not run.engine.may_have_reached_service

@@ -195,26 +195,6 @@ def test_a_key_that_was_to_sign_later_by_the_clock_here_shows_in_its_dates(
     assert outcomes.begins_early(spec, make_registration(**fields), NOW) is expected
 
 
-@pytest.mark.interface("2.3", "selector-optional")
-@pytest.mark.interface("2.4", "items")
-def test_order_does_not_matter():
-    specs = [DomainSpec("a.example", "s"), DomainSpec("b.example"), DomainSpec("a.example", "t")]
-    items = [
-        Registration("a.example", "t"),
-        Registration("b.example", "chosen"),
-        Registration("a.example", "s"),
-    ]
-    answers, strays = match(specs, items)
-    assert [answer.selector for answer in answers] == ["s", "chosen", "t"]
-    assert strays == []
-
-
-@pytest.mark.interface("2.3", "selector-unique")
-def test_case_does_not_matter():
-    answers, _ = match([DomainSpec("a.example", "S1")], [Registration("A.Example", "s1")])
-    assert answers == [Registration("a.example", "s1")]
-
-
 @pytest.mark.interface("2.4", "sign_domain")
 def test_an_item_without_selector_belongs_to_the_only_entry_of_its_domain():
     specs = [
@@ -245,6 +225,8 @@ names = st.sampled_from(["a.example", "A.example", "b.example", ""])
 selectors = st.sampled_from([None, "s", "S", "t"])
 
 
+@pytest.mark.interface("2.3", "selector-optional", "selector-unique")
+@pytest.mark.interface("2.4", "items")
 @given(
     st.sets(
         st.tuples(st.sampled_from(["a.example", "b.example"]), st.sampled_from([None, "s", "t"]))

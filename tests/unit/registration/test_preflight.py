@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
 from dkimctl.errors import UsageError
 from dkimctl.models import DomainSpec, Outcome
 from dkimctl.registration.preflight import Planner, inspect_entries
-from dkimctl.specs.spec_file import read_specs
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 PAST, FUTURE = "2026-11-21T00:00+00:00", "2026-11-22T00:00+00:00"
@@ -36,14 +34,6 @@ def test_warnings_are_about_what_will_be_sent(ledger):
     ledger.commit(begun=[[spec]])
     assert said(ledger, spec) == []
     assert len(said(ledger, spec, retry_unknown=True)) == 1
-
-
-def test_what_belongs_to_another_account_stands_for_no_entry_without_selector(
-    ledger, make_registration
-):
-    ledger.record([make_registration(code="409", record=None)])
-    assert said(ledger, SHORT) == []
-    assert len(said(ledger, SHORT._replace(selector=None))) == 1
 
 
 class TestLateSuccessors:
@@ -96,12 +86,6 @@ def test_short_keys_and_signing_too_soon_for_dns_give_one_warning_each(ledger):
     )
     assert "4 domains (a.example, d.example, e.example, …)" in at_once
     assert "within the hour for 1 domain (g.example)" in soon
-
-
-def test_the_example_file_gives_no_warning(ledger):
-    specs = read_specs(str(Path(__file__).parents[3] / "domains.example.yaml"))
-    assert len(specs) == 3
-    assert said(ledger, *specs) == []
 
 
 WITHOUT = DomainSpec("example.com", None, 2048, "2027-01-01T00:00+00:00")

@@ -70,7 +70,7 @@ def _queue(make=_pair, **changes):
 @pytest.fixture
 def allowed(request, monkeypatch):
     """The system allows so many threads for keys."""
-    monkeypatch.setattr("dkimctl.service.key_pairs.start_daemon", FewThreads(request.param))
+    monkeypatch.setattr("dkimctl.threads.start_daemon", FewThreads(request.param))
 
 
 @pytest.mark.usefixtures("allowed")
