@@ -137,10 +137,8 @@ def test_a_plugin_that_says_ok_warning_critical_and_unknown(cli, shell, serve, c
     "words",
     [
         ["--no-such-option"],
-        ["--profile", "nobody"],
         ["--sandbox"],  # nothing is registered
         ["--sandbox", "--server", "not|an address"],
-        ["--sandbox", "--notify"],
         [],
     ],
     ids=" ".join,
