@@ -169,12 +169,11 @@ def resolve_zones(
     options.require_zones_fit(for_plan=for_plan)
     names = list(fqdns)
     if options.finds_zones:
-        from dkimctl.dns.nameserver import system_nameservers
         from dkimctl.dns.zones import find_zones
 
         if len(names) >= _MANY:
             note(f"dkimctl: looking up the zones of {len(names)} names in DNS")
-        found = find_zones(names, system_nameservers())
+        found = find_zones(names)
         options = options._replace(zones=sorted(set(found.values())))
     zones = options.zones if options.origin is None else [options.origin]
     find_zone = zone_finder(zones)

@@ -10,26 +10,31 @@ import dns.name
 from dns.rdataclass import IN
 from dns.rdatatype import RdataType
 
-from dkimctl.addresses import Address
 from dkimctl.dns import messages
 from dkimctl.dns.messages import NS, SOA, Answer, Question, make_question, to_text
-from dkimctl.dns.nameserver import NameServer, NoAnswer, NoRoute, RecursiveResolver, Server
+from dkimctl.dns.nameserver import (
+    NameServer,
+    NoAnswer,
+    NoRoute,
+    RecursiveResolver,
+    Server,
+    system_nameservers,
+)
 from dkimctl.errors import ServiceError, UsageError
-from dkimctl.text import printable
+from dkimctl.text import listed, printable
 
 _K = TypeVar("_K")
 _T = TypeVar("_T")
 
 _MAX_IN_FLIGHT = 32  # questions to one resolver, which others use as well
-_MAX_NAMED = 10
 _MAX_SILENT = 3  # servers of one zone; each takes seconds
 _TOP_LABELS = 2  # of a top-level domain: the root is a label, too
 _ALTERNATIVE = "name your zones with --zone"
 
 
-def find_zones(names: Iterable[str], nameservers: Sequence[Address]) -> dict[str, str]:
+def find_zones(names: Iterable[str]) -> dict[str, str]:
     """The zone of each name. Raises ServiceError without an answer, UsageError without a zone."""
-    unique = list(dict.fromkeys(names))
+    unique, nameservers = list(dict.fromkeys(names)), system_nameservers()
 
     async def find_all() -> list[str | None]:
         resolver = RecursiveResolver(nameservers, _MAX_IN_FLIGHT)
@@ -49,9 +54,8 @@ def find_zones(names: Iterable[str], nameservers: Sequence[Address]) -> dict[str
 
     zones = dict(zip(unique, asyncio.run(find_all()), strict=True))
     if missing := [name for name, zone in zones.items() if zone is None]:
-        more = f" and {len(missing) - _MAX_NAMED} more" if len(missing) > _MAX_NAMED else ""
         raise UsageError(
-            f"DNS has no zone for {', '.join(map(printable, missing[:_MAX_NAMED]))}{more}",
+            f"DNS has no zone for {listed([*map(printable, missing)])}",
             hint=f"check the domain names, or {_ALTERNATIVE}",
         )
     return {name: zone for name, zone in zones.items() if zone is not None}
