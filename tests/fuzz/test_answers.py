@@ -229,16 +229,3 @@ def test_a_saved_result_is_shown_or_refused(command_line, tmp_path_factory, body
     assert errors == (done.status == 2 and fmt is not Format.JSON)
     if isinstance(decoded(body, is_saved=True), DecodeError):
         assert (done.status, done.out) == (2, "")
-
-
-@given(BODIES)
-def test_a_saved_result_is_imported_or_refused(command_line, body):
-    done = command_line("ledger", "import", "--sandbox", "-", stdin=body)
-    shown = command_line("show-dns", "--sandbox", "--format", "json")
-    for path in command_line.state.glob("ledger.db*"):
-        path.unlink()
-    assert done.status in {0, 1, 2}
-    assert all(map(is_harmless, done.err.splitlines()))
-    assert shown.status in {0, 1}
-    if shown.out:
-        assert decode_reply(shown.out.encode(), is_saved=True).faults == ()

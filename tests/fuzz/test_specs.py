@@ -132,33 +132,3 @@ def test_without_libyaml_the_same_is_read(data):
         patch.delattr(yaml, "CSafeLoader", raising=False)
         result = loaded(data)
     assert result == expected if isinstance(expected, list) else isinstance(result, tuple)
-
-
-def refused_as_late(specs: list[DomainSpec], err: str) -> bool:
-    """Whether there are successors, and they are refused since they would sign at once."""
-    return any(spec.replaces is not None for spec in specs) and "would sign at once" in err
-
-
-@given(data=FILES, fmt=st.sampled_from(("table", "json")))
-@example(data=b"- {sign_domain: d0.example, selector: s1, replaces: s0}", fmt="table")
-@example(data=b"- {sign_domain: d0.example, selector: s1, replaces: s0}", fmt="json")
-def test_dry_run_shows_the_plan_or_the_problems(command_line, data, fmt):
-    done = command_line("register", "--dry-run", "--sandbox", "--format", fmt, "-", stdin=data)
-    result = loaded(data)
-    if fmt == "json":
-        errors = [error["message"] for error in json.loads(done.err)["errors"]]
-    else:
-        assert all(map(is_harmless, done.err.splitlines()))
-        start = "dkimctl: error: "
-        lines = done.err.splitlines()
-        errors = [line.removeprefix(start) for line in lines if line.startswith(start)]
-    if isinstance(result, list):
-        refused = refused_as_late(result, done.err)
-        assert (done.status, len(errors)) == ((2, 1) if refused else (0, 0))
-        assert fmt == "table" or refused or json.loads(done.out)["count"] == len(result)
-        return
-    assert (done.status, done.out) == (2, "")
-    assert len(errors) == len(result)
-    assert all(re.match(r"<stdin>:\d+:\d+: \S", error) for error in errors)
-    messages = [str(problem._replace(file="<stdin>")) for problem in result]
-    assert fmt == "table" or errors == messages

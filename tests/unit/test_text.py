@@ -62,57 +62,39 @@ def test_nothing_is_lost(kinds, most):
 
 def test_messages_of_a_kind_differ_in_quoted_words_and_numbers():
     first = without_values('"a b.example" contains a space, on line 7')
-    second = without_values('"c d.example" contains a space, on line 12')
-    assert first == second
+    assert first == without_values('"c d.example" contains a space, on line 12')
     assert without_values('"a" contains a space') != without_values('"a" is a URL or a path')
-
-
-def test_reasons_of_a_kind_differ_in_the_names_of_the_record():
-    texts = {
-        without_names(
-            f"{domain}: TXT s1._domainkey.{domain}: ns1.{domain} (192.0.2.1): it answers REFUSED",
-            domain,
-            "S1",
-        )
-        for domain in ("a.example", "b.example")
-    }
-    assert texts == {"DOMAIN: TXT FQDN: ns1.DOMAIN (192.0.2.1): it answers REFUSED"}
 
 
 @pytest.mark.parametrize(
     ("text", "domain", "selector", "expected"),
-    [("DNS has no zone for Example.org.", "mail.example.org", None, "DNS has no zone for ZONE."),
+    [("a.test: TXT s1._domainkey.a.test: ns1.a.test (192.0.2.1): it answers REFUSED", "a.test",
+      "S1", "DOMAIN: TXT FQDN: ns1.DOMAIN (192.0.2.1): it answers REFUSED"),
+     ("DNS has no zone for Example.org.", "mail.example.org", None, "DNS has no zone for ZONE."),
      ("it is at s1._domainkey.example.com.example.com: no dot", "example.com", "s1",
       "it is at FQDN.DOMAIN: no dot"),
      ("ns1.example.net (192.0.2.1), notexample.com, com: none", "example.com", "s1",
       "ns1.example.net (192.0.2.1), notexample.com, com: none")],
 )  # fmt: skip
-def test_the_zone_above_and_a_name_twice_are_known_and_others_stay(
-    text, domain, selector, expected
-):
+def test_reasons_of_a_kind_differ_in_the_names_of_the_record(text, domain, selector, expected):
     assert without_names(text, domain, selector) == expected
 
 
-def test_units():
-    seconds = {"30": 30, "30s": 30, "0.5s": 0.5, "5m": 300, "24h": DAY, "180d": 180 * DAY,
-               "26w": 182 * DAY}  # fmt: skip
-    assert {text: parse_duration(text) for text in seconds} == seconds
-
-
 @pytest.mark.parametrize(
-    "text", ["", "0", "-1", "1y", "6mo", "1 h", "1h30m", "nan", "inf", "1e3", "٣", "9d9"]
-)
-def test_other_text_is_not_a_duration(text):
-    with pytest.raises(UsageError, match="invalid duration"):
-        parse_duration(text)
-
-
-def test_limits():
+    ("text", "seconds"),
+    [("30", 30), ("30s", 30), ("0.5s", 0.5), ("5m", 300), ("24h", DAY), ("180d", 180 * DAY),
+     ("26w", 182 * DAY), *((text, None) for text in ("", "0", "-1", "1y", "6mo", "1 h", "1h30m",
+                                                    "nan", "inf", "1e3", "٣", "9d9", "999999d"))],
+)  # fmt: skip
+def test_durations_have_a_unit_and_a_limit(text, seconds):
+    if seconds is None:
+        with pytest.raises(UsageError, match="invalid duration"):
+            parse_duration(text)
+    else:
+        assert parse_duration(text) == seconds
     assert parse_duration("0d", may_be_zero=True) == 0
     with pytest.raises(UsageError):
         parse_duration("2d", longest=DAY)
-    with pytest.raises(UsageError):
-        parse_duration("999999999d")
 
 
 @given(st.text())
