@@ -72,7 +72,7 @@ def problems(form: Form, passes: list[Pass]) -> list[str]:
 
 def _report(passes: list[Pass]) -> None:
     for run, audit, _ in passes:
-        print(f"  exit {run.status}, {run.seconds:6.1f} s, {run.mib:4.0f} MiB: {audit.summary()}")
+        print(f"  exit {run.status}, {run.seconds:6.1f} s: {audit.summary()}")
     last = passes[-1].audit
     print(f"  duplicated {len(last.duplicated)}, lost {len(last.lost)}")
 

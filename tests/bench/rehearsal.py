@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,15 +24,6 @@ from audit import Audit, Item, LedgerState, Record, audit, read_ledger, read_sto
 
 _FILE = "domains.yaml"
 _DATA = "service.db"
-# Runs a command, and writes its peak memory (from getrusage) to a file. In a process of its own,
-# since a child counts the memory of the process that started it.
-_MEASURE = """
-import pathlib, resource, subprocess, sys
-status = subprocess.run(sys.argv[2:]).returncode
-peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-pathlib.Path(sys.argv[1]).write_text(str(peak))
-sys.exit(status)
-"""
 _OTHERS = ("DKIMCTL_", "XDG_")  # variables that point out of the home
 _SERVICE_LIMIT = 30.0  # seconds for the service to listen, and to end
 _RUN_LIMIT = 3600.0  # seconds for one `register`
@@ -52,11 +43,10 @@ CHOSEN = Form("selectors that the service chooses", "- {}\n")
 
 
 class Run(NamedTuple):
-    """A `register` that has ended; `mib` is its peak memory, 0.0 if unknown."""
+    """A `register` that has ended."""
 
     status: int
     seconds: float
-    mib: float
     items: list[Item]
     said: str  # on stderr
 
@@ -73,7 +63,6 @@ class Scene:
         self._home = home
         self._state = home / "state"
         self._output, self._errors, self._log = home / "output", home / "errors", home / "log"
-        self._peak = home / "peak"
         self._batch_size = batch_size
         self._environment = _environment() | {
             "HOME": str(home),
@@ -97,27 +86,20 @@ class Scene:
             process.terminate()
             process.wait(_SERVICE_LIMIT)
 
-    def start(self, *words: str, through: Sequence[str] = ()) -> subprocess.Popen[bytes]:
-        """Start `register` on the file and leave it running; its streams go to files.
-
-        `through` is a command that runs it.
-        """
+    def start(self, *words: str) -> subprocess.Popen[bytes]:
+        """Start `register` on the file and leave it running; its streams go to files."""
         command = ("register", _FILE, "--format", "json", "--batch-size", str(self._batch_size))
         with self._output.open("wb") as output, self._errors.open("wb") as errors:
-            return self._popen(
-                *command, *self.form.words, *words, through=through, stdout=output, stderr=errors
-            )
+            return self._popen(*command, *self.form.words, *words, stdout=output, stderr=errors)
 
     def register(self, *words: str) -> Run:
         """Run `register` on the file to its end."""
-        through = (sys.executable, "-c", _MEASURE, str(self._peak))
         started = time.perf_counter()
-        process = self.start(*words, through=() if sys.platform == "win32" else through)
-        status = process.wait(_RUN_LIMIT)
+        status = self.start(*words).wait(_RUN_LIMIT)
         seconds = time.perf_counter() - started
         output = self._output.read_text("utf-8")
         assert output, f"no output, exit {status}: {self.said()}"
-        return Run(status, seconds, self._mib(), json.loads(output)["items"], self.said())
+        return Run(status, seconds, json.loads(output)["items"], self.said())
 
     def said(self) -> str:
         """The stderr of the latest `register`."""
@@ -148,15 +130,8 @@ class Scene:
         """Compare the output of a run with store and ledger, while no request is in flight."""
         return audit(self.domains, run.items, self.store(), self.ledger())
 
-    def _mib(self) -> float:
-        if sys.platform == "win32":
-            return 0.0
-        return int(self._peak.read_text()) / (1 << 20 if sys.platform == "darwin" else 1 << 10)
-
-    def _popen(
-        self, *words: str, through: Sequence[str] = (), **streams: Any
-    ) -> subprocess.Popen[bytes]:
-        command = [*through, sys.executable, "-m", "dkimctl", *words]
+    def _popen(self, *words: str, **streams: Any) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "dkimctl", *words]
         return subprocess.Popen(command, cwd=self._home, env=self._environment, **streams)
 
     def _announced_url(self, process: subprocess.Popen[bytes]) -> str:
