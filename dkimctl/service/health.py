@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -133,8 +133,10 @@ def serving_metrics(bind: str, open_store: Callable[[], Store]) -> Iterator[None
             hint="write them as 127.0.0.1:9100, or [::1]:9100",
         )
     parent = _IN_MEMORY if os.access(_IN_MEMORY, os.W_OK | os.X_OK) else None  # no disk to be full
-    with tempfile.TemporaryDirectory(prefix="dkimctl-metrics-", dir=parent) as directory:
-        os.environ[_DIRECTORY] = directory
+    with ExitStack() as stack:
+        temporary = tempfile.TemporaryDirectory(prefix="dkimctl-metrics-", dir=parent)
+        os.environ[_DIRECTORY] = stack.enter_context(temporary)
+        stack.callback(os.environ.pop, _DIRECTORY)
         from prometheus_client import CollectorRegistry, start_http_server
         from prometheus_client.multiprocess import MultiProcessCollector
 
@@ -149,12 +151,9 @@ def serving_metrics(bind: str, open_store: Callable[[], Store]) -> Iterator[None
                 f"{error.strerror or error}",
                 hint="choose another port, or an address of this machine",
             ) from error
-        try:
-            yield
-        finally:
-            server.shutdown()
-            server.server_close()
-            del os.environ[_DIRECTORY]
+        stack.callback(server.server_close)
+        stack.callback(server.shutdown)
+        yield
 
 
 class _ClientsByState:

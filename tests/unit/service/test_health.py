@@ -155,3 +155,4 @@ def test_an_address_that_cannot_be_had_is_told(bind, message):
         serving_metrics(bind, open_store),
     ):
         pass
+    assert "PROMETHEUS_MULTIPROC_DIR" not in os.environ
