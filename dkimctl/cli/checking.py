@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from functools import partial
@@ -114,17 +114,18 @@ def review_now(
     """Look at the successors in DNS, and record what is there."""
     successors = {each.key: each for status in known.statuses(policy) for each in status.successors}
     sound = [each for each in successors.values() if not record_fault(with_key_len(each))]
-    checks: dict[RegistrationKey, Check] = {}
+    checks: Iterable[Check] = ()
     progress = CheckProgress(session.reporter, Verdict.PUBLISHED)
     with recorded_looks(session) as looks, progress:
         if sound:
             from dkimctl.dns.check import check_publication  # imports asyncio
 
-            check_publication(
-                sound, open_source(), read_policy(None, WARN_WITHIN, expect_absent=False),
-                lambda check: checks.update({check.key: check}), progress=progress, looks=looks,
-            )  # fmt: skip
-        return review(known, policy._replace(now=datetime.now(UTC)), checks, looks)
+            policy_of_check = read_policy(None, WARN_WITHIN, expect_absent=False)
+            checks = check_publication(
+                sound, open_source(), policy_of_check, progress=progress, looks=looks
+            )
+        by_key = {check.key: check for check in checks}
+        return review(known, policy._replace(now=datetime.now(UTC)), by_key, looks)
 
 
 def check_records(
@@ -144,17 +145,14 @@ def check_records(
         is_shown=is_shown, has_targets=True, is_written=True,
     )  # fmt: skip
     checks: dict[RegistrationKey, Check] = {}
-
-    def emit(check: Check) -> None:
-        checks[check.key] = check
-        sink.emit(check)
-
     try:
         with ending_like_ctrl_c(), recorded_looks(session) as looks, sink:
             with CheckProgress(session.reporter, policy.wanted) as progress:
-                check_publication(
-                    registrations, open_source(), policy, emit, progress=progress, looks=looks
-                )
+                for check in check_publication(
+                    registrations, open_source(), policy, progress=progress, looks=looks
+                ):
+                    checks[check.key] = check
+                    sink.emit(check)
             status = sink.close()
     except KeyboardInterrupt:
         hint = "the changes were made; to check again: `dkimctl check-dns`"

@@ -175,15 +175,15 @@ class CheckNotices:
             self.problems = []
             self.source.forget()
             reporter, wanted = self.session.reporter, self.policy.wanted
-            check_publication(
+            for check in check_publication(
                 [self.registrations[subject] for subject in sorted(subjects)],
                 self.source,
                 self.policy._replace(wait=0.0),
-                self.add,
                 progress=CheckProgress(reporter, wanted, may_draw=False),
                 looks=self.looks,
                 retired=self.retired,
-            )
+            ):
+                self.add(check)
             return Look(self.problems, covers)
 
         return send_notices(self.session, Look(self.problems, covers), look_again)

@@ -55,13 +55,12 @@ def check_publication(
     registrations: Iterable[Registration],
     source: Source,
     policy: CheckPolicy,
-    emit: Callable[[Check], None],
     *,
     progress: Progress,
     looks: Looks,
     retired: Mapping[RegistrationKey, str] = MappingProxyType({}),
-) -> None:
-    """Check each registration (with a sound record), and emit the checks in order.
+) -> Iterator[Check]:
+    """Check each registration (with a sound record); gives the checks in order.
 
     `progress` and `looks` get each check of each round when it is done. `retired` has the keys
     whose records may be gone, and why. Not for use within an event loop.
@@ -86,7 +85,7 @@ def check_publication(
         # A record that should be gone, or may be, is never urgent.
         may_be_gone = policy.expect_absent or check.key in retired
         urgency = None if may_be_gone else verdicts.urgency_of(check, now, policy.warn_within)
-        emit(check._replace(urgency=urgency) if urgency else check)
+        yield check._replace(urgency=urgency) if urgency else check
 
 
 def repeat_checks(

@@ -389,14 +389,11 @@ class RotationRun:
                         continue
                     policy = CheckPolicy(wait, timedelta(), expect_absent=step is Step.REMOVE)
                     with self._tools.watching(policy.wanted) as progress:
-                        check_publication(
-                            registrations,
-                            self._tools.open_source(),
-                            policy,
-                            lambda check: checks.update({check.key: check}),
-                            progress=progress,
-                            looks=looks,
-                        )
+                        source = self._tools.open_source()
+                        for check in check_publication(
+                            registrations, source, policy, progress=progress, looks=looks
+                        ):
+                            checks[check.key] = check
         except ServiceError as error:
             self._errors.append(error)
             self._unknown |= {step, Step.REMOVE}

@@ -16,7 +16,7 @@ from dkimctl.cli.output import require_writable
 from dkimctl.cli.session import Session, open_session
 from dkimctl.cli.terminal import ending_like_ctrl_c
 from dkimctl.dns.check import check_publication
-from dkimctl.dns.verdicts import Check, Looks, same_records
+from dkimctl.dns.verdicts import Looks, same_records
 from dkimctl.errors import Interrupted, LedgerError, UsageError, worst_check
 from dkimctl.formats.monitoring import Run
 from dkimctl.formats.renderer import CheckFormat, sound_record
@@ -142,17 +142,14 @@ def check_dns(
             ) as sink:  # fmt: skip
                 if notify:
                     registrations = notices.watch(registrations)
-
-                def emit(check: Check) -> None:
-                    sink.emit(check)
-                    if notify:
-                        notices.add(check)
-
                 with progress:
-                    check_publication(
-                        registrations, source, policy, emit,
+                    for check in check_publication(
+                        registrations, source, policy,
                         progress=progress, looks=looks, retired=checkable.retired,
-                    )  # fmt: skip
+                    ):  # fmt: skip
+                        sink.emit(check)
+                        if notify:
+                            notices.add(check)
                 status = sink.close()
             if notify:
                 status = worst_check([status, notices.send()])

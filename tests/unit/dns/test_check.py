@@ -353,19 +353,13 @@ def run():
     """Run check_publication at a server; gives what was emitted, the progress and the looks."""
 
     def run(server, *registrations, wait=0.0, expect_absent=False, progress=None, retired=()):
-        emitted: list[Check] = []
-        progress = progress or Recorder()
-        looks = Looks()
-        check_publication(
-            registrations,
-            FakeSource({"example.com": [server]}),
-            CheckPolicy(wait, timedelta(days=2), expect_absent),
-            emitted.append,
-            progress=progress,
-            looks=looks,
-            retired=dict(retired),
+        progress, looks = progress or Recorder(), Looks()
+        source = FakeSource({"example.com": [server]})
+        policy = CheckPolicy(wait, timedelta(days=2), expect_absent)
+        checks = check_publication(
+            registrations, source, policy, progress=progress, looks=looks, retired=dict(retired)
         )
-        return emitted, progress, looks
+        return list(checks), progress, looks
 
     return run
 

@@ -264,7 +264,6 @@ def replaced(world):
 
 def look(world):
     """Look at all successors; gives the status of the first key."""
-    checks = {}
     policy = RetirementPolicy(world.now, world.now - DAY)
     with (
         world.open_ledger(for_writing=False) as ledger,
@@ -273,15 +272,14 @@ def look(world):
         ) as looks,
     ):
         known = read_known_keys(ledger, Selection())
-        check_publication(
+        checks = check_publication(
             [each for status in known.statuses(policy) for each in status.successors],
             Dns(world),
             CheckPolicy(0.0, DAY, expect_absent=False),
-            lambda check: checks.update({check.key: check}),
             progress=SimpleNamespace(checked=lambda _: None, pause=lambda *_: None),
             looks=looks,
         )
-        statuses = review(known, policy, checks, looks)
+        statuses = review(known, policy, {check.key: check for check in checks}, looks)
     [status] = [one for one in statuses if one.registration.selector == "s1"]
     return status
 
