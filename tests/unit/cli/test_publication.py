@@ -88,16 +88,6 @@ def test_a_failure_is_told_and_decides_the_exit_code(
     assert "s1._domainkey.b.test" in target.names
 
 
-def test_names_of_a_zone_that_fail_alike_are_told_together(publish, registrations):
-    error = DnsRefused("ns.test refused the key", hint="check it")
-    target = FakeTarget("example.com", errors={"apply example.com": error})
-    code, _, err = publish(target, registrations, **YES)
-    assert code == 3
-    assert err.count("error:") == 1
-    assert "2 records (s1._domainkey.a.example.com, s1._domainkey.b.example.com): ns.test" in err
-    assert "dkimctl: failed in DNS 2" in err
-
-
 def test_a_signal_ends_it_with_all_told(publish, make_registration, capsys):
     registrations = [make_registration("example.com", f"s{number}") for number in range(1200)]
 
