@@ -31,7 +31,6 @@ _RESPONSE_TO_UPDATE = 0xA8  # in the third byte: QR, and the opcode
 _IN, _NONE, _ANY = 1, 254, 255
 _DNAME = 39
 _SOA_IN = struct.pack("!2H", SOA, _IN)
-_PAUSE = 0.2  # seconds
 _RUN_AGAIN = "run the same command again"
 
 # A prerequisite does not hold.
@@ -425,7 +424,7 @@ class _Updater:
                 left = [each for each in left if not plan.is_done(states[each.fqdn], each)]
                 if unknown or not left or time.monotonic() > deadline:
                     break
-                time.sleep(_PAUSE)
+                time.sleep(0.2)
         except DkimctlError as unread:
             self._end = unknown or unread
             yield from (change.failed(self._end) for change in left)
