@@ -1,1 +1,0 @@
-"""Alembic migrations: how the tables came from one version to the next."""
