@@ -157,12 +157,6 @@ def _refuse(text: str, what: str, hint: str) -> NoReturn:
     raise UsageError(f"{quoted(text)} {what}", hint=hint)
 
 
-def contains(zone: str, fqdn: str) -> bool:
-    """Whether `fqdn` is at or below the apex of `zone`."""
-    name, apex = fqdn.lower(), zone.lower()
-    return name == apex or name.endswith(f".{apex}")
-
-
 def zone_finder(zones: Iterable[str]) -> Callable[[str], str | None]:
     """What finds the longest of `zones` that contains a name, or None; as fast for many zones."""
     by_name = {zone.lower(): zone for zone in zones}
