@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from dkimctl.client import failures, wire
 from dkimctl.client.http import MAX_BODY, HttpClient, HttpRequest, HttpResponse
@@ -21,17 +21,9 @@ _MAX_DETAIL = 1000  # characters of the service's error message
 class Client:
     """Talks to one service: tokens at `auth_url`, everything else at `base_url`."""
 
-    def __init__(
-        self,
-        *,
-        auth_url: str,
-        base_url: str,
-        http: HttpClient,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, *, auth_url: str, base_url: str, http: HttpClient) -> None:
         self._auth_url = auth_url
         self._base_url = base_url
-        self._clock = clock
         self._http = http
         # Of all secrets of this run, since a later response can quote them too.
         self._redactor = Redactor()
@@ -54,7 +46,7 @@ class Client:
         """
         credentials = self.redact_credentials(client_id, secret)
         url = f"{self._auth_url}/oauth2/token"
-        requested_at = self._clock()
+        requested_at = time.time()
         basic = Secret(f"Basic {credentials.reveal()}")
         body, form = b"grant_type=client_credentials", "application/x-www-form-urlencoded"
         request = HttpRequest("POST", url, basic, form, body, max_body=1 << 20)

@@ -33,15 +33,11 @@ class TokenProvider:
         cached: Token | None = None,
         persist: Callable[[Token], object] = lambda token: None,
         discard: Callable[[Token], object] = lambda token: None,
-        clock: Callable[[], float] = time.time,
-        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._issue = issue
         self._persist = persist
         self._discard = discard
-        self._clock = clock
-        self._monotonic = monotonic
-        self._token, self._taken_at = cached, (clock(), monotonic())
+        self._token, self._taken_at = cached, (time.time(), time.monotonic())
         self._discarded: Token | None = None
         self._lock = threading.Lock()
         self._renewals = 0
@@ -74,10 +70,10 @@ class TokenProvider:
             token = self._token
             # The clock may be set during a run; the monotonic time may stand still in sleep.
             taken_at, monotonic_then = self._taken_at
-            by_time_passed = taken_at + self._monotonic() - monotonic_then
+            by_time_passed = taken_at + time.monotonic() - monotonic_then
             if token is not None and all(
                 token.is_valid(now) and now < token.expires_at - _RENEWAL_MARGIN
-                for now in (self._clock(), by_time_passed)
+                for now in (time.time(), by_time_passed)
             ):
                 return token
             return self._renew(renewals)
@@ -131,7 +127,7 @@ class TokenProvider:
             raise
         finally:
             self._renewals += 1
-        self._token, self._taken_at = token, (self._clock(), self._monotonic())
+        self._token, self._taken_at = token, (time.time(), time.monotonic())
         self._is_unproven = True
         self._persist(token)
         return token

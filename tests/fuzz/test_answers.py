@@ -133,7 +133,6 @@ class AnyService:
             auth_url="http://auth.invalid",
             base_url="http://service.invalid",
             http=HttpClient.in_process(self),
-            clock=lambda: 0.0,
         )
 
     def __call__(self, environ, start_response):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 
@@ -28,9 +29,11 @@ def http():
 
 
 @pytest.fixture
-def client(scripted_server, http):
+def client(scripted_server, http, monkeypatch):
     url = scripted_server.url
-    return Client(auth_url=url, base_url=url, http=http, clock=lambda: 1_000_000.0)
+    clock = SimpleNamespace(time=lambda: 1_000_000.0)
+    monkeypatch.setattr("dkimctl.client.client.time", clock)
+    return Client(auth_url=url, base_url=url, http=http)
 
 
 @pytest.fixture

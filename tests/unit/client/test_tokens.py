@@ -5,15 +5,26 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
+from dkimctl.client import tokens
 from dkimctl.client.tokens import TokenProvider
 from dkimctl.errors import CredentialsError, NotProcessed, TokenRejected
 from dkimctl.models import Secret, Token
 from fakes import Clock, TokenService
 
 NOW = 1_000_000.0
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    """The monotonic clock; the other stands still."""
+    clock = Clock(5.0)
+    times = SimpleNamespace(time=lambda: NOW, monotonic=clock, sleep=time.sleep)
+    monkeypatch.setattr(tokens, "time", times)
+    return clock
 
 
 def cached(seconds_left: float) -> Token:
@@ -31,7 +42,6 @@ def test_a_token_is_reused_and_renewed_when_a_minute_is_left(seconds_left, used)
         issue=service.issue,
         cached=cached(seconds_left),
         persist=persisted.append,
-        clock=lambda: NOW,
     )
     assert [provider.call(service.request) for _ in range(2)] == ["answer"] * 2
     assert service.used == [used] * 2
@@ -51,9 +61,7 @@ def test_a_token_is_reused_and_renewed_when_a_minute_is_left(seconds_left, used)
 )  # fmt: skip
 def test_a_rejected_token_is_discarded_and_replaced_once(rejected, status, used, discarded):
     service, gone = TokenService(NOW, rejected=rejected, status=status), []
-    provider = TokenProvider(
-        issue=service.issue, cached=cached(3600), discard=gone.append, clock=lambda: NOW
-    )
+    provider = TokenProvider(issue=service.issue, cached=cached(3600), discard=gone.append)
     if "new1" in rejected:
         with pytest.raises(TokenRejected):
             provider.call(service.request)
@@ -66,7 +74,7 @@ def test_a_rejected_token_is_discarded_and_replaced_once(rejected, status, used,
 def test_a_client_that_is_disabled_gets_one_token_and_no_more():
     """Each of the threads asks again; a token is issued nevertheless (interface 3.2)."""
     service = TokenService(NOW, rejected=("cached", "new1", "new2"))
-    provider = TokenProvider(issue=service.issue, cached=cached(3600), clock=lambda: NOW)
+    provider = TokenProvider(issue=service.issue, cached=cached(3600))
     for _ in range(3):
         with pytest.raises(TokenRejected):
             provider.call(service.request)
@@ -89,7 +97,6 @@ def test_a_refused_token_is_discarded_before_a_new_one_is_obtained(error, raised
         issue=issue,
         cached=cached(3600),
         discard=lambda token: calls.append(token.access_token.reveal()),
-        clock=lambda: NOW,
     )
     with pytest.raises(raised):
         provider.call(service.request)
@@ -113,7 +120,7 @@ class TestManyThreads:
 
     def test_the_rejection_of_a_new_token_is_final_for_all_threads(self):
         service = TokenService(NOW, rejected=("cached", "new1"))
-        provider = TokenProvider(issue=service.issue, cached=cached(3600), clock=lambda: NOW)
+        provider = TokenProvider(issue=service.issue, cached=cached(3600))
         calls = self.call_concurrently(provider, service.request)
         assert all(isinstance(call.exception(), TokenRejected) for call in calls)
         assert service.issued == 1
@@ -126,18 +133,18 @@ class TestManyThreads:
             time.sleep(0.3)  # meanwhile the others start to wait
             raise NotProcessed("cannot reach it")
 
-        provider = TokenProvider(issue=issue, clock=lambda: NOW)
+        provider = TokenProvider(issue=issue)
         calls = self.call_concurrently(provider, lambda token: "answer")
         assert all(isinstance(call.exception(), NotProcessed) for call in calls)
         assert len(issued) == 1
 
 
-def test_a_token_is_renewed_after_an_hour_although_the_clock_stands_still():
-    monotonic, service = Clock(5.0), TokenService(NOW)
-    provider = TokenProvider(issue=service.issue, clock=lambda: NOW, monotonic=monotonic)
+def test_a_token_is_renewed_after_an_hour_although_the_clock_stands_still(clock):
+    service = TokenService(NOW)
+    provider = TokenProvider(issue=service.issue)
     provider.call(service.request)
-    monotonic.now += 3539
+    clock.now += 3539
     provider.call(service.request)
-    monotonic.now += 1
+    clock.now += 1
     provider.call(service.request)
     assert service.used == ["new1", "new1", "new2"]
