@@ -11,13 +11,14 @@ import math
 import os
 import re
 import shlex
+import sqlite3
 import stat
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import platformdirs
 
@@ -25,9 +26,6 @@ if sys.platform != "win32":
     import fcntl
     import grp
     import pwd
-if TYPE_CHECKING:
-    import sqlite3
-
 _GROUP_OR_OTHERS = stat.S_IWGRP | stat.S_IWOTH  # may write
 _APP = "dkimctl"
 
@@ -263,8 +261,6 @@ def sqlite_uri(uri: str) -> str:
 @contextlib.contextmanager
 def peeking(path: Path) -> Iterator[sqlite3.Connection]:
     """A read-only connection that creates no file and never waits. Raises also sqlite3.Error."""
-    import sqlite3
-
     if not path.is_file():  # reading a named pipe would wait
         raise FileNotFoundError(path)
     log, index = (path.with_name(path.name + suffix) for suffix in ("-wal", "-shm"))
