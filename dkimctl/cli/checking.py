@@ -12,10 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from dkimctl.cli import next_steps
-from dkimctl.cli.options import read_duration
+from dkimctl.cli.options import flag, option, read_duration
 from dkimctl.cli.output import LONG_TABLE, Sink, open_writer, table_layout
 from dkimctl.cli.progress import REDRAW, ProgressDisplay
 from dkimctl.cli.report import Reporter
@@ -43,18 +41,18 @@ SERVERS_PANEL = "Servers"
 
 ServerOption = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--server",
-        metavar="IP[:PORT]",
-        help="Ask only this server; repeatable (default: every authoritative server).",
+        "IP[:PORT]",
+        "Ask only this server; repeatable (default: every authoritative server).",
         rich_help_panel=SERVERS_PANEL,
     ),
 ]
 ResolverOption = Annotated[
     bool,
-    typer.Option(
+    flag(
         "--resolver",
-        help="Ask only the system's resolver, whose cache may be out of date.",
+        "Ask only the system's resolver, whose cache may be out of date.",
         rich_help_panel=SERVERS_PANEL,
     ),
 ]

@@ -20,7 +20,7 @@ from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
 from dkimctl import __version__
-from dkimctl.cli.options import COMMON_PANEL, App, Group, examples
+from dkimctl.cli.options import COMMON_PANEL, App, Group, flag
 from dkimctl.cli.report import Color, Reporter, open_missing_streams, show_lines, write
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, OutputError, UsageError
 
@@ -139,13 +139,11 @@ def _show_version(ctx: typer.Context, is_given: bool) -> None:
 
 
 app = App(
+    "dkimctl register --sandbox domains.example.yaml",
+    "dkimctl show-dns --sandbox",
+    "dkimctl register --help",
     name="dkimctl",
     cls=_Root,
-    epilog=examples(
-        "dkimctl register --sandbox domains.example.yaml",
-        "dkimctl show-dns --sandbox",
-        "dkimctl register --help",
-    ),
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -155,10 +153,9 @@ def dkimctl(
     ctx: typer.Context,
     version: Annotated[  # noqa: ARG001 - `_show_version` takes it
         bool,
-        typer.Option(
-            "--version",
-            "-V",
-            help="Show the version and exit.",
+        flag(
+            "--version -V",
+            "Show the version and exit.",
             is_eager=True,
             callback=_show_version,
             rich_help_panel=COMMON_PANEL,

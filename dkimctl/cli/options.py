@@ -15,7 +15,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import redirect_stdout, suppress
 from datetime import timedelta
 from enum import StrEnum
@@ -55,12 +55,22 @@ MOST_DOMAINS = 200  # a list that nobody would read further
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@%+,-]*", re.ASCII)
 
 
-def _option(names: str, metavar: str | None, text: str, **more: Any) -> Any:
-    """For an annotation: an option, perhaps with its short form."""
+def option(names: str, metavar: str, text: str, **more: Any) -> Any:
+    """For an annotation: an option with a value, perhaps with its short form."""
     return typer.Option(*names.split(), metavar=metavar, help=text, **more)
 
 
-_result = functools.partial(_option, rich_help_panel="Output")
+def flag(names: str, text: str, **more: Any) -> Any:
+    """For an annotation: an option without a value."""
+    return typer.Option(*names.split(), help=text, **more)
+
+
+def argument(metavar: str, text: str, **more: Any) -> Any:
+    """For an annotation: an argument."""
+    return typer.Argument(metavar=metavar, help=text, **more)
+
+
+_result = functools.partial(option, rich_help_panel="Output")
 
 
 def _shared(names: str, metavar: str | None, text: str, **more: Any) -> TyperOption:
@@ -215,22 +225,23 @@ class Group(_Help, TyperGroup):
 
 
 class App(typer.Typer):
-    """Declares a command, or a group of commands."""
+    """Declares a command, or a group of commands; its help ends with `examples`, each a command."""
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(add_completion=False, **({"cls": Group} | settings))
+    def __init__(self, *examples: str, **settings: Any) -> None:
+        settings = {"cls": Group, "epilog": _epilog(examples)} | settings
+        super().__init__(add_completion=False, **settings)
 
     def command(
-        self, name: str | None = None, *, shows: Collection[str] | None = None, **settings: Any
+        self, *examples: Any, shows: Collection[str] | None = None, **settings: Any
     ) -> Callable[..., Any]:
         """Declare a command; one that begins with `open_session` says what its help `shows`."""
         declared: Any = functools.partial(Command, shows=shows)
-        return super().command(name, cls=declared, **settings)
+        return super().command(cls=declared, epilog=_epilog(examples), **settings)
 
 
-def examples(*lines: str) -> str:
-    """The examples at the end of a command's help; each line is a command."""
-    return "\n".join(("[bold]Examples[/]", *(f"  {line}" for line in lines)))
+def _epilog(examples: Sequence[str]) -> str | None:
+    lines = ("[bold]Examples[/]", *(f"  {line}" for line in examples))
+    return "\n".join(lines) if examples else None
 
 
 def read_duration(option: str, text: str, *, may_be_zero: bool = False) -> timedelta:
@@ -312,27 +323,24 @@ SAVED_RESULT = (
 _OUTPUT = "Write the result to this file, atomically; `-` is stdout."
 
 TableOrJsonOption = Annotated[
-    TableOrJson, _option("--format -f", "FORMAT", f"{', '.join(TableOrJson)}.")
+    TableOrJson, option("--format -f", "FORMAT", f"{', '.join(TableOrJson)}.")
 ]
 KeyFormatOption = Annotated[
-    KeyFormat | None, _option("--format -f", "FORMAT", f"{', '.join(KeyFormat)} (default: table).")
+    KeyFormat | None, option("--format -f", "FORMAT", f"{', '.join(KeyFormat)} (default: table).")
 ]
-OutputOption = Annotated[Path | None, _option("--output -o", "FILE", _OUTPUT, parser=read_output)]
-YesOption = Annotated[
-    bool, _option("--yes -y", None, "Answer the question with yes, without asking.")
-]
+OutputOption = Annotated[Path | None, option("--output -o", "FILE", _OUTPUT, parser=read_output)]
+YesOption = Annotated[bool, flag("--yes -y", "Answer the question with yes, without asking.")]
 AssumeSuccessorsOption = Annotated[
     bool,
-    _option(
+    flag(
         "--assume-successors",
-        None,
         "Assume that newer keys replace older ones, where that is not recorded.",
     ),
 ]
 # A Location; Typer takes no union of types.
 DataOption = Annotated[
     Any,
-    _option(
+    option(
         "--data --database",
         "FILE|URL",
         "Data of the service: a file (default: in your data directory), or the URL of a "
@@ -361,7 +369,10 @@ ZoneOption = Annotated[
     ),
 ]
 FindZonesOption = Annotated[
-    bool, _result("--find-zones", None, "Look up the zones in DNS, by their SOA records.")
+    bool,
+    flag(
+        "--find-zones", "Look up the zones in DNS, by their SOA records.", rich_help_panel="Output"
+    ),
 ]
 ProviderOption = Annotated[
     Provider | None,
@@ -378,5 +389,10 @@ OutputDirOption = Annotated[
     Path | None, _result("--output-dir", "DIR", "Write one file per zone to this directory.")
 ]
 WideOption = Annotated[
-    bool, _result("--wide", None, "Add the service's result code and message to the table.")
+    bool,
+    flag(
+        "--wide",
+        "Add the service's result code and message to the table.",
+        rich_help_panel="Output",
+    ),
 ]

@@ -8,10 +8,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 
-import typer
-
 from dkimctl.cli import next_steps
-from dkimctl.cli.options import complete_selection, read_duration
+from dkimctl.cli.options import argument, complete_selection, read_duration
 from dkimctl.cli.report import Reporter, warn_alike, warn_unreadable
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, NegativeAnswer, UsageError, worst_check
@@ -33,10 +31,10 @@ MAX_AGE_OF_CHECK = "24h"  # of one that shows a successor in DNS
 
 SelectionArgument = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="[SELECTION]...",
+    argument(
+        "[SELECTION]...",
+        "Domain names, globs such as '*.example.com', spec files (default: everything).",
         autocompletion=complete_selection,
-        help="Domain names, globs such as '*.example.com', spec files (default: everything).",
     ),
 ]
 

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 import typer
 
-from dkimctl.cli.options import ACCOUNT, CONNECTION, App, examples
+from dkimctl.cli.options import ACCOUNT, CONNECTION, App, argument, option
 from dkimctl.cli.report import write, write_bytes
 from dkimctl.cli.session import open_session
 from dkimctl.errors import ExitCode, NegativeAnswer, ServiceError, TokenRejected, UsageError
@@ -20,28 +20,24 @@ app = App()
 
 
 @app.command(
-    epilog=examples(
-        "dkimctl api DELETE /send/123",
-        "dkimctl api POST /domain/dkim --input request.json",
-    ),
+    "dkimctl api DELETE /send/123",
+    "dkimctl api POST /domain/dkim --input request.json",
     shows=(*ACCOUNT, *CONNECTION),
 )
 def api(
     ctx: typer.Context,
     method: Annotated[
         str,
-        typer.Argument(
-            metavar="METHOD",
-            help="HTTP method.",
+        argument(
+            "METHOD",
+            "HTTP method.",
             autocompletion=lambda: ["GET", "POST", "PUT", "PATCH", "DELETE"],
         ),
     ],
-    path: Annotated[str, typer.Argument(metavar="PATH", help="Path or URL of the service.")],
+    path: Annotated[str, argument("PATH", "Path or URL of the service.")],
     body_file: Annotated[
         str | None,
-        typer.Option(
-            "--input", metavar="FILE", help="File with the request body; `-` is standard input."
-        ),
+        option("--input", "FILE", "File with the request body; `-` is standard input."),
     ] = None,
 ) -> int:
     """Send any bearer-protected request, and print the response.
@@ -73,10 +69,8 @@ def api(
 
 
 @app.command(
-    epilog=examples(
-        "dkimctl token",
-        "token=$(dkimctl token) && curl -H @<(printf 'Authorization: Bearer %s' \"$token\") URL",
-    ),
+    "dkimctl token",
+    "token=$(dkimctl token) && curl -H @<(printf 'Authorization: Bearer %s' \"$token\") URL",
     shows=(*ACCOUNT, *CONNECTION),
 )
 def token(ctx: typer.Context) -> int:

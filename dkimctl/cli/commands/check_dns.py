@@ -11,7 +11,7 @@ import typer
 from dkimctl.cli import checking, selected
 from dkimctl.cli.checking import ResolverOption, ServerOption
 from dkimctl.cli.notify import CheckNotices, require_notify, send_test_notice
-from dkimctl.cli.options import LEDGER, SAVED_RESULT, App, OutputOption, examples
+from dkimctl.cli.options import LEDGER, SAVED_RESULT, App, OutputOption, flag, option
 from dkimctl.cli.output import require_writable
 from dkimctl.cli.session import Session, open_session
 from dkimctl.cli.terminal import ending_like_ctrl_c
@@ -27,16 +27,14 @@ app = App()
 
 
 @app.command(
-    epilog=examples(
-        "dkimctl check-dns",
-        "dkimctl check-dns --wait 30m",
-        "dkimctl check-dns '*.example.com' --server 192.0.2.1 --server 192.0.2.2:5353",
-        "dkimctl check-dns --format json > checks.json",
-        "dkimctl check-dns --from retired.json --expect-absent",
-        "dkimctl check-dns --format nagios",
-        "dkimctl check-dns --format prometheus --output dkim.prom",
-        "dkimctl check-dns --test-notice",
-    ),
+    "dkimctl check-dns",
+    "dkimctl check-dns --wait 30m",
+    "dkimctl check-dns '*.example.com' --server 192.0.2.1 --server 192.0.2.2:5353",
+    "dkimctl check-dns --format json > checks.json",
+    "dkimctl check-dns --from retired.json --expect-absent",
+    "dkimctl check-dns --format nagios",
+    "dkimctl check-dns --format prometheus --output dkim.prom",
+    "dkimctl check-dns --test-notice",
     shows=LEDGER,
 )
 def check_dns(
@@ -44,59 +42,58 @@ def check_dns(
     selection: selected.SelectionArgument = None,
     saved: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--from",
-            metavar="FILE",
-            help="Check the registrations in a file instead of those in the ledger: "
-            f"{SAVED_RESULT}",
+            "FILE",
+            f"Check the registrations in a file instead of those in the ledger: {SAVED_RESULT}",
         ),
     ] = None,
     server: ServerOption = None,
     resolver: ResolverOption = False,
     max_in_flight: Annotated[
         int,
-        typer.Option(
-            metavar="N",
+        option(
+            "--max-in-flight",
+            "N",
+            "Parallel queries to one server, 1 to 1000.",
             min=1,
             max=1000,
-            help="Parallel queries to one server, 1 to 1000.",
             rich_help_panel=checking.SERVERS_PANEL,
         ),
     ] = checking.MAX_IN_FLIGHT,
     wait: Annotated[
         str | None,
-        typer.Option(
-            metavar="TIME",
-            help="Check again until all records are as expected, for at most this long, such as "
-            "30m.",
+        option(
+            "--wait",
+            "TIME",
+            "Check again until all records are as expected, for at most this long, such as 30m.",
         ),
     ] = None,
     expect_absent: Annotated[
-        bool, typer.Option("--expect-absent", help="Expect the records to be gone from DNS.")
+        bool, flag("--expect-absent", "Expect the records to be gone from DNS.")
     ] = False,
     warn_within: Annotated[
         str,
-        typer.Option(
-            metavar="TIME",
-            help="Warn about unpublished records whose signing starts within this time.",
+        option(
+            "--warn-within",
+            "TIME",
+            "Warn about unpublished records whose signing starts within this time.",
         ),
     ] = checking.WARN_WITHIN,
     notify: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--notify",
-            help="Tell what has become worse or better since the last run: see notify in the "
+            "Tell what has become worse or better since the last run: see notify in the "
             "config file.",
         ),
     ] = False,
     test_notice: Annotated[
-        bool, typer.Option("--test-notice", help="Only send a notice, as a test: see notify.")
+        bool, flag("--test-notice", "Only send a notice, as a test: see notify.")
     ] = False,
     fmt: Annotated[
         CheckFormat | None,
-        typer.Option(
-            "--format", "-f", metavar="FORMAT", help=f"{', '.join(CheckFormat)} (default: table)."
-        ),
+        option("--format -f", "FORMAT", f"{', '.join(CheckFormat)} (default: table)."),
     ] = None,
     output: OutputOption = None,
 ) -> int:

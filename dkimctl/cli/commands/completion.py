@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dkimctl.cli.main import COMPLETION_VARIABLE
-from dkimctl.cli.options import App, examples
+from dkimctl.cli.options import App
 from dkimctl.cli.report import write
 
 app = App()
@@ -21,16 +21,14 @@ if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _dkimctl_completion "$@"; f
 
 
 @app.command(
-    epilog=examples(
-        "# bash",
-        f"mkdir -p {_BASH}",
-        f"dkimctl completion bash > {_BASH}/dkimctl",
-        "# zsh",
-        "echo 'source <(dkimctl completion zsh)' >> ~/.zshrc",
-        "# fish",
-        "mkdir -p ~/.config/fish/completions",
-        "dkimctl completion fish > ~/.config/fish/completions/dkimctl.fish",
-    )
+    "# bash",
+    f"mkdir -p {_BASH}",
+    f"dkimctl completion bash > {_BASH}/dkimctl",
+    "# zsh",
+    "echo 'source <(dkimctl completion zsh)' >> ~/.zshrc",
+    "# fish",
+    "mkdir -p ~/.config/fish/completions",
+    "dkimctl completion fish > ~/.config/fish/completions/dkimctl.fish",
 )
 def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> None:
     """Print a shell's completion script, which the examples install for you alone."""

@@ -9,7 +9,15 @@ from typing import Annotated
 import typer
 
 from dkimctl.cli import next_steps
-from dkimctl.cli.options import LEDGER, MAX_TTL, App, AssumeSuccessorsOption, OutputOption, examples
+from dkimctl.cli.options import (
+    LEDGER,
+    MAX_TTL,
+    App,
+    AssumeSuccessorsOption,
+    OutputOption,
+    flag,
+    option,
+)
 from dkimctl.cli.output import read_zone, require_writable, write_chunks
 from dkimctl.cli.report import Reporter
 from dkimctl.cli.results import AttentionWarnings
@@ -43,14 +51,12 @@ _MAX_CONTACT = 200  # characters
 
 
 @app.command(
-    "handoff",
-    epilog=examples(
-        "dkimctl handoff example.com",
-        "dkimctl handoff example.com --contact mail@example.net --output dns.html",
-        "dkimctl handoff '*.example.com' --language ja --output dns.html",
-        "dkimctl handoff example.com --zone example.com --provider route53 --output dns.md",
-        "dkimctl handoff --retired --output delete.html",
-    ),
+    "dkimctl handoff example.com",
+    "dkimctl handoff example.com --contact mail@example.net --output dns.html",
+    "dkimctl handoff '*.example.com' --language ja --output dns.html",
+    "dkimctl handoff example.com --zone example.com --provider route53 --output dns.md",
+    "dkimctl handoff --retired --output delete.html",
+    name="handoff",
     shows=LEDGER,
 )
 def handoff(
@@ -58,36 +64,34 @@ def handoff(
     selection: SelectionArgument = None,
     fmt: Annotated[
         SheetFormat | None,
-        typer.Option(
-            "--format",
-            "-f",
-            metavar="FORMAT",
-            help=f"{', '.join(SheetFormat)} (default: by the suffix of --output, else text).",
+        option(
+            "--format -f",
+            "FORMAT",
+            f"{', '.join(SheetFormat)} (default: by the suffix of --output, else text).",
         ),
     ] = None,
     language: Annotated[
         Language | None,
-        typer.Option(metavar="LANGUAGE", help=f"{', '.join(Language)} (default: en)."),
+        option("--language", "LANGUAGE", f"{', '.join(Language)} (default: en)."),
     ] = None,
-    contact: Annotated[
-        str, typer.Option(metavar="TEXT", help="Whom to tell when it is done.")
-    ] = "",
+    contact: Annotated[str, option("--contact", "TEXT", "Whom to tell when it is done.")] = "",
     zone: Annotated[
         list[str] | None,
-        typer.Option(metavar="ZONE", help="Zone of the DNS; repeatable. Then DNS is not asked."),
+        option("--zone", "ZONE", "Zone of the DNS; repeatable. Then DNS is not asked."),
     ] = None,
     provider: Annotated[
         str,
-        typer.Option(
-            metavar="PROVIDER",
-            help="DNS provider, such as cloudflare (default: told by the zone's name servers).",
+        option(
+            "--provider",
+            "PROVIDER",
+            "DNS provider, such as cloudflare (default: told by the zone's name servers).",
         ),
     ] = "",
     ttl: Annotated[
-        int, typer.Option(metavar="SECONDS", min=0, max=MAX_TTL, help="TTL of the records.")
+        int, option("--ttl", "SECONDS", "TTL of the records.", min=0, max=MAX_TTL)
     ] = 3600,
     retired: Annotated[
-        bool, typer.Option("--retired", help="Records to delete, of keys that have been replaced.")
+        bool, flag("--retired", "Records to delete, of keys that have been replaced.")
     ] = False,
     assume_successors: AssumeSuccessorsOption = False,
     output: OutputOption = None,

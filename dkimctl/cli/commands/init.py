@@ -16,7 +16,7 @@ import typer
 from dkimctl.addresses import parse_server
 from dkimctl.cli import next_steps, terminal
 from dkimctl.cli.logins import QUESTIONS, answer, no_terminal
-from dkimctl.cli.options import ACCOUNT, App, examples, read_output
+from dkimctl.cli.options import ACCOUNT, App, flag, option, read_output
 from dkimctl.cli.sandbox import INSTALL, is_installed
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, OutputError, UsageError
@@ -24,8 +24,8 @@ from dkimctl.files import create_files, directory_fault, prepare_directory, refu
 from dkimctl.formats.pages import environment
 from dkimctl.names import parse_domain
 from dkimctl.publishing.tsig_key import read_tsig_key
+from dkimctl.settings import profile as profiles
 from dkimctl.settings.config import DnsTarget, check_class
-from dkimctl.settings.profile import DEFAULT_PROFILE, option, variable
 from dkimctl.settings.values import (
     CHECKS,
     SANDBOX,
@@ -39,7 +39,7 @@ from dkimctl.text import listed, printable
 
 app = App()
 
-_dns_option = functools.partial(typer.Option, rich_help_panel="How DNS is changed")
+_dns_option = functools.partial(option, rich_help_panel="How DNS is changed")
 _NO_FILE = "none"
 # The first line, by which yaml-language-server finds the schema of a file.
 _SCHEMAS = "https://raw.githubusercontent.com/dkimctl/dkimctl/main/dkimctl"
@@ -63,42 +63,36 @@ _METHODS = {
 
 
 @app.command(
-    epilog=examples(
-        "dkimctl init",
-        "dkimctl init --sandbox --domain example.com",
-        "dkimctl init --no-config --domain example.com --output more.yaml",
-        "dkimctl init --dns rfc2136 --server 192.0.2.1 --key-file tsig.key",
-    ),
+    "dkimctl init",
+    "dkimctl init --sandbox --domain example.com",
+    "dkimctl init --no-config --domain example.com --output more.yaml",
+    "dkimctl init --dns rfc2136 --server 192.0.2.1 --key-file tsig.key",
     shows=ACCOUNT,
 )
 def init(
     ctx: typer.Context,
     domain: Annotated[
-        list[str] | None, typer.Option(metavar="DOMAIN", help="A signing domain; repeatable.")
+        list[str] | None, option("--domain", "DOMAIN", "A signing domain; repeatable.")
     ] = None,
     output: Annotated[
         Path,
-        typer.Option(
-            "--output", "-o", metavar="FILE", parser=read_output, help="Spec file to write."
-        ),
+        option("--output -o", "FILE", "Spec file to write.", parser=read_output),
     ] = Path(next_steps.SPEC_FILE),
-    no_config: Annotated[
-        bool, typer.Option("--no-config", help="Write only the spec file.")
-    ] = False,
+    no_config: Annotated[bool, flag("--no-config", "Write only the spec file.")] = False,
     dns: Annotated[
         DnsMethod | None,
-        _dns_option(metavar="METHOD", help=f"{', '.join(DnsMethod)} (default: hand)."),
+        _dns_option("--dns", "METHOD", f"{', '.join(DnsMethod)} (default: hand)."),
     ] = None,
     server: Annotated[
         str | None,
-        _dns_option(metavar="HOST[:PORT]", help="The primary server, for dynamic updates."),
+        _dns_option("--server", "HOST[:PORT]", "The primary server, for dynamic updates."),
     ] = None,
     key_file: Annotated[
-        str | None, _dns_option(metavar="FILE", help="File of the TSIG key that signs them.")
+        str | None, _dns_option("--key-file", "FILE", "File of the TSIG key that signs them.")
     ] = None,
     class_name: Annotated[
         str | None,
-        _dns_option("--class", metavar="CLASS", help="Class of the octoDNS provider."),
+        _dns_option("--class", "CLASS", "Class of the octoDNS provider."),
     ] = None,
 ) -> int:
     """Write a first config file and a first spec file.
@@ -124,7 +118,7 @@ def init(
     if not terminal.is_interactive():
         # The options that would have to answer what nothing else does.
         needed = {
-            option(key).name: config is not None and _given_value(session, key) is None
+            profiles.option(key).name: config is not None and _given_value(session, key) is None
             for key in QUESTIONS
         } | {
             "--domain": domain is None,
@@ -168,7 +162,7 @@ def init(
 def first_config(answers: dict[str, Any]) -> str:
     """The text of a config file with these answers, and every other key in a comment."""
     # Named only if it is another: hints then name it in each command.
-    used = None if answers["profile"] == DEFAULT_PROFILE else answers["profile"]
+    used = None if answers["profile"] == profiles.DEFAULT_PROFILE else answers["profile"]
     missing = {"credential_store": None, "target": None}
     return _filled("config.yaml", default_profile=used, **(missing | answers))
 
@@ -209,7 +203,7 @@ def _is_default_place(session: Session) -> bool:
 def _given_value(session: Session, key: str) -> str | None:
     """What an option or the environment says; None if neither does."""
     value: str | None = session.flags[key]
-    return value if value is not None else os.environ.get(variable(key).name) or None
+    return value if value is not None else os.environ.get(profiles.variable(key).name) or None
 
 
 def _read_answers(
@@ -218,9 +212,11 @@ def _read_answers(
     """What the first config file says, without the client secret. Raises UsageError."""
     ask = functools.partial(answer, session)
     name = _given_value(session, "profile")
-    answers = {"profile": ask("Profile", "--profile", profile_name, name, DEFAULT_PROFILE)}
+    answers = {"profile": ask("Profile", "--profile", profile_name, name, profiles.DEFAULT_PROFILE)}
     for key, label in QUESTIONS.items():
-        answers[key] = ask(label, option(key).name, CHECKS[key], _given_value(session, key))
+        answers[key] = ask(
+            label, profiles.option(key).name, CHECKS[key], _given_value(session, key)
+        )
     if (store := session.flags["credential_store"]) is not None:
         answers["credential_store"] = parse_value("credential_store", store, "--credential-store")
     if method is None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dkimctl.cli import options
-from dkimctl.cli.options import TableOrJson, complete_selection, examples
+from dkimctl.cli.options import TableOrJson, argument, complete_selection, flag, option
 from dkimctl.cli.output import OutputOptions, default_format
 from dkimctl.cli.report import warn_alike, warn_unreadable
 from dkimctl.cli.results import write_results
@@ -27,24 +27,21 @@ from dkimctl.rotation.retirement import (
 from dkimctl.text import few, without_names
 
 app = options.App(
+    "dkimctl ledger import result.json",
+    "dkimctl ledger forget example.com > forgotten.json",
     help="Import registrations into the ledger, or forget retired ones.",
-    epilog=examples(
-        "dkimctl ledger import result.json", "dkimctl ledger forget example.com > forgotten.json"
-    ),
 )
 
 
 @app.command(
-    "import",
-    epilog=examples(
-        "dkimctl ledger import result.json",
-        "ssh other dkimctl show-dns --format json | dkimctl ledger import -",
-    ),
+    "dkimctl ledger import result.json",
+    "ssh other dkimctl show-dns --format json | dkimctl ledger import -",
+    name="import",
     shows=options.LEDGER,
 )
 def import_(
     ctx: typer.Context,
-    file: Annotated[str, typer.Argument(metavar="FILE", help=options.SAVED_RESULT)],
+    file: Annotated[str, argument("FILE", options.SAVED_RESULT)],
 ) -> int:
     """Import the registrations of a saved result.
 
@@ -81,41 +78,34 @@ def import_(
 
 
 @app.command(
-    epilog=examples(
-        "dkimctl ledger forget example.com > forgotten.json",
-        "dkimctl ledger forget '*' --format table",
-        "dkimctl ledger forget --force sold.example",
-        "dkimctl ledger import forgotten.json",
-    ),
+    "dkimctl ledger forget example.com > forgotten.json",
+    "dkimctl ledger forget '*' --format table",
+    "dkimctl ledger forget --force sold.example",
+    "dkimctl ledger import forgotten.json",
     shows=options.LEDGER,
 )
 def forget(
     ctx: typer.Context,
     words: Annotated[
         list[str],
-        typer.Argument(
-            metavar="SELECTION...",
-            help="Domain names, globs such as '*.example.com', spec files.",
+        argument(
+            "SELECTION...",
+            "Domain names, globs such as '*.example.com', spec files.",
             autocompletion=complete_selection,
         ),
     ],
-    force: Annotated[
-        bool, typer.Option("--force", help="Forget the whole selection, retired or not.")
-    ] = False,
+    force: Annotated[bool, flag("--force", "Forget the whole selection, retired or not.")] = False,
     still_published: Annotated[
         bool,
-        typer.Option(
-            "--still-published", help="Also forget those whose records may still be in DNS."
-        ),
+        flag("--still-published", "Also forget those whose records may still be in DNS."),
     ] = False,
     assume_successors: options.AssumeSuccessorsOption = False,
     fmt: Annotated[
         TableOrJson | None,
-        typer.Option(
-            "--format",
-            "-f",
-            metavar="FORMAT",
-            help=f"{', '.join(TableOrJson)} (default: table on a terminal, else json).",
+        option(
+            "--format -f",
+            "FORMAT",
+            f"{', '.join(TableOrJson)} (default: table on a terminal, else json).",
         ),
     ] = None,
     output: options.OutputOption = None,

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dkimctl.cli.options import LEDGER, App, KeyFormatOption, OutputOption, examples
+from dkimctl.cli.options import LEDGER, App, KeyFormatOption, OutputOption, flag, option
 from dkimctl.cli.output import require_writable, table_layout, write_chunks
 from dkimctl.cli.selected import SelectionArgument, read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import open_session
@@ -39,35 +39,33 @@ _SORT_VALUES: Mapping[str, Callable[[Key], Any]] = {
 }
 
 
-def _choice(option: str, choices: Collection[str], help_: str) -> Any:
+def _choice(name: str, choices: Collection[str], help_: str) -> Any:
     """An option that takes one of these words, in which a space is typed as a hyphen."""
     typed = [word.replace(" ", "-") for word in choices]
 
     def read(text: str) -> str:
         word = text.lower().replace("-", " ")
         if word not in choices:
-            message = f"in {option}: unknown value {quoted(text)}"
+            message = f"in {name}: unknown value {quoted(text)}"
             raise UsageError(message, hint=f"write one of: {', '.join(typed)}")
         return word
 
-    return typer.Option(
-        option,
-        metavar=option[2:].upper(),
+    return option(
+        name,
+        name[2:].upper(),
+        f"{help_}: {', '.join(typed)}.",
         parser=read,
         autocompletion=lambda: typed,
-        help=f"{help_}: {', '.join(typed)}.",
     )
 
 
 @app.command(
-    "list",
-    epilog=examples(
-        "dkimctl list",
-        "dkimctl list --sort-by due",
-        "dkimctl list '*.example.com' --state missing --state mismatch",
-        "dkimctl list --stage signing --sort-by age --reverse",
-        "dkimctl list --format csv --output keys.csv",
-    ),
+    "dkimctl list",
+    "dkimctl list --sort-by due",
+    "dkimctl list '*.example.com' --state missing --state mismatch",
+    "dkimctl list --stage signing --sort-by age --reverse",
+    "dkimctl list --format csv --output keys.csv",
+    name="list",
     shows=LEDGER,
 )
 def list_keys(
@@ -83,13 +81,9 @@ def list_keys(
     sort_by: Annotated[
         str | None, _choice("--sort-by", _SORT_VALUES, "What to sort by (default: domain)")
     ] = None,
-    reverse: Annotated[bool, typer.Option("--reverse", help="Sort the other way round.")] = False,
-    all_: Annotated[
-        bool, typer.Option("--all", "-a", help="Show keys that were removed, too.")
-    ] = False,
-    wide: Annotated[
-        bool, typer.Option("--wide", "-w", help="Show all columns, and the FQDN.")
-    ] = False,
+    reverse: Annotated[bool, flag("--reverse", "Sort the other way round.")] = False,
+    all_: Annotated[bool, flag("--all -a", "Show keys that were removed, too.")] = False,
+    wide: Annotated[bool, flag("--wide -w", "Show all columns, and the FQDN.")] = False,
     fmt: KeyFormatOption = None,
     output: OutputOption = None,
 ) -> int:

@@ -11,7 +11,7 @@ import typer
 
 from dkimctl.cli import next_steps, terminal
 from dkimctl.cli.logins import QUESTIONS, answer, delete_login, find_login, store_login
-from dkimctl.cli.options import ACCOUNT, CONNECTION, App, YesOption, examples
+from dkimctl.cli.options import ACCOUNT, CONNECTION, App, YesOption, flag
 from dkimctl.cli.session import Session, open_session
 from dkimctl.client.failures import TEST_PATH, strange_answer
 from dkimctl.errors import CredentialsError, ExitCode, ServiceError, TokenRejected, UsageError
@@ -23,23 +23,19 @@ app = App()
 
 
 @app.command(
-    epilog=examples(
-        "dkimctl login --auth-url https://auth.example --base-url https://api.example",
-        "dkimctl login --profile agency --client-id ID --secret-stdin < secret.txt",
-        "dkimctl login --credential-store file",
-    ),
+    "dkimctl login --auth-url https://auth.example --base-url https://api.example",
+    "dkimctl login --profile agency --client-id ID --secret-stdin < secret.txt",
+    "dkimctl login --credential-store file",
     shows=(*ACCOUNT, *CONNECTION),
 )
 def login(
     ctx: typer.Context,
     secret_stdin: Annotated[
-        bool, typer.Option("--secret-stdin", help="Read the client secret from standard input.")
+        bool, flag("--secret-stdin", "Read the client secret from standard input.")
     ] = False,
     allow_plaintext_keyring: Annotated[
         bool,
-        typer.Option(
-            "--allow-plaintext-keyring", help="Store the secret even in an unencrypted keyring."
-        ),
+        flag("--allow-plaintext-keyring", "Store the secret even in an unencrypted keyring."),
     ] = False,
 ) -> int:
     """Log in: verify a client ID and secret, and store them.
@@ -105,9 +101,9 @@ def login(
 
 
 @app.command(
-    epilog=examples(
-        "dkimctl logout", "dkimctl logout --profile agency", "dkimctl logout --profile agency --yes"
-    ),
+    "dkimctl logout",
+    "dkimctl logout --profile agency",
+    "dkimctl logout --profile agency --yes",
     shows=(),
 )
 def logout(ctx: typer.Context, yes: YesOption = False) -> int:

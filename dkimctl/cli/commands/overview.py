@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from dkimctl.cli import next_steps
-from dkimctl.cli.options import LEDGER, App, TableOrJson, TableOrJsonOption, examples
+from dkimctl.cli.options import LEDGER, App, TableOrJson, TableOrJsonOption, option
 from dkimctl.cli.output import require_writable, table_layout, write_chunks
 from dkimctl.cli.selected import SelectionArgument, read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import open_session
@@ -28,13 +28,11 @@ app = App()
 
 
 @app.command(
-    "overview",
-    epilog=examples(
-        "dkimctl overview",
-        "dkimctl overview '*.example.com'",
-        "dkimctl overview --quiet",
-        "dkimctl overview --html overview.html",
-    ),
+    "dkimctl overview",
+    "dkimctl overview '*.example.com'",
+    "dkimctl overview --quiet",
+    "dkimctl overview --html overview.html",
+    name="overview",
     shows=LEDGER,
 )
 def overview(
@@ -43,7 +41,7 @@ def overview(
     fmt: TableOrJsonOption = TableOrJson.TABLE,
     html: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write it as a page that needs no other file."),
+        option("--html", "FILE", "Write it as a page that needs no other file."),
     ] = None,
 ) -> int:
     """Show what is urgent, what comes this week and month, and how old the keys are.

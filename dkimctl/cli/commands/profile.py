@@ -15,8 +15,8 @@ from dkimctl.cli.options import (
     TableOrJson,
     TableOrJsonOption,
     YesOption,
+    argument,
     complete_profiles,
-    examples,
 )
 from dkimctl.cli.output import table_layout
 from dkimctl.cli.report import write
@@ -28,20 +28,18 @@ from dkimctl.settings.values import SANDBOX, SANDBOX_FIXED, profile_name
 from dkimctl.text import quoted
 
 app = App(
+    "dkimctl profile list",
+    "dkimctl profile use agency",
+    "dkimctl profile delete agency",
     help="List the profiles, choose one, or delete one.",
-    epilog=examples(
-        "dkimctl profile list", "dkimctl profile use agency", "dkimctl profile delete agency"
-    ),
 )
 NameArgument = Annotated[
     str,
-    typer.Argument(metavar="NAME", help="Name of the profile.", autocompletion=complete_profiles),
+    argument("NAME", "Name of the profile.", autocompletion=complete_profiles),
 ]
 
 
-@app.command(
-    "list", epilog=examples("dkimctl profile list", "dkimctl profile list --format json"), shows=()
-)
+@app.command("dkimctl profile list", "dkimctl profile list --format json", name="list", shows=())
 def list_(ctx: typer.Context, fmt: TableOrJsonOption = TableOrJson.TABLE) -> int:
     """List the profiles, with their accounts, and which one is used. Sends nothing."""
     session = open_session(ctx)
@@ -101,7 +99,7 @@ def list_(ctx: typer.Context, fmt: TableOrJsonOption = TableOrJson.TABLE) -> int
     return ExitCode.OK
 
 
-@app.command(epilog=examples("dkimctl profile use agency", "dkimctl profile use default"), shows=())
+@app.command("dkimctl profile use agency", "dkimctl profile use default", shows=())
 def use(ctx: typer.Context, name: NameArgument) -> int:
     """Use a profile from now on, where none is named.
 
@@ -134,9 +132,7 @@ def use(ctx: typer.Context, name: NameArgument) -> int:
     return ExitCode.OK
 
 
-@app.command(
-    epilog=examples("dkimctl profile delete agency", "dkimctl profile delete agency -y"), shows=()
-)
+@app.command("dkimctl profile delete agency", "dkimctl profile delete agency -y", shows=())
 def delete(ctx: typer.Context, name: NameArgument, yes: YesOption = False) -> int:
     """Delete a profile: its login, secret and token. Asks first.
 

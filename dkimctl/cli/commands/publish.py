@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from dkimctl.cli.options import LEDGER, App, OutputOption, YesOption, examples
+from dkimctl.cli.options import LEDGER, App, OutputOption, YesOption, flag, option
 from dkimctl.cli.output import require_writable, table_layout, write_chunks
 from dkimctl.cli.progress import PublicationProgress
 from dkimctl.cli.publication import (
@@ -37,13 +37,11 @@ app = App()
 
 
 @app.command(
-    epilog=examples(
-        "dkimctl publish",
-        "dkimctl publish --dry-run '*.example.com'",
-        "dkimctl publish --yes --wait 30m",
-        "dkimctl publish --dry-run --format markdown --output plan.md",
-        "dkimctl publish --check-access",
-    ),
+    "dkimctl publish",
+    "dkimctl publish --dry-run '*.example.com'",
+    "dkimctl publish --yes --wait 30m",
+    "dkimctl publish --dry-run --format markdown --output plan.md",
+    "dkimctl publish --check-access",
     shows=LEDGER,
 )
 def publish(
@@ -51,31 +49,28 @@ def publish(
     selection: SelectionArgument = None,
     dry_run: Annotated[
         bool,
-        typer.Option(
-            "--dry-run", "-n", help="Show what would be changed; 1 if there is something."
-        ),
+        flag("--dry-run -n", "Show what would be changed; 1 if there is something."),
     ] = False,
     yes: YesOption = False,
     replace: Annotated[
         bool,
-        typer.Option("--replace", help="Also replace TXT records that are not DKIM key records."),
+        flag("--replace", "Also replace TXT records that are not DKIM key records."),
     ] = False,
     wait: Annotated[
         str | None,
-        typer.Option(
-            metavar="TIME",
-            help="Then check DNS until it has the records, for at most this long, such as 30m.",
+        option(
+            "--wait",
+            "TIME",
+            "Then check DNS until it has the records, for at most this long, such as 30m.",
         ),
     ] = None,
     check_access: Annotated[
         bool,
-        typer.Option(
-            "--check-access", help="Tell what can be read and written; nothing is changed."
-        ),
+        flag("--check-access", "Tell what can be read and written; nothing is changed."),
     ] = False,
     fmt: Annotated[
         PublicationFormat,
-        typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(PublicationFormat)}."),
+        option("--format -f", "FORMAT", f"{', '.join(PublicationFormat)}."),
     ] = PublicationFormat.TABLE,
     output: OutputOption = None,
 ) -> int:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from dkimctl.cli import next_steps, options
-from dkimctl.cli.options import examples
+from dkimctl.cli.options import argument, flag, option
 from dkimctl.cli.output import OutputOptions, read_output_options, resolve_zones
 from dkimctl.cli.progress import RegistrationProgress
 from dkimctl.cli.results import Doing, ResultSink, show, summary
@@ -30,64 +30,62 @@ _UNFINISHED = (Outcome.PENDING, Outcome.UNKNOWN, Outcome.FAILED)
 
 
 @app.command(
-    epilog=examples(
-        "dkimctl register domains.yaml",
-        "dkimctl register --dry-run domains.yaml more.csv",
-        "dkimctl register --domain example.com --domain example.net",
-        "dkimctl register --dry-run --format markdown --output plan.md domains.yaml",
-        "dkimctl register --assign-selector s%Y%m domains.yaml",
-        "dkimctl register --publish domains.yaml",
-        "dkimctl register --sandbox domains.example.yaml",
-        "dkimctl register --format zone --output dkim.zone - < domains.yaml",
-    ),
+    "dkimctl register domains.yaml",
+    "dkimctl register --dry-run domains.yaml more.csv",
+    "dkimctl register --domain example.com --domain example.net",
+    "dkimctl register --dry-run --format markdown --output plan.md domains.yaml",
+    "dkimctl register --assign-selector s%Y%m domains.yaml",
+    "dkimctl register --publish domains.yaml",
+    "dkimctl register --sandbox domains.example.yaml",
+    "dkimctl register --format zone --output dkim.zone - < domains.yaml",
     shows=(*options.ACCOUNT, *options.CONNECTION, *options.SENDING),
 )
 def register(
     ctx: typer.Context,
     files: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[FILE]...",
-            help="Spec files: YAML, or CSV (*.csv); `-` is standard input (YAML).",
-        ),
+        argument("[FILE]...", "Spec files: YAML, or CSV (*.csv); `-` is standard input (YAML)."),
     ] = None,
     domain: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="DOMAIN",
-            help="Also register this signing domain, with the profile's defaults; repeatable.",
+        option(
+            "--domain",
+            "DOMAIN",
+            "Also register this signing domain, with the profile's defaults; repeatable.",
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", "-n", help="Show what would be done, and send nothing.")
+        bool, flag("--dry-run -n", "Show what would be done, and send nothing.")
     ] = False,
     refresh: Annotated[
-        bool, typer.Option("--refresh", help="Also send entries that are already in the ledger.")
+        bool, flag("--refresh", "Also send entries that are already in the ledger.")
     ] = False,
     assign_selector: Annotated[
         str | None,
-        typer.Option(
-            metavar="TEMPLATE",
-            help="Selector for entries without one, such as s%Y%m; {domain} is a short hash "
+        option(
+            "--assign-selector",
+            "TEMPLATE",
+            "Selector for entries without one, such as s%Y%m; {domain} is a short hash "
             "of the domain.",
         ),
     ] = None,
     retry_unknown: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--retry-unknown",
-            help="Retry unanswered entries that have no selector; may create duplicates.",
+            "Retry unanswered entries that have no selector; may create duplicates.",
         ),
     ] = False,
     publish: Annotated[
         bool,
-        typer.Option("--publish", help="Then publish the records, and check DNS, without asking."),
+        flag("--publish", "Then publish the records, and check DNS, without asking."),
     ] = False,
     wait: Annotated[
         str | None,
-        typer.Option(
-            metavar="TIME",
-            help="With --publish: longest time to wait until DNS has the records (default: 2m).",
+        option(
+            "--wait",
+            "TIME",
+            "With --publish: longest time to wait until DNS has the records (default: 2m).",
         ),
     ] = None,
     fmt: options.FormatOption = None,

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from dkimctl.cli import next_steps, options
-from dkimctl.cli.options import App, examples, read_duration
+from dkimctl.cli.options import App, flag, option, read_duration
 from dkimctl.cli.output import (
     OutputOptions,
     default_format,
@@ -56,15 +56,13 @@ class RetiredFormat(StrEnum):
 
 
 @app.command(
-    epilog=examples(
-        "dkimctl rotate > successors.yaml",
-        "dkimctl rotate | dkimctl register -",
-        "dkimctl rotate '*.example.com' --older-than 90d --start-in 7d --selector s%Y%m",
-        "dkimctl rotate --retired",
-        "dkimctl rotate --retired --format nsupdate --output remove.txt && "
-        "nsupdate -k KEYFILE remove.txt",
-        "dkimctl rotate run --dry-run",
-    ),
+    "dkimctl rotate > successors.yaml",
+    "dkimctl rotate | dkimctl register -",
+    "dkimctl rotate '*.example.com' --older-than 90d --start-in 7d --selector s%Y%m",
+    "dkimctl rotate --retired",
+    "dkimctl rotate --retired --format nsupdate --output remove.txt && "
+    "nsupdate -k KEYFILE remove.txt",
+    "dkimctl rotate run --dry-run",
     shows=options.LEDGER,
 )
 def rotate(
@@ -72,56 +70,57 @@ def rotate(
     selection: SelectionArgument = None,
     older_than: Annotated[
         str | None,
-        typer.Option(
-            metavar="TIME",
-            help="Replace keys older than this; 0d: all (default: `max_age` of `rotation`, 180d).",
+        option(
+            "--older-than",
+            "TIME",
+            "Replace keys older than this; 0d: all (default: `max_age` of `rotation`, 180d).",
         ),
     ] = None,
     start_in: Annotated[
-        str, typer.Option(metavar="TIME", help="Time until signing with the new keys starts.")
+        str, option("--start-in", "TIME", "Time until signing with the new keys starts.")
     ] = _START_IN,
     template: Annotated[
         str,
-        typer.Option(
+        option(
             "--selector",
-            metavar="TEMPLATE",
-            help="Template of the new selectors; {domain} is a short hash of the domain.",
+            "TEMPLATE",
+            "Template of the new selectors; {domain} is a short hash of the domain.",
         ),
     ] = _TEMPLATE,
     key_len: Annotated[
         str,
-        typer.Option(
-            metavar="BITS",
+        option(
+            "--key-len",
+            "BITS",
+            f"Length of the new keys: {' or '.join(_KEY_LENS)}.",
             autocompletion=lambda: _KEY_LENS,
-            help=f"Length of the new keys: {' or '.join(_KEY_LENS)}.",
         ),
     ] = _KEY_LEN,
     retired: Annotated[
-        bool, typer.Option("--retired", help="List the old records that may be removed instead.")
+        bool, flag("--retired", "List the old records that may be removed instead.")
     ] = False,
     fmt: Annotated[
         RetiredFormat | None,
-        typer.Option(
-            "--format",
-            "-f",
-            metavar="FORMAT",
-            help=f"With --retired: {', '.join(RetiredFormat)} (default: table on a terminal, else "
+        option(
+            "--format -f",
+            "FORMAT",
+            f"With --retired: {', '.join(RetiredFormat)} (default: table on a terminal, else "
             "json).",
         ),
     ] = None,
     zone: Annotated[
         list[str] | None,
-        typer.Option(metavar="ZONE", help="With nsupdate: a zone of your DNS; repeatable."),
+        option("--zone", "ZONE", "With nsupdate: a zone of your DNS; repeatable."),
     ] = None,
     no_check: Annotated[
-        bool, typer.Option("--no-check", help="With --retired: rely on earlier checks of DNS.")
+        bool, flag("--no-check", "With --retired: rely on earlier checks of DNS.")
     ] = False,
     max_age: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--max-age-of-check",
-            metavar="TIME",
-            help=f"With --no-check: the longest age of those checks (default: {MAX_AGE_OF_CHECK}).",
+            "TIME",
+            f"With --no-check: the longest age of those checks (default: {MAX_AGE_OF_CHECK}).",
         ),
     ] = None,
     assume_successors: options.AssumeSuccessorsOption = False,
@@ -142,10 +141,10 @@ def rotate(
     for_retired = {"--format": fmt, "--zone": zone, "--no-check": no_check,
                    "--max-age-of-check": max_age,
                    "--assume-successors": assume_successors}  # fmt: skip
-    for option, is_given in (for_new if retired else for_retired).items():
+    for name, is_given in (for_new if retired else for_retired).items():
         if is_given:
             raise UsageError(
-                f"{option} has no effect {'with' if retired else 'without'} --retired",
+                f"{name} has no effect {'with' if retired else 'without'} --retired",
                 hint="--retired lists old records; without it, rotate prints the specs of new keys",
             )
     require_writable(output)  # before a long look

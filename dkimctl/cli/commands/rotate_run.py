@@ -15,7 +15,7 @@ import typer
 from dkimctl.cli import next_steps, options
 from dkimctl.cli.checking import CheckProgress, open_source
 from dkimctl.cli.notify import send_run_notices
-from dkimctl.cli.options import App, TableOrJson, examples, read_duration
+from dkimctl.cli.options import App, TableOrJson, flag, option, read_duration
 from dkimctl.cli.output import require_writable, table_layout, write_chunks
 from dkimctl.cli.progress import RegistrationProgress
 from dkimctl.cli.report import Reporter
@@ -53,27 +53,24 @@ _DONE = {Step.REGISTER: "registered", Step.PUBLISH: "published", Step.REMOVE: "r
 
 
 @app.command(
-    "run",
-    epilog=examples(
-        "dkimctl rotate run",
-        "dkimctl rotate run --dry-run",
-        "dkimctl rotate run --quiet",
-        "dkimctl rotate run '*.example.com' --wait 10m",
-        "dkimctl rotate run --format json --output run.json",
-    ),
+    "dkimctl rotate run",
+    "dkimctl rotate run --dry-run",
+    "dkimctl rotate run --quiet",
+    "dkimctl rotate run '*.example.com' --wait 10m",
+    "dkimctl rotate run --format json --output run.json",
+    name="run",
     shows=(*options.ACCOUNT, *options.CONNECTION, *options.SENDING),
 )
 def run(
     ctx: typer.Context,
     selection: SelectionArgument = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", "-n", help="Show what is due, and do nothing.")
-    ] = False,
+    dry_run: Annotated[bool, flag("--dry-run -n", "Show what is due, and do nothing.")] = False,
     wait: Annotated[
         str,
-        typer.Option(
-            metavar="TIME",
-            help="Check again until all servers have what was changed, for at most this long.",
+        option(
+            "--wait",
+            "TIME",
+            "Check again until all servers have what was changed, for at most this long.",
         ),
     ] = "2m",
     fmt: options.TableOrJsonOption = TableOrJson.TABLE,

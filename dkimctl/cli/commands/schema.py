@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dkimctl.cli.options import App, examples
+from dkimctl.cli.options import App
 from dkimctl.cli.report import write
 
 app = App()
@@ -25,9 +25,7 @@ _PACKAGES = {Schema.SPECS: "specs", Schema.CONFIG: "settings"}
 
 
 @app.command(
-    epilog=examples(
-        "dkimctl schema specs > specs.schema.json", "dkimctl schema config > config.schema.json"
-    )
+    "dkimctl schema specs > specs.schema.json", "dkimctl schema config > config.schema.json"
 )
 def schema(schema: Annotated[Schema, typer.Argument(help="What it describes.")]) -> None:
     """Print the JSON Schema of spec files, or of the config file.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dkimctl.cli.options import App, DataOption, examples
+from dkimctl.cli.options import App, DataOption, option
 from dkimctl.cli.report import Reporter
 from dkimctl.cli.sandbox import data_option, needs_service_extra, open_service_store
 from dkimctl.errors import ExitCode, UsageError, naming
@@ -24,52 +24,52 @@ app = App()
 
 
 @app.command(
-    epilog=examples(
-        "dkimctl serve",
-        "dkimctl serve --port 8025 --data service.db",
-        "dkimctl serve --host 0.0.0.0",
-        "dkimctl serve --workers 4 --metrics-bind 127.0.0.1:9100",
-    )
+    "dkimctl serve",
+    "dkimctl serve --port 8025 --data service.db",
+    "dkimctl serve --host 0.0.0.0",
+    "dkimctl serve --workers 4 --metrics-bind 127.0.0.1:9100",
 )
 def serve(
     ctx: typer.Context,
     host: Annotated[
         str,
-        typer.Option(metavar="ADDRESS", help="Address to listen on; 0.0.0.0: all IPv4 addresses."),
+        option("--host", "ADDRESS", "Address to listen on; 0.0.0.0: all IPv4 addresses."),
     ] = "127.0.0.1",
     port: Annotated[
         int,
-        typer.Option(metavar="PORT", min=0, max=65535, help="Port to listen on; 0: a free one."),
+        option("--port", "PORT", "Port to listen on; 0: a free one.", min=0, max=65535),
     ] = 8025,
     data: DataOption = None,
     max_domains: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Most domains in one request.")
+        int, option("--max-domains", "N", "Most domains in one request.", min=1)
     ] = 50,
     threads: Annotated[
         int,
-        typer.Option(
-            metavar="N",
+        option(
+            "--threads",
+            "N",
+            "Requests that each process answers at the same time, 1 to 1024.",
             min=1,
             max=1024,
-            help="Requests that each process answers at the same time, 1 to 1024.",
         ),
     ] = 256,
     workers: Annotated[
-        int, typer.Option(metavar="N", min=1, max=64, help="Processes, 1 to 64; on Windows 1.")
+        int, option("--workers", "N", "Processes, 1 to 64; on Windows 1.", min=1, max=64)
     ] = 1,
     trusted_proxy: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="IP address or network of a proxy whose X-Forwarded-For to believe; "
-            "may be repeated.",
+        option(
+            "--trusted-proxy",
+            "ADDRESS",
+            "IP address or network of a proxy whose X-Forwarded-For to believe; may be repeated.",
         ),
     ] = None,
     metrics_bind: Annotated[
         str | None,
-        typer.Option(
-            metavar="HOST:PORT",
-            help="Answer Prometheus at this address, such as 127.0.0.1:9100 (default: nowhere).",
+        option(
+            "--metrics-bind",
+            "HOST:PORT",
+            "Answer Prometheus at this address, such as 127.0.0.1:9100 (default: nowhere).",
         ),
     ] = None,
 ) -> int:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dkimctl.cli import options
-from dkimctl.cli.options import LEDGER, SAVED_RESULT, App, examples
+from dkimctl.cli.options import LEDGER, SAVED_RESULT, App, option
 from dkimctl.cli.output import read_output_options, resolve_zones
 from dkimctl.cli.results import show
 from dkimctl.cli.selected import (
@@ -31,14 +31,12 @@ app = App()
 
 
 @app.command(
-    epilog=examples(
-        "dkimctl show-dns",
-        "dkimctl show-dns --format zone --output dkim.zone",
-        "dkimctl show-dns '*.example.com' --format json",
-        "dkimctl show-dns example.com --format value",
-        "dkimctl show-dns --from records.json --format csv",
-        "dkimctl show-dns --format nsupdate --output FILE && nsupdate -k KEYFILE FILE",
-    ),
+    "dkimctl show-dns",
+    "dkimctl show-dns --format zone --output dkim.zone",
+    "dkimctl show-dns '*.example.com' --format json",
+    "dkimctl show-dns example.com --format value",
+    "dkimctl show-dns --from records.json --format csv",
+    "dkimctl show-dns --format nsupdate --output FILE && nsupdate -k KEYFILE FILE",
     shows=LEDGER,
 )
 def show_dns(
@@ -46,10 +44,10 @@ def show_dns(
     selection: SelectionArgument = None,
     saved: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--from",
-            metavar="FILE",
-            help=f"Read the registrations in a file instead of those in the ledger: {SAVED_RESULT}",
+            "FILE",
+            f"Read the registrations in a file instead of those in the ledger: {SAVED_RESULT}",
         ),
     ] = None,
     fmt: options.FormatOption = None,

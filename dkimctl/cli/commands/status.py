@@ -13,15 +13,7 @@ from datetime import UTC, datetime
 
 import typer
 
-from dkimctl.cli.options import (
-    ACCOUNT,
-    CONNECTION,
-    SENDING,
-    App,
-    TableOrJson,
-    TableOrJsonOption,
-    examples,
-)
+from dkimctl.cli.options import ACCOUNT, CONNECTION, SENDING, App, TableOrJson, TableOrJsonOption
 from dkimctl.cli.report import write
 from dkimctl.cli.session import Session, open_session
 from dkimctl.credentials.store import IN_ENVIRONMENT
@@ -33,7 +25,8 @@ app = App()
 
 
 @app.command(
-    epilog=examples("dkimctl status", "dkimctl status --profile agency --format json"),
+    "dkimctl status",
+    "dkimctl status --profile agency --format json",
     shows=(*ACCOUNT, *CONNECTION, *SENDING),
 )
 def status(ctx: typer.Context, fmt: TableOrJsonOption = TableOrJson.TABLE) -> int:

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from dkimctl.cli.checking import ResolverOption, ServerOption, open_source
-from dkimctl.cli.options import LEDGER, App, OutputOption, TableOrJson, TableOrJsonOption, examples
+from dkimctl.cli.options import LEDGER, App, OutputOption, TableOrJson, TableOrJsonOption, argument
 from dkimctl.cli.output import require_writable, table_layout, write_chunks
 from dkimctl.cli.session import open_session
 from dkimctl.errors import ExitCode, LedgerError, UsageError, worst_check
@@ -32,18 +32,16 @@ _CODES = {
 
 
 @app.command(
-    epilog=examples(
-        "dkimctl verify mail.eml",
-        "dkimctl verify --format json - < mail.eml",
-        "dkimctl verify mail.eml --server 192.0.2.1",
-    ),
+    "dkimctl verify mail.eml",
+    "dkimctl verify --format json - < mail.eml",
+    "dkimctl verify mail.eml --server 192.0.2.1",
     shows=LEDGER,
 )
 def verify(
     ctx: typer.Context,
     mails: Annotated[
         list[str],
-        typer.Argument(metavar="MAIL...", help="Mails, each in a file; - is standard input."),
+        argument("MAIL...", "Mails, each in a file; - is standard input."),
     ],
     server: ServerOption = None,
     resolver: ResolverOption = False,
