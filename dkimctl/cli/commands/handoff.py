@@ -130,8 +130,11 @@ def handoff(
     zones = [read_zone("--zone", name) for name in zone or ()]
     selected = read_selection(session, selection)
     now = datetime.now(UTC)
-    if retired:
-        records, status = _retired_records(session, selected, assume=assume_successors)
+    if retired:  # after a look at their successors in DNS; see `rotate --retired`
+        statuses = review_retired(session, selected, assume_successors=assume_successors)
+        status = report_not_retired(session, statuses)
+        results = retired_results(statuses)
+        records = [(each.registration, it) for each in results if (it := sound_record(each))]
     else:
         records, status = _needed_records(session, selected, now)
     codes = [status, warn_unmatched(session, selected)]
@@ -218,18 +221,3 @@ def _needed_records(
         )
     warnings.close()
     return usable, status
-
-
-def _retired_records(
-    session: Session, selection: Selection, *, assume: bool
-) -> tuple[SheetRecords, ExitCode]:
-    """The selected records that may be removed, after a look at their successors in DNS.
-
-    Warns of those that are due, and whose successors are not there; see `rotate --retired`.
-    `assume`: a newer key replaces an older one, where that is not recorded.
-    """
-    statuses = review_retired(session, selection, assume_successors=assume)
-    status = report_not_retired(session, statuses)
-    return [
-        (each.registration, it) for each in retired_results(statuses) if (it := sound_record(each))
-    ], status
