@@ -1,8 +1,8 @@
 """Fuzzing: the number of examples, their time limits, and the command line in this process.
 
 `pytest tests/fuzz` takes half a minute and tries the same examples each time;
-`DKIMCTL_FUZZ=100000 pytest tests/fuzz` tries that many new ones per test, and prints how many there
-were. Nothing is stored between runs: turn a failure into a test of its own.
+`DKIMCTL_FUZZ=100000 pytest tests/fuzz` tries that many new ones per test. Nothing is stored between
+runs: turn a failure into a test of its own.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import os
 import signal
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
+
+from commands import Done
 
 _HERE = Path(__file__).parent
 _LONG = os.environ.get("DKIMCTL_FUZZ")
@@ -46,8 +46,6 @@ settings.register_profile(
 _WORK = 2.0
 _WAIT = 30.0
 
-_examples: Counter[str] = Counter()  # by file
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Set the number of examples of every property here, and the time limits of each example."""
@@ -60,26 +58,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in ours:
         item.add_marker(pytest.mark.slow)
         item.add_marker(pytest.mark.filterwarnings("ignore:Generating overly large repr"))
-    for test, name in {item.obj: item.path.name for item in ours}.items():
+    for test in {item.obj for item in ours}:
         profile(test)
-        test.hypothesis.inner_test = _bounded(test.hypothesis.inner_test, name)
+        test.hypothesis.inner_test = _bounded(test.hypothesis.inner_test)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print how many examples were tried, if DKIMCTL_FUZZ is set."""
-    if _LONG and _examples:
-        terminalreporter.section("fuzzing")
-        for name, count in sorted(_examples.items()):
-            terminalreporter.line(f"{name}: {count} examples")
-        terminalreporter.line(f"{_examples.total()} examples in all")
-
-
-def _bounded(test: Callable[..., None], name: str) -> Callable[..., None]:
-    """The same test, but it counts its examples and fails if one takes too long."""
+def _bounded(test: Callable[..., None]) -> Callable[..., None]:
+    """The same test, but it fails if one example takes too long."""
 
     @functools.wraps(test)
     def run(*arguments: object, **named: object) -> None:
-        _examples[name] += 1
         gc.disable()  # a collection takes longer with each example
         begun = time.process_time()
         try:
@@ -112,14 +100,6 @@ def _ended_after(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-class Done(NamedTuple):
-    """A command that has ended."""
-
-    status: int
-    out: str
-    err: str
-
-
 class Buffer(io.BytesIO):
     """The bytes below a standard stream."""
 
@@ -143,15 +123,12 @@ class CommandLine:
             status = run([*map(str, words)])
         finally:
             sys.stdin, sys.stdout, sys.stderr = before
-        out, err = (_written(stream) for stream in streams[1:])
+        for stream in streams[1:]:
+            stream.flush()
+        out, err = (stream.buffer.getvalue().decode("utf-8") for stream in streams[1:])
         assert "a defect in dkimctl" not in err, err
         assert "Traceback" not in err, err
         return Done(status, out, err)
-
-
-def _written(stream: io.TextIOWrapper) -> str:
-    stream.flush()
-    return stream.buffer.getvalue().decode("utf-8")  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="session")
