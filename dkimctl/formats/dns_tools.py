@@ -78,18 +78,13 @@ class Route53Renderer(PerZoneRenderer):
             characters += more
         yield records[start:]
 
-    def _text(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[str]:  # noqa: ARG002
-        rrsets = (
-            {
-                "Name": owner_name(record.fqdn),
-                "Type": "TXT",
-                "TTL": self._ttl,
-                "ResourceRecords": [{"Value": txt_data(record.value)}],
-            }
-            for record in records
-        )
-        changes = ({"Action": "UPSERT", "ResourceRecordSet": rrset} for rrset in rrsets)
-        yield f'{{"Changes": [\n{_json_lines(changes)}\n]}}\n'
+    def _text(self, zone: str, records: Sequence[DnsRecord]) -> list[str]:  # noqa: ARG002
+        changes = []
+        for record in records:
+            rrset = {"Name": owner_name(record.fqdn), "Type": "TXT", "TTL": self._ttl}
+            values = {"ResourceRecords": [{"Value": txt_data(record.value)}]}
+            changes.append({"Action": "UPSERT", "ResourceRecordSet": rrset | values})
+        return [_json("Changes", changes)]
 
 
 class PowerdnsRenderer(PerZoneRenderer):
@@ -100,18 +95,13 @@ class PowerdnsRenderer(PerZoneRenderer):
 
     suffix = "json"
 
-    def _text(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[str]:  # noqa: ARG002
-        rrsets = (
-            {
-                "name": owner_name(record.fqdn),
-                "type": "TXT",
-                "ttl": self._ttl,
-                "changetype": "REPLACE",
-                "records": [{"content": txt_data(record.value), "disabled": False}],
-            }
-            for record in records
-        )
-        yield f'{{"rrsets": [\n{_json_lines(rrsets)}\n]}}\n'
+    def _text(self, zone: str, records: Sequence[DnsRecord]) -> list[str]:  # noqa: ARG002
+        rrsets = []
+        for record in records:
+            rrset = {"name": owner_name(record.fqdn), "type": "TXT", "ttl": self._ttl}
+            content = {"content": txt_data(record.value), "disabled": False}
+            rrsets.append({**rrset, "changetype": "REPLACE", "records": [content]})
+        return [_json("rrsets", rrsets)]
 
 
 # How Terraform's resources of a provider are written: their kind, the argument that has the zone's
@@ -162,8 +152,10 @@ class TerraformRenderer(PerZoneRenderer):
         return [json.dumps(document, indent=2) + "\n"]
 
 
-def _json_lines(items: Iterable[object]) -> str:
-    return ",\n".join(map(json.dumps, items))
+def _json(key: str, items: Iterable[object]) -> str:
+    """An object with a list, each item on a line."""
+    lines = ",\n".join(map(json.dumps, items))
+    return f'{{"{key}": [\n{lines}\n]}}\n'
 
 
 def _identifier(name: str) -> str:
