@@ -1,8 +1,7 @@
-"""Files for DNS tools, about one zone each: a class a tool."""
+"""Records for the DNS: master files, nsupdate scripts, and files of other tools: a class a tool."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,16 +10,126 @@ from dkimctl.formats.renderer import (
     Format,
     PerZoneRenderer,
     Provider,
+    Renderer,
     owner_name,
+    publishable,
     relative_name,
     txt_data,
 )
-from dkimctl.models import DnsRecord
-from dkimctl.text import character_strings
+from dkimctl.models import DnsRecord, Result
+from dkimctl.text import character_strings, printable
 
+# Octets of changes in an update, which is one DNS message of at most 65,535 octets: the rest is
+# for its header, the zone's name, and a signature (TSIG) with two names.
+_MAX_CHANGES = 64_000
+_FIXED_SIZE = 10  # type, class, TTL and length of the data (RFC 1035 section 3.2.1)
 # Half of the API's 1,000 records and 32,000 characters of values: an UPSERT counts twice.
 _ROUTE53_RECORDS = 500
 _ROUTE53_CHARACTERS = 16_000
+
+
+class ZoneRenderer(PerZoneRenderer):
+    """Master-file lines (RFC 1035 section 5): a comment and a TXT record for each result.
+
+    With `zones`, a file for each, for $INCLUDE in its zone file: names are relative to the zone.
+    With `origin`, one text with names relative to that zone. Without either, names are absolute.
+    """
+
+    suffix = "zone"
+
+    def __init__(self, zones: Sequence[str], ttl: int, origin: str | None = None) -> None:
+        super().__init__(zones if origin is None else [origin], ttl)
+        self._is_included = origin is None
+        self._comments: dict[str, str] = {}
+
+    def add(self, item: Result) -> str:
+        if (record := publishable(item)) is None:
+            return ""
+        registration, text = item.registration, item.registration.sign_domain
+        if registration.selector is not None:
+            text += f" selector {registration.selector}"
+        if registration.key_len is not None:
+            text += f", {registration.key_len} bits"
+        if registration.code is not None:
+            text += f", result {registration.code} {registration.message or ''}"
+        # ASCII only: the encoding of a master file depends on the name server.
+        comment = printable(text.rstrip()).encode("ascii", "backslashreplace").decode("ascii")
+        if not self._zones:  # the record is written now
+            self._comments.clear()
+        self._comments[record.fqdn] = comment
+        return super().add(item)
+
+    def _text(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[str]:
+        if zone and self._is_included:
+            yield f"; DKIM records of {zone}, to $INCLUDE in its zone file\n"
+        if zone:
+            # It is only for this file: after an $INCLUDE, the old one is back (RFC 1035, 5.1).
+            yield f"$ORIGIN {owner_name(zone)}\n"
+        for record in records:
+            name = owner_name(record.fqdn)
+            if zone:
+                relative = relative_name(record.fqdn, zone, apex="@")
+                name = owner_name(relative).removesuffix(".")
+            yield f"; {self._comments[record.fqdn]}\n"
+            yield f"{name} {self._ttl} IN TXT {txt_data(record.value)}\n"
+
+
+class ValueRenderer(Renderer[Result]):
+    """The value of the one publishable record, to paste into a form.
+
+    Of several records, lines of FQDN, tab, value.
+    """
+
+    def __init__(self) -> None:
+        self._first: DnsRecord | None = None  # until there is a second
+        self._has_several = False
+
+    def add(self, item: Result) -> str:
+        record = publishable(item)
+        if record is None:
+            return ""
+        if self._first is None and not self._has_several:
+            self._first = record
+            return ""
+        shown = filter(None, (self._first, record))
+        self._first, self._has_several = None, True
+        return "".join(f"{printable(each.fqdn)}\t{printable(each.value)}\n" for each in shown)
+
+    def end(self) -> Iterator[str]:
+        if self._first is not None:
+            yield f"{printable(self._first.value)}\n"
+
+
+class NsupdateRenderer(PerZoneRenderer):
+    """A script for BIND's nsupdate and Knot's knsupdate (RFC 2136).
+
+    Its updates replace the TXT RRset of each record's name; without `ttl` they delete it. With
+    `zones`, each update names its zone: in one script, or in a script for each zone, whose servers
+    or TSIG keys may differ. Without, nsupdate finds the zone, and each update has one record, since
+    the next may be in another zone.
+    """
+
+    suffix = "nsupdate"
+
+    def _text(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[str]:
+        """The updates of one zone, of as many records as fit each."""
+        begin = f"zone {owner_name(zone)}\n" if zone else ""
+        yield begin
+        size = 0
+        for record in records:
+            # The octets of the changes in a message, with uncompressed names.
+            name, more = owner_name(record.fqdn), len(record.fqdn) + 2 + _FIXED_SIZE
+            text = f"update delete {name} IN TXT\n"
+            if self._ttl is not None:
+                strings = character_strings(record.value)
+                more = 2 * more + sum(map(len, strings)) + len(strings)
+                text += f"update add {name} {self._ttl} IN TXT {txt_data(record.value)}\n"
+            if size + more > _MAX_CHANGES:
+                yield f"send\n{begin}"
+                size = 0
+            size += more
+            yield text
+        yield "send\n"
 
 
 class OctodnsRenderer(PerZoneRenderer):
@@ -160,18 +269,17 @@ def _json(key: str, items: Iterable[object]) -> str:
 
 def _identifier(name: str) -> str:
     """A Terraform name: a hash keeps names apart that differ only in replaced characters."""
+    import hashlib  # loads OpenSSL
+
     digest = hashlib.sha256(name.lower().encode()).hexdigest()[:8]
     return f"{re.sub(r'[^A-Za-z0-9]', '_', name)}_{digest}"
 
 
-def open_tool(fmt: Format, zones: Sequence[str], ttl: int, provider: Provider) -> PerZoneRenderer:
-    """The renderer of a tool's files; `provider` is for Terraform."""
-    if fmt is Format.TERRAFORM:
-        return TerraformRenderer(zones, ttl, provider)
-    renderers: dict[Format, type[PerZoneRenderer]] = {
-        Format.OCTODNS: OctodnsRenderer,
-        Format.DNSCONTROL: DnscontrolRenderer,
-        Format.ROUTE53: Route53Renderer,
-        Format.POWERDNS: PowerdnsRenderer,
-    }
-    return renderers[fmt](zones, ttl)
+# Those that need no more than zones and TTL.
+RENDERERS: Mapping[Format, type[PerZoneRenderer]] = {
+    Format.NSUPDATE: NsupdateRenderer,
+    Format.OCTODNS: OctodnsRenderer,
+    Format.DNSCONTROL: DnscontrolRenderer,
+    Format.ROUTE53: Route53Renderer,
+    Format.POWERDNS: PowerdnsRenderer,
+}

@@ -33,9 +33,8 @@ _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)", re.IGNORECASE
 class Format(StrEnum):
     """What `--format` of `register` and `show-dns` takes.
 
-    A new format is a member here and a class. One for programs stands in `data`, and `open_data`
-    makes it; one for a DNS tool stands in `dns_tools`, `open_tool` makes it, and PER_ZONE names it.
-    Any other is made by `open_results`.
+    A new format is a member here and a class, which `open_results` makes. One for programs stands
+    in `data`, and `open_data` makes it; one for a DNS tool in `dns_tools`, and PER_ZONE names it.
     """
 
     TABLE = "table"
@@ -145,19 +144,22 @@ class ZoneFile(NamedTuple):
 class PerZoneRenderer(Renderer[Result]):
     """A format that makes one or more files for each zone with records; `ttl` is in seconds.
 
-    Its text is that of all `files`: of the only one, where they need no directory.
+    Its text is that of all `files`: of the only one, where they need no directory. Without `ttl`,
+    records are deleted.
     """
 
     suffix: ClassVar[str]  # of the files' names
 
-    def __init__(self, zones: Sequence[str], ttl: int) -> None:
+    def __init__(self, zones: Sequence[str], ttl: int | None) -> None:
         self._zones = zones
         self._ttl = ttl
         self._records: list[DnsRecord] = []
 
     def add(self, item: Result) -> str:
-        if (record := publishable(item)) is not None:
-            self._records.append(record)
+        record = sound_record(item) if self._ttl is None else publishable(item)
+        if record is not None and not self._zones:
+            return "".join(self._text("", [record]))
+        self._records += [] if record is None else [record]
         return ""
 
     def end(self) -> Iterator[str]:
@@ -183,7 +185,7 @@ class PerZoneRenderer(Renderer[Result]):
 
     @abstractmethod
     def _text(self, zone: str, records: Sequence[DnsRecord]) -> Iterable[str]:
-        """The text of a file, in chunks."""
+        """The text of a file, in chunks; for no zone, of one record with its absolute name."""
 
 
 def render_all(renderer: Renderer[ItemT], items: Iterable[ItemT]) -> Iterator[str]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence, Set
 
+from dkimctl.formats import dns_tools
 from dkimctl.formats.data import open_data
-from dkimctl.formats.nsupdate import NsupdateRenderer
 from dkimctl.formats.renderer import (
     DEFAULT_LAYOUT,
-    PER_ZONE,
     Format,
     Provider,
     Renderer,
@@ -27,7 +26,6 @@ from dkimctl.formats.table import (
     table,
     wrapped,
 )
-from dkimctl.formats.zone import ValueRenderer, ZoneRenderer
 from dkimctl.models import GOOD, Outcome, Registration, Result
 from dkimctl.names import zone_finder
 from dkimctl.text import MAX_ALIKE, Grouping, and_more, printable, without_names
@@ -71,15 +69,13 @@ def open_results(
         case Format.MARKDOWN:
             return ResultMarkdown(is_plan=layout.is_plan)
         case Format.VALUE:
-            return ValueRenderer()
+            return dns_tools.ValueRenderer()
         case Format.ZONE:
-            return ZoneRenderer(zones, ttl, origin)
-        case Format.NSUPDATE:
-            return NsupdateRenderer(zones, ttl)
-        case _ if fmt in PER_ZONE:
-            from dkimctl.formats.dns_tools import open_tool  # and hashlib
-
-            return open_tool(fmt, zones, ttl, provider)
+            return dns_tools.ZoneRenderer(zones, ttl, origin)
+        case Format.TERRAFORM:
+            return dns_tools.TerraformRenderer(zones, ttl, provider)
+        case _ if fmt in dns_tools.RENDERERS:
+            return dns_tools.RENDERERS[fmt](zones, ttl)
         case _:
             return open_data(
                 fmt, result_fields, "count", "total", columns=RESULT_COLUMNS, row=result_row

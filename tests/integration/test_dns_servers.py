@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from dkimctl.formats.nsupdate import NsupdateRenderer
+from dkimctl.formats.dns_tools import NsupdateRenderer
 from dkimctl.formats.renderer import render_all
 from dkimctl.models import DnsRecord, Outcome, Registration, Result
 from dns_servers import (

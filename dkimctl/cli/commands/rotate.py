@@ -32,7 +32,7 @@ from dkimctl.cli.selected import (
 )
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import UsageError, worst_check
-from dkimctl.formats.nsupdate import NsupdateRenderer
+from dkimctl.formats.dns_tools import NsupdateRenderer
 from dkimctl.formats.renderer import Format, render_all
 from dkimctl.models import DomainSpec, Outcome, Result, named
 from dkimctl.names import Selection, selector_template

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dkimctl.errors import UsageError
-from dkimctl.formats.nsupdate import NsupdateRenderer
+from dkimctl.formats.dns_tools import NsupdateRenderer
 from dkimctl.formats.renderer import Format, render_all
 from dkimctl.models import DnsRecord
 from rendering import render_text
