@@ -240,7 +240,7 @@ class TestSuccessors:
             (("--start-in", "0d"), "in --start-in: invalid duration"),
             (("--selector", "a b"), "in --selector"),
             (("--selector", "x" * 64), "in --selector"),
-            (("--key-len", "4096"), "in --key-len"),
+            (("--key-len", "4096"), "--key-len"),
             (("--format", "json"), "--format has no effect without --retired"),
             (("--zone", "example.com"), "--zone has no effect without --retired"),
             (("--no-check",), "--no-check has no effect without --retired"),

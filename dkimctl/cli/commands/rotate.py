@@ -43,8 +43,14 @@ from dkimctl.text import few, written_duration
 
 app = App()
 
-_START_IN, _TEMPLATE, _KEY_LEN = "3d", "s%Y%m%d", "2048"  # unless options say otherwise
-_KEY_LENS = ("1024", "2048")  # interface 2.3
+_START_IN, _TEMPLATE = "3d", "s%Y%m%d"  # unless options say otherwise
+
+
+class KeyLen(StrEnum):
+    """In bits (interface 2.3)."""
+
+    SHORT = "1024"
+    LONG = "2048"
 
 
 class RetiredFormat(StrEnum):
@@ -70,43 +76,24 @@ def rotate(
     selection: SelectionArgument = None,
     older_than: Annotated[
         str | None,
-        option(
-            "--older-than",
-            "TIME",
-            "Replace keys older than this; 0d: all (default: `max_age` of `rotation`, 180d).",
-        ),
+        option("--older-than", "TIME", "Age of keys to replace (default: `max_age`)."),
     ] = None,
     start_in: Annotated[
         str, option("--start-in", "TIME", "Time until signing with the new keys starts.")
     ] = _START_IN,
     template: Annotated[
         str,
-        option(
-            "--selector",
-            "TEMPLATE",
-            "Template of the new selectors; {domain} is a short hash of the domain.",
-        ),
+        option("--selector", "TEMPLATE", "New selectors; {domain} is a hash of the domain."),
     ] = _TEMPLATE,
     key_len: Annotated[
-        str,
-        option(
-            "--key-len",
-            "BITS",
-            f"Length of the new keys: {' or '.join(_KEY_LENS)}.",
-            autocompletion=lambda: _KEY_LENS,
-        ),
-    ] = _KEY_LEN,
+        KeyLen, option("--key-len", "BITS", f"Length of the new keys: {' or '.join(KeyLen)}.")
+    ] = KeyLen.LONG,
     retired: Annotated[
         bool, flag("--retired", "List the old records that may be removed instead.")
     ] = False,
     fmt: Annotated[
         RetiredFormat | None,
-        option(
-            "--format -f",
-            "FORMAT",
-            f"With --retired: {', '.join(RetiredFormat)} (default: table on a terminal, else "
-            "json).",
-        ),
+        option("--format -f", "FORMAT", "Table (default on a terminal), json or nsupdate."),
     ] = None,
     zone: Annotated[
         list[str] | None,
@@ -117,11 +104,7 @@ def rotate(
     ] = False,
     max_age: Annotated[
         str | None,
-        option(
-            "--max-age-of-check",
-            "TIME",
-            f"With --no-check: the longest age of those checks (default: {MAX_AGE_OF_CHECK}).",
-        ),
+        option("--max-age-of-check", "TIME", f"Their longest age (default: {MAX_AGE_OF_CHECK})."),
     ] = None,
     assume_successors: options.AssumeSuccessorsOption = False,
     output: options.OutputOption = None,
@@ -137,7 +120,7 @@ def rotate(
     session = open_session(ctx)
     for_new = {"--older-than": older_than, "--start-in": start_in != _START_IN,
                "--selector": template != _TEMPLATE,
-               "--key-len": key_len != _KEY_LEN}  # fmt: skip
+               "--key-len": key_len is not KeyLen.LONG}  # fmt: skip
     for_retired = {"--format": fmt, "--zone": zone, "--no-check": no_check,
                    "--max-age-of-check": max_age,
                    "--assume-successors": assume_successors}  # fmt: skip
@@ -154,9 +137,6 @@ def rotate(
         now = datetime.now(UTC)
         # Not zero, so that there is time to publish the new records.
         start = start_date(now, read_duration("--start-in", start_in))
-        if key_len not in _KEY_LENS:
-            hint = f"write {' or '.join(_KEY_LENS)}"
-            raise UsageError("in --key-len: invalid key length", hint=hint)
         policy = RotationPolicy(
             read_duration("--older-than", older_than, may_be_zero=True),
             start,
