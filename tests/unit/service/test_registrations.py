@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-
 import pytest
 from jsonschema import ValidationError
 
-from description import DescribedClient, assert_valid, description
-from dkimctl.errors import NegativeAnswer, UsageError
-from dkimctl.service.app import create_app
-from dkimctl.service.clients import create_client, issue_token
-from dkimctl.service.key_pairs import KeyPair
+from description import assert_valid, description
+from dkimctl.errors import UsageError
+from dkimctl.service.clients import create_client
+from dkimctl.service.key_pairs import KeyQueue, KeysNotInTime
 from dkimctl.service.registrations import (
     Entry,
     Registrar,
     RegistrationName,
     Rejection,
-    delete_registration,
     find_all,
     list_registrations,
     read_name,
-    require_registration,
-    set_enabled,
     validate_entry,
 )
 
@@ -38,27 +29,31 @@ def make_keys(fixed_keys):
     return lambda _client, lengths: [fixed_keys[key_len] for key_len in lengths]
 
 
-def _entry(domain):
-    return Entry(domain, "s1", 1024, None, 0, True)
-
-
 def _codes(items):
     return [item["result"]["code"] for item in items]
 
 
 def test_a_generated_selector_that_is_taken_is_not_that_of_the_entry(
-    store, credentials, make_keys, monkeypatch
+    store, credentials, other_credentials, make_keys, monkeypatch
 ):
     monkeypatch.setattr("secrets.token_hex", lambda _: "1")
     registrar = Registrar(store, make_keys, lambda: 0.0)
     assert _codes(registrar.register(credentials.client_id, [ENTRY, ENTRY])) == ["201", "500"]
+    (registered,) = list_registrations(store)
+    for client in (credentials, other_credentials):
+        assert _codes(registrar.register(client.client_id, [ENTRY])) == ["500"]
+    assert [*list_registrations(store)] == [registered]
 
 
 def test_a_store_that_fails_fails_what_it_should_store(sqlite_store, make_keys):
     client_id = create_client(sqlite_store).client_id
     registrar = Registrar(sqlite_store, make_keys, lambda: 0.0)
-    registrar.register(client_id, [_entry("b.example")])
-    entries = [_entry("a.example"), Rejection("x", "s1", "no"), _entry("b.example")]
+    registrar.register(client_id, [ENTRY._replace(sign_domain="b.example", selector="s1")])
+    entries = [
+        ENTRY,
+        Rejection("x", "s1", "no"),
+        ENTRY._replace(sign_domain="b.example", selector="s1"),
+    ]
 
     def take_away(client_id, lengths):
         keys = make_keys(client_id, lengths)
@@ -67,17 +62,6 @@ def test_a_store_that_fails_fails_what_it_should_store(sqlite_store, make_keys):
 
     items = Registrar(sqlite_store, take_away, lambda: 0.0).register(client_id, entries)
     assert _codes(items) == ["500", "400", "409"]
-
-
-def test_an_unknown_registration_is_a_no(store, register):
-    register({"sign_domain": "Example.COM", "selector": "S1"})
-    for name in (RegistrationName("example.com", "s2"), RegistrationName("example.net", "s1")):
-        for operation in (
-            delete_registration, require_registration, partial(set_enabled, is_enabled=True)
-        ):  # fmt: skip
-            with pytest.raises(NegativeAnswer, match="is not registered"):
-                operation(store, name)
-    assert len(list(list_registrations(store))) == 1
 
 
 @pytest.mark.parametrize(
@@ -102,36 +86,17 @@ def test_of_many_names_those_are_found_that_are_registered_and_no_others(
 
 
 @pytest.mark.interface("8", "rate")
-def test_a_request_whose_keys_take_too_long_is_429_and_registers_nothing(sqlite_store, clock):
-    release = threading.Event()
+def test_a_request_whose_keys_take_too_long_is_429_and_registers_nothing(
+    store, register, monkeypatch
+):
+    def refuse(*_):
+        raise KeysNotInTime(7)
 
-    def slow(key_len):
-        release.wait(20)
-        return KeyPair("v=DKIM1; g=*; k=rsa; p=AAAA", b"")
-
-    app = create_app(sqlite_store, clock=clock, make_key=slow, key_threads=1, max_domains=5000)
-    clients = [create_client(sqlite_store).client_id for _ in range(2)]
-    tokens = [issue_token(sqlite_store, client_id, clock.now) for client_id in clients]
-
-    def register(token, count):
-        domains = [{"sign_domain": f"d{n}.example", "key_len": 2048} for n in range(count)]
-        headers = {"Authorization": f"Bearer {token}"}
-        return DescribedClient(app).simulate_post(
-            "/domain/dkim", json={"domains": domains}, headers=headers
-        )
-
-    with ThreadPoolExecutor(1) as threads:
-        first = threads.submit(register, tokens[0], 1)
-        time.sleep(0.2)
-        started = time.monotonic()
-        refused = register(tokens[1], 1000)
-        taken = time.monotonic() - started
-        release.set()
-        assert first.result().json["items"][0]["result"]["code"] == "201"
+    monkeypatch.setattr(KeyQueue, "_require_room", refuse)
+    refused = register({"sign_domain": "example.com"})
     assert (refused.status_code, list(refused.json)) == (429, ["message"])
-    assert 1 <= int(refused.headers["Retry-After"]) <= 20
-    assert taken < 2
-    assert len(list(list_registrations(sqlite_store))) == 1
+    assert refused.headers["Retry-After"] == "7"
+    assert list(list_registrations(store)) == []
 
 
 DOMAIN_OF_232_OCTETS = ".".join(["d" * 57] * 4) + "d"
