@@ -39,36 +39,17 @@ def show(capsys):
 
 @pytest.mark.parametrize(
     ("verdicts", "wanted", "expected"),
-    [
-        ([], PUBLISHED, 0),
-        ([PUBLISHED, PUBLISHED], PUBLISHED, 0),
-        ([MISSING], MISSING, 0),
-        ([PUBLISHED], MISSING, 1),
-        ([Verdict.REVOKED], MISSING, 1),
-        ([PUBLISHED, Verdict.RETIRED], PUBLISHED, 0),
-        ([MISSING, Verdict.RETIRED], MISSING, 0),
-        ([PUBLISHED, NO_ANSWER], PUBLISHED, 4),
-        ([MISSING, NO_ANSWER], MISSING, 4),
-        ([MISSING, NO_ANSWER], PUBLISHED, 1),
-        ([NO_ANSWER, Verdict.DIFFERS], PUBLISHED, 1),
-        ([PUBLISHED, NO_ANSWER], MISSING, 1),
-        *(
-            ([PUBLISHED, verdict], PUBLISHED, 1)
-            for verdict in set(Verdict) - {PUBLISHED, Verdict.RETIRED, NO_ANSWER}
-        ),
-    ],
-)
+    [([], PUBLISHED, 0), ([MISSING], MISSING, 0), ([Verdict.REVOKED], MISSING, 1),
+     ([PUBLISHED, Verdict.RETIRED], PUBLISHED, 0), ([MISSING, Verdict.RETIRED], MISSING, 0),
+     ([PUBLISHED, NO_ANSWER], PUBLISHED, 4), ([MISSING, NO_ANSWER], PUBLISHED, 1),
+     ([PUBLISHED, NO_ANSWER], MISSING, 1),
+     *(([PUBLISHED, verdict], PUBLISHED, 1)
+       for verdict in set(Verdict) - {PUBLISHED, Verdict.RETIRED, NO_ANSWER})],
+)  # fmt: skip
 def test_worst_verdict_is_the_exit_code(show, verdicts, wanted, expected):
     code, out, _ = show(*map(check_of, verdicts), wanted=wanted)
     assert code == expected
     assert json.loads(out)["count"] == len(verdicts)
-
-
-def test_the_next_step_after_all_is_published_is_to_rotate(show):
-    _, _, err = show(*map(check_of, [PUBLISHED, PUBLISHED]))
-    assert "`dkimctl rotate`" in err
-    assert "rotate" not in show(*map(check_of, [PUBLISHED, MISSING]))[2]
-    assert "rotate" not in show(check_of(MISSING), wanted=MISSING)[2]
 
 
 @pytest.mark.parametrize("urgency", [Urgency.NONE, Urgency.SIGNING, Urgency.SOON])
@@ -79,24 +60,6 @@ def test_what_was_just_published_is_not_to_be_published_again(show, urgency):
     assert "dkimctl publish" not in err
 
 
-def test_urgent_records_are_named(show):
-    _, _, err = show(
-        check_of(MISSING, "one.example", Urgency.SIGNING),
-        check_of(PUBLISHED, "two.example"),
-        check_of(Verdict.MISMATCH, "three.example", Urgency.SIGNING),
-        check_of(MISSING, "four.example", Urgency.SOON),
-        check_of(Verdict.INCONSISTENT, "five.example", Urgency.PARTLY),
-    )
-    now, partly, soon = (line for line in err.splitlines() if "warning" in line)
-    assert "signing now, but some servers lack it, so receivers that ask those cannot" in partly
-    assert "five.example (selector s1)" in partly
-    assert "signing now without DNS, so receivers cannot verify the mail: 2" in now
-    assert "one.example (selector s1)" in now
-    assert "three.example (selector s1)" in now
-    assert "signing starts soon, but DNS is not ready: 1 (four.example (selector s1))" in soon
-    assert "two.example" not in err
-
-
 def test_file_that_cannot_be_written_is_exit_code_4_and_all_checks_are_counted(show, tmp_path):
     checks = map(check_of, (MISSING, PUBLISHED))
     code, _, err = show(check_of(PUBLISHED), output=tmp_path / "nowhere" / "checks")
@@ -104,12 +67,3 @@ def test_file_that_cannot_be_written_is_exit_code_4_and_all_checks_are_counted(s
     code, _, err = show(*checks, output=tmp_path / "nowhere" / "checks")
     assert (code, "error" in err) == (1, True)
     assert "published 1, missing 1" in err
-
-
-@pytest.mark.parametrize("fmt", [CheckFormat.JSON, CheckFormat.JSONL, CheckFormat.CSV])
-def test_other_formats_than_the_table_are_written_meanwhile(capsys, fmt):
-    with CheckSink(fmt, None, Reporter(), wanted=PUBLISHED) as sink:
-        for number in range(100):
-            sink.emit(check_of(MISSING, f"d{number}.example"))
-        assert "d1.example" in capsys.readouterr().out
-        sink.close()

@@ -39,12 +39,3 @@ def test_what_matters_more_comes_first():
     assert commands(OLD, UNSEEN)[0] == "dkimctl show-dns new.example"
     assert commands(OLD, UNSEEN, by_target=True)[0] == "dkimctl publish new.example"
     assert commands(OLD, UNSEEN, LOST) == ["dkimctl list --sort-by due"]
-
-
-def test_all_is_well_until_a_date():
-    guide = guide_of([FINE], NOW, by_target=True)
-    assert guide.lines == [
-        "All is well. Next: 2027-01-31, register successor, fine.example (selector s1).",
-        "1 key of 1 domain: signing 1.",
-    ]
-    assert not guide.is_urgent

@@ -75,16 +75,6 @@ def test_a_command_without_a_profile_refuses_one(told, command, option):
     )
 
 
-@pytest.mark.parametrize("width", [80, 120, 200])
-@pytest.mark.parametrize("command", ["", "register", "status", "logout", "ledger", "serve"])
-def test_help_fits_the_terminal(told, monkeypatch, width, command):
-    monkeypatch.setenv("COLUMNS", str(width))
-    lines = told(f"{command} --help")[1].splitlines()
-    assert max(map(len, lines)) <= width
-    texts = [line.rstrip(" │") for line in lines if line.startswith("│")]
-    assert all(len(text.split()) > 0 for text in texts)
-
-
 @pytest.mark.parametrize("words", ["--help", "register -h", "ledger", "--color never ledger"])
 @pytest.mark.parametrize(
     ("environment", "option", "coloured"),

@@ -10,18 +10,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from dkimctl.cli.commands.publish import access_status, report_access, write_access
+from dkimctl.cli.commands.publish import access_status, report_access
 from dkimctl.cli.publication import PublishOptions, publish_records
 from dkimctl.cli.report import Reporter
-from dkimctl.errors import DnsRefused, Interrupted, NegativeAnswer, ServiceError, UsageError
+from dkimctl.errors import DnsRefused, Interrupted, ServiceError, UsageError
 from dkimctl.formats.renderer import PublicationFormat
 from dkimctl.publishing.plan import Access, NameState
 from dkimctl.publishing.targets import ZoneAccess
 from dns_targets import FakeTarget
 
 JSON, MARKDOWN = PublicationFormat.JSON, PublicationFormat.MARKDOWN
-YES, DRY_RUN = {"yes": True}, {"dry_run": True}
-SPF = NameState(("v=spf1 -all",), 60)
+YES = {"yes": True}
 
 
 @pytest.fixture
@@ -65,27 +64,6 @@ def test_what_no_option_replaces_has_other_advice(publish, registrations, state,
     target = FakeTarget("example.com", names={"s1._domainkey.a.example.com": state})
     code, _, err = publish(target, registrations, **YES)
     assert (code, advice in err, "--replace" in err) == (1, True, False)
-
-
-@pytest.mark.parametrize(
-    ("error", "expected"),
-    [
-        (ServiceError("no answer", hint="start it"), 4),
-        (DnsRefused("refused", hint="check the key"), 3),
-        (NegativeAnswer("DNS has changed", hint="run it again"), 1),
-    ],
-)
-@pytest.mark.parametrize("what", ["a.test", "apply a.test"])
-def test_a_failure_is_told_and_decides_the_exit_code(
-    publish, make_registration, error, expected, what
-):
-    registrations = [make_registration("a.test"), make_registration("b.test")]
-    target = FakeTarget("a.test", "b.test", errors={what: error})
-    code, _, err = publish(target, registrations, **YES)
-    assert code == expected
-    assert error.message in err
-    assert f"hint: {error.hint}" in err
-    assert "s1._domainkey.b.test" in target.names
 
 
 def test_a_signal_ends_it_with_all_told(publish, make_registration, capsys):
@@ -144,21 +122,6 @@ GOOD = ZoneAccess("ns.test", "example.com", 3, Access(True, True))
 UNKNOWN = ZoneAccess("ns.test", "example.net", 1, Access(True, None, "only a change tells"))
 NOT_WRITABLE = ZoneAccess("ns.test", "example.org", 1, Access(True, False, "\x1b[2Jrefused"))
 IDLE = ZoneAccess("other.test", "", 0, Access(None, None, "no name"))
-
-
-def test_a_table_says_yes_no_or_unknown(capsys):
-    zones = [GOOD, UNKNOWN, NOT_WRITABLE, IDLE]
-    write_access(Reporter(), zones, PublicationFormat.TABLE, None)
-    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
-        ["TARGET", "ZONE", "NAMES", "READ", "WRITE"],
-        ["ns.test", "example.com", "3", "yes", "yes"],
-        ["ns.test", "example.net", "1", "yes", "unknown"],
-        ["only", "a", "change", "tells"],
-        ["ns.test", "example.org", "1", "yes", "no"],
-        [r"\x1b[2Jrefused"],
-        ["other.test", "-", "0", "unknown", "unknown"],
-        ["no", "name"],
-    ]
 
 
 @pytest.mark.parametrize(

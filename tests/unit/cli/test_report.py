@@ -71,13 +71,6 @@ def warnings_of(capsys):
     return write
 
 
-def test_the_name_of_the_domain_makes_no_difference(warnings_of):
-    first, _ = warnings_of(*[(Outcome.INVALID, "{} is refused")] * 2)
-    assert first.startswith("dkimctl: warning: invalid: DOMAIN is refused: 2 (d0.example")
-    first, _ = warnings_of((Outcome.INVALID, "{} is refused"))
-    assert first.endswith("invalid: d0.example is refused")
-
-
 def test_of_many_reasons_twenty_are_given_and_one_hint(warnings_of):
     lines = warnings_of(*[(Outcome.INVALID, f"reason {n}") for n in range(50)])
     assert len(lines) == 20 + 1 + 1

@@ -9,7 +9,6 @@ import pytest
 from dkimctl.cli.commands.rotate_run import show_report
 from dkimctl.cli.options import TableOrJson
 from dkimctl.cli.report import Reporter
-from dkimctl.dns.verdicts import Urgency
 from dkimctl.errors import ServiceError
 from dkimctl.rotation.due import Report, State, Step, Task
 
@@ -44,22 +43,9 @@ def unanswered(make_registration):
     return unanswered
 
 
-def test_urgent_keys_and_others_are_not_one_row(show, unanswered):
-    shown = show(unanswered(1), unanswered(2, urgency=Urgency.SOON), unanswered(3))
-    rows = [line.split()[0] for line in shown.out.splitlines() if not line.startswith(" ")]
-    assert rows == ["DOMAIN", "d2.example", "2"]
-    assert "warning: signing starts soon, but DNS is not ready: 1 (d2.example" in shown.err
-    assert "hint: publish the records: `dkimctl show-dns d2.example --format nsupdate" in shown.err
-
-
 def test_what_no_target_covers_is_told_also_with_quiet_if_there_are_targets(show, unanswered):
     task = unanswered(1, state=State.BY_HAND, error=None)
     assert "no DNS target has the zone of 1 key: d1.example (selector s1)" in (
         show(task, has_targets=True, quiet=True).err
     )
     assert show(task, quiet=True) == ("", "")
-
-
-def test_what_stands_in_the_way_is_explained_by_publish(show, unanswered):
-    task = unanswered(1, state=State.BLOCKED, error=None, reason="there is a CNAME")
-    assert "what to do about it: `dkimctl publish d1.example --dry-run`" in show(task).err
