@@ -96,8 +96,3 @@ def test_ctrl_c_is_for_the_pager(show, tmp_path):
     assert "interrupted" in shown.text
     assert shown.lines[-1] == "the summary"
     assert "Traceback" not in shown.text
-
-
-@pytest.mark.parametrize(("less", "shown"), [("-i -Pname", "-R -i -Pname"), ("", "-R ")])
-def test_the_options_of_less_stay_and_it_shows_colours(show, pager, less, shown):
-    assert show(PAGER=pager, LESS=less).text.startswith(f"LESS={shown}\r\n")

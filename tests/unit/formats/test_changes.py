@@ -90,26 +90,6 @@ def test_a_long_table_shows_some_of_each_kind_and_counts_the_rest():
     assert "and 27 more: create (`--verbose` lists all)" in _markdown(*created, most_alike=3)
 
 
-def test_markdown_lists_the_changes_with_old_and_new_values():
-    text = _markdown(*ITEMS)
-    assert text.splitlines()[:12] == [
-        "### DKIM records: create 1, replace 1, keep 1, blocked 1, uncovered 1, unread 1",
-        "",
-        "#### `example.com` at `ns.test`: create 1, replace 1, keep 1, blocked 1",
-        "",
-        "- **create** `s1._domainkey.example.com`",
-        "  ```diff",
-        f"  + {VALUE}",
-        "  ```",
-        "- **replace** `s1._domainkey.mail.example.com`",
-        "  ```diff",
-        f"  - {OLD}",
-        f"  + {VALUE}",
-    ]
-    assert "`no answer`" in text
-    assert "#### No DNS target: uncovered 1" in text
-
-
 def _hostile_items(text):
     state = NameState((text, f"`{text}`"), 60)
     return [

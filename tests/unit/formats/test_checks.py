@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 
-from dkimctl.dns.verdicts import Check, Urgency, Verdict
+from dkimctl.dns.verdicts import Urgency, Verdict
 from dkimctl.formats.renderer import CheckFormat
 from dkimctl.text import printable
 from rendering import HOSTILE, HOSTILE_CHECK, check_of, render_checks
@@ -39,26 +39,6 @@ def test_the_most_urgent_come_first_and_the_good_last(every_verdict):
     assert set(names) == {check.sign_domain.removesuffix(".example") for check in every_verdict}
 
 
-def refused(count: int, **more) -> list[Check]:
-    """Checks whose reasons differ only in their own names."""
-    return [
-        check_of(
-            Verdict.NO_ANSWER, f"d{n}.example: TXT s1._domainkey.d{n}.example: 192.0.2.1: REFUSED",
-            sign_domain=f"d{n}.example", fqdn=f"s1._domainkey.d{n}.example", **more,
-        )
-        for n in range(count)
-    ]  # fmt: skip
-
-
-def test_bad_rows_that_are_alike_are_counted():
-    text = table_of(*refused(20_000), width=120, most_alike=20)
-    _, *lines, more, last = text.splitlines()
-    assert len(lines) == 40
-    assert "d19.example" in lines[-1]
-    assert more == "  … and 19,980 more: no answer: DOMAIN: TXT FQDN: 192.0.2.1: REFUSED"
-    assert last == "19,980 rows like those above are not shown; --format table shows all"
-
-
 @given(
     st.lists(st.tuples(st.sampled_from(Verdict), st.sampled_from(Urgency), st.sampled_from("ab"))),
     st.integers(1, 4),
@@ -73,20 +53,6 @@ def test_no_row_is_lost(kinds, most_alike):
     rows = sum(line.startswith("x.example ") for line in lines)
     more = [int(line.split()[2]) for line in lines if "… and " in line]
     assert rows + sum(more) == len(checks)
-
-
-@pytest.mark.parametrize(
-    ("check", "wanted", "code"),
-    [
-        (check_of(Verdict.PUBLISHED), Verdict.PUBLISHED, "32"),
-        (check_of(Verdict.PUBLISHED), Verdict.MISSING, "31"),
-        (check_of(Verdict.DIFFERS), Verdict.PUBLISHED, "33"),
-        (check_of(Verdict.MISSING, urgency=Urgency.SIGNING), Verdict.PUBLISHED, "1;31"),
-    ],
-)
-def test_the_verdict_is_coloured(check, wanted, code):
-    text = table_of(check, wanted=wanted, colour=True)
-    assert f"\x1b[{code}m{check.finding.verdict}" in text
 
 
 @pytest.mark.parametrize("width", WIDTHS)

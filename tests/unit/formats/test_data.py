@@ -58,17 +58,6 @@ def render(*cells):
     return "".join(render_all(CsvRenderer([], lambda item: item), [cells])).split("\n", 1)[1]
 
 
-def test_every_result_has_a_line_and_only_publishable_ones_a_value(every_outcome):
-    lines = render_text(Format.CSV, every_outcome).splitlines()
-    assert len(lines) == 1 + len(every_outcome)
-    rows = list(csv.DictReader(lines))
-    for row, result in zip(rows, every_outcome, strict=True):
-        assert row["sign_domain"] == result.registration.sign_domain
-        assert row["outcome"] == result.outcome
-        sound = result.outcome in (Outcome.CREATED, Outcome.EXISTS, Outcome.DIFFERS)
-        assert row["value"] == (result.registration.record.value if sound else "")
-
-
 @pytest.mark.parametrize("separator", [",", ";", "|", "\t"])
 @pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_NONE])
 @given(texts=st.lists(TEXTS, min_size=1, max_size=4))

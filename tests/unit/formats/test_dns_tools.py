@@ -1,20 +1,31 @@
-"""Files for DNS tools, read as each of them does."""
+"""Files for DNS tools, read as each of them does; master files and nsupdate by dnspython."""
 
 from __future__ import annotations
 
+import io
+import itertools
 import json
 import re
 import tempfile
 from pathlib import Path
 
+import dns.name
+import dns.rdatatype
+import dns.rrset
+import dns.tsig
+import dns.update
+import dns.zone
+import dns.zonefile
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from dkimctl.errors import UsageError
-from dkimctl.formats.renderer import PER_ZONE, Format, Provider
+from dkimctl.formats.dns_tools import NsupdateRenderer
+from dkimctl.formats.renderer import PER_ZONE, Format, Provider, render_all
 from dkimctl.formats.results import open_results
 from dkimctl.models import DnsRecord
-from rendering import RECORDS, name_and_value, render_file, render_files, txt_value
+from rendering import RECORDS, name_and_value, render_file, render_files, render_text, txt_value
 
 
 @pytest.mark.parametrize("fmt", [*PER_ZONE, Format.ZONE, Format.NSUPDATE])
@@ -151,6 +162,13 @@ def unescaped(literal):
     return literal.replace("$${", "${").replace("%%{", "%{")
 
 
+RESOURCES = {
+    Provider.ROUTE53: (("aws_route53_record", "zone_id"), "records"),
+    Provider.CLOUDFLARE: (("cloudflare_dns_record", "zone_id"), "content"),
+    Provider.GOOGLE: (("google_dns_record_set", "managed_zone"), "rrdatas"),
+}
+
+
 @pytest.mark.slow
 @given(records=RECORDS)
 @pytest.mark.parametrize("provider", Provider)
@@ -158,25 +176,189 @@ def test_each_record_has_a_resource(results, provider, records):
     document = json.loads(render_file(Format.TERRAFORM, results(records), provider=provider))
     [variable] = document["variable"]
     [(kind, resources)] = document["resource"].items()
+    kind_of_zone, argument = RESOURCES[provider]
     rendered = set()
     for name, resource in resources.items():
         assert re.fullmatch(r"[a-z_][a-z0-9_-]*", name)
-        assert (resource["type"], resource["ttl"]) == ("TXT", 3600)
-        if provider is Provider.ROUTE53:
-            assert kind == "aws_route53_record"
-            [value] = resource["records"]
-            # The provider puts the outer quotes.
-            strings = re.findall(r'"(?:[^"\\]|\\.)*"', f'"{unescaped(value)}"')
-            assert "".join(strings) == f'"{unescaped(value)}"'
-            value = txt_value(" ".join(strings))
-            zone = resource["zone_id"]
-        elif provider is Provider.CLOUDFLARE:
-            assert kind == "cloudflare_dns_record"
-            value, zone = txt_value(unescaped(resource["content"])), resource["zone_id"]
-        else:
-            assert kind == "google_dns_record_set"
-            [value] = resource["rrdatas"]
-            value, zone = txt_value(unescaped(value)), resource["managed_zone"]
-        assert zone == f"${{var.{variable}}}"
-        rendered.add((resource["name"].removesuffix("."), value))
+        assert (resource["type"], resource["ttl"], kind) == ("TXT", 3600, kind_of_zone[0])
+        assert resource[kind_of_zone[1]] == f"${{var.{variable}}}"
+        values = resource[argument]
+        value = unescaped(values if provider is Provider.CLOUDFLARE else "".join(values))
+        if provider is Provider.ROUTE53:  # which puts the outer quotes
+            strings = re.findall(r'"(?:[^"\\]|\\.)*"', f'"{value}"')
+            assert "".join(strings) == f'"{value}"'
+            value = " ".join(strings)
+        rendered.add((resource["name"].removesuffix("."), txt_value(value)))
     assert rendered == name_and_value(records)
+
+
+def deletions_of(results, zones=()):
+    return "".join(render_all(NsupdateRenderer(zones, ttl=None), results))
+
+
+def test_only_sound_records_are_deleted_and_only_in_the_zones(every_outcome):
+    text = deletions_of(every_outcome)
+    sound = ("created", "exists", "differs", "retired")
+    assert text == "".join(
+        f"update delete s1._domainkey.{name}.example. IN TXT\nsend\n" for name in sound
+    )
+    with pytest.raises(UsageError, match="created"):
+        deletions_of(every_outcome, ["example.net"])
+    assert deletions_of([]) == ""
+
+
+LONGEST_KEY = dns.tsig.Key(".".join(["k" * 61] * 4), b"secret", dns.tsig.HMAC_SHA512)
+LONG_LABEL = "x" * 60 + "."
+MAX_MESSAGE = 65_535  # RFC 1035 section 4.2.2
+
+
+def updates_of(script):
+    """The changes of each update, as dnspython reads the script."""
+    updates = []
+    for update in script.split("send\n")[:-1]:
+        zone, *changes = update.splitlines()
+        message = dns.update.UpdateMessage(zone.removeprefix("zone "))
+        for change in changes:
+            head, _, data = change.partition(" IN TXT")
+            _, action, name, *ttl = head.split(" ")
+            if action == "add":
+                message.add(name, int(*ttl), "TXT", data)
+            else:
+                message.delete(name, "TXT")
+        updates.append(message.update)
+    return updates
+
+
+def size_of(changes):
+    """The octets of an update without compression of names, signed with a long name."""
+    rest = dns.update.UpdateMessage("example.com")
+    rest.use_tsig(LONGEST_KEY)
+    wire = io.BytesIO()
+    for rrset in changes:
+        rrset.to_wire(wire)
+    return len(rest.to_wire()) + len(wire.getvalue())
+
+
+def records_of(sizes, depths=(0,)):
+    """Records whose values have these sizes, with so many long labels in their names."""
+    return [
+        DnsRecord(f"s{n}._domainkey.{LONG_LABEL * depth}example.com", "TXT", "v" * size)
+        for n, (size, depth) in enumerate(zip(sizes, itertools.cycle(depths), strict=False))
+    ]
+
+
+@given(
+    st.lists(st.integers(1, 4096), min_size=1, max_size=8),
+    st.lists(st.integers(0, 3), min_size=1, max_size=4),
+    st.integers(1, 40),
+)
+@settings(deadline=None, max_examples=10)
+def test_an_update_fits_a_dns_message(results, sizes, depths, times):
+    many = results(records_of(sizes * times, depths))
+    scripts = (
+        render_text(Format.NSUPDATE, many, zones=["example.com"]),
+        deletions_of(many, ["example.com"]),
+    )
+    for script in scripts:
+        updates = updates_of(script)
+        assert max(map(size_of, updates)) <= MAX_MESSAGE
+        assert len({rrset.name for changes in updates for rrset in changes}) == len(many)
+
+
+ANY_TEXT = st.text(st.characters())
+
+
+PRINTABLE_ASCII = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=1500)
+
+
+ZONES = ["example.com", "mail.example.com", "example.net"]
+
+
+def zone_text(*results, ttl=3600):
+    return render_text(Format.ZONE, results, ttl=ttl)
+
+
+def parsed(text):
+    """The RRsets of a master file, read by dnspython."""
+    return dns.zonefile.read_rrsets(text, origin=".", relativize=False, rdclass=None)
+
+
+def strings_of(rrset):
+    [rdata] = rrset
+    return rdata.strings
+
+
+def test_a_file_for_each_zone_is_included_in_it(result, tmp_path):
+    domains = ("example.com", "www.example.com", "mail.example.com", "example.net")
+    results = [result(sign_domain=domain) for domain in domains]
+    apex = "@ 60 IN SOA ns.example.com. root.example.com. 1 2 3 4 5\n@ 60 IN NS ns.example.com.\n"
+    found = {}
+    for file in render_files(Format.ZONE, results, ZONES):
+        (tmp_path / file.name).write_text("".join(file.chunks))
+        text = f'$INCLUDE {tmp_path / file.name}\nafter 60 IN TXT "x"\n'
+        # For the origin of the whole, `after` must be a name of it again.
+        origin = dns.name.from_text(file.zone)
+        zone = dns.zone.from_text(apex + text, origin=origin, allow_include=True)
+        found[file.zone] = {
+            name.derelativize(origin).to_text(omit_final_dot=True)
+            for name, _ in zone.iterate_rdatasets(dns.rdatatype.TXT)
+        }
+    assert found == {
+        "example.com": {
+            "s1._domainkey.example.com", "s1._domainkey.www.example.com", "after.example.com",
+        },
+        "mail.example.com": {"s1._domainkey.mail.example.com", "after.mail.example.com"},
+        "example.net": {"s1._domainkey.example.net", "after.example.net"},
+    }  # fmt: skip
+
+
+@given(text=ANY_TEXT)
+@example(text="x\nevil.example. 1 IN TXT gotcha")
+@example(text="x\revil")
+@example(text="x\u2028evil \u202e 日本語")
+def test_no_text_ends_the_comment(result, text):
+    hostile = result(selector=text, message=text, code=text)
+    zone = zone_text(hostile)
+    assert re.fullmatch(r";[ -~]*\n[ -~]*\n", zone)
+    [rrset] = parsed(zone)
+    assert b"".join(strings_of(rrset)).decode() == hostile.registration.record.value
+
+
+@given(value=PRINTABLE_ASCII | ANY_TEXT)
+@example(value='v=DKIM1; n="a\\b"; p=')
+@example(value="\\032\\" * 100)
+@example(value="é" * 200)
+def test_any_value_is_read_back_exactly(result, value):
+    record = DnsRecord("s1._domainkey.example.com", "TXT", value)
+    zone = zone_text(result(record=record))
+    [rrset] = parsed(zone)
+    assert zone.isascii()
+    assert b"".join(strings_of(rrset)) == value.encode("utf-8", "surrogatepass")
+    assert all(len(string) <= 255 for string in strings_of(rrset))
+
+
+@given(label=st.text(st.characters(exclude_characters="."), min_size=1, max_size=15))
+@example(label='a b;c"d\\e')
+@example(label="@")
+@example(label="*")
+@example(label="$ORIGIN")
+def test_any_name_is_read_back_exactly(result, label):
+    record = DnsRecord(f"{label}._domainkey.example.com", "TXT", "v=DKIM1; p=")
+    [rrset] = parsed(zone_text(result(record=record)))
+    assert rrset.name.labels == (
+        label.encode("utf-8", "surrogatepass"),
+        b"_domainkey",
+        b"example",
+        b"com",
+        b"",
+    )
+
+
+def values_of(*results):
+    return render_text(Format.VALUE, results)
+
+
+def test_control_characters_are_escaped(result):
+    hostile = result(record=DnsRecord("a\tb", "TXT", "x\ny\x1b[2J"))
+    assert values_of(hostile) == "x\\x0ay\\x1b[2J\n"
+    assert values_of(hostile, hostile).splitlines()[0] == "a\\x09b\tx\\x0ay\\x1b[2J"

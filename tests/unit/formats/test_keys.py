@@ -87,15 +87,6 @@ def test_where_the_output_lacks_the_script_names_are_a_labels(encoding):
     text.encode(encoding)
 
 
-def test_the_wide_table_has_the_fqdn_with_a_labels_below_each_row():
-    lines = render(KeyFormat.TABLE, KEYS[1:2], width=120, wide=True).splitlines()
-    assert lines[0].split()[2:6] == ["BITS", "AGE", "START", "ON"]
-    assert lines[1].endswith("signing  publish  2026-11-21")
-    assert lines[2] == "  s20270701._domainkey.xn--r8jz45g.jp"
-    piped = "".join(render_keys(KEYS, KeyFormat.TABLE, TableLayout(width=10_000), NOW, notes=False))
-    assert len(piped.splitlines()) == 1 + len(KEYS)
-
-
 @pytest.mark.parametrize("width", [40, 80, 120, 200])
 @pytest.mark.parametrize("wide", [False, True])
 def test_no_line_of_the_table_is_wider_than_the_terminal(width, wide):

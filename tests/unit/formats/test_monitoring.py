@@ -100,17 +100,3 @@ def test_the_oldest_key_is_one_that_may_sign():
 )
 def test_states(checks, state):
     assert line(checks)[1] is state
-
-
-def test_records_that_should_be_gone():
-    text, state = line([check(verdict=Verdict.MISSING)], Verdict.MISSING)
-    assert text.startswith("DKIM OK - 1 of 1 gone | published=1;")
-    assert state is NagiosState.OK
-    text, _ = line([check(verdict=Verdict.PUBLISHED)], Verdict.MISSING)
-    assert text.startswith("DKIM WARNING - 0 of 1 gone, ")
-
-
-def test_what_was_not_checked_is_a_warning():
-    text, state = line([check()], run=Run("work", 0.0, lambda: True))
-    assert "some were not checked" in text
-    assert state is NagiosState.WARNING

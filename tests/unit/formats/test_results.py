@@ -60,24 +60,6 @@ def plan_of(results, **layout):
     return render_table(results, is_plan=True, **layout).splitlines()
 
 
-def test_totals_come_first_then_one_line_for_each_entry(planned, result):
-    existing = result(Outcome.EXISTS, sign_domain="www.a.example")
-    assert plan_of([existing, *planned("mail.a.example", "b.example")]) == [
-        "OUTCOME  ENTRIES",
-        "pending        2",
-        "exists         1",
-        "",
-        "UNDER      PENDING  EXISTS",
-        "a.example        1       1",
-        "b.example        1       0",
-        "",
-        "DOMAIN          SELECTOR  OUTCOME  BITS  START",
-        "www.a.example   s1        exists   2048  2026-03-01T00:00+09:00",
-        "mail.a.example  -         pending  -     -",
-        "b.example       -         pending  -     -",
-    ]
-
-
 def test_entries_are_counted_by_zone(planned, result):
     results = [
         *planned("x.a.example", "y.sub.a.example", "z.sub.a.example", "b.example"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -10,8 +9,6 @@ from rich.cells import cell_len
 from dkimctl.models import DnsRecord, Outcome
 from dkimctl.text import printable
 from rendering import render_table
-
-LONG_DOMAIN = ".".join(["d" * 59] * 4)
 
 
 def table_of(*results, **layout):
@@ -30,35 +27,12 @@ def assert_readable(text, results, width):
         assert cell_len(line) <= width, line
 
 
-@pytest.mark.parametrize("width", [80, 200])
-def test_a_long_domain_wraps_without_squeezing_other_rows(result, width):
-    results = [result(sign_domain=LONG_DOMAIN), result(Outcome.EXISTS, sign_domain="a.example")]
-    text = table_of(*results, width=width)
-    assert_readable(text, results, width)
-    lines = text.splitlines()
-    end = lines[0].index("SELECTOR")
-    folded = lines[1 : next(n for n, line in enumerate(lines) if "FQDN" in line)]
-    assert "".join(line[:end].strip() for line in folded) == LONG_DOMAIN
-    assert any(line.startswith("a.example ") and "2026-03-01T00:00" in line for line in lines)
-
-
 @settings(deadline=None, max_examples=60)
 @given(text=st.text(st.characters(), max_size=200), width=st.integers(40, 200), wide=st.booleans())
 def test_any_text_fits_the_width(result, text, width, wide):
     record = DnsRecord(text, "TXT", text)
     results = [result(sign_domain=text, selector=text, message=text, record=record, reason=text)]
     assert_readable(table_of(*results, width=width, wide=wide), results, width)
-
-
-@pytest.mark.parametrize(
-    ("outcome", "code"),
-    [(Outcome.CREATED, 32), (Outcome.DIFFERS, 33), (Outcome.INVALID, 31)],
-)  # fmt: skip
-def test_the_outcome_is_coloured(result, outcome, code):
-    text = table_of(result(outcome), colour=True)
-    assert f"\x1b[{code}m{outcome}" in text
-    assert f"\n{result().registration.record.value}\n" in text
-    assert "\x1b" not in table_of(result(outcome), colour=False)
 
 
 def failed(result, count, reason):
