@@ -317,25 +317,33 @@ class Rfc2136Target:
     def _failed(self, failure: Exception | str, to: str) -> DkimctlError:
         """For a question or an update without an answer, or without one to trust."""
         key = f"the TSIG key {self._key}"
+        hint = "check `key_file` and `server`; the server must have the key, and allow it"
         if isinstance(failure, transport.SignatureRefused):
             clock = "differs from ours"
             if failure.server_time is not None:
                 seconds = failure.server_time - int(time.time())
                 clock = f"is {abs(seconds):,} s {'ahead of' if seconds > 0 else 'behind'} ours"
-            what = {
-                Rcode.BADKEY: f"does not know {key}, or does not allow it here (BADKEY)",
-                _BADSIG: f"has another secret for {key} (BADSIG)",
-                Rcode.BADTIME: f"refuses our time: its clock {clock} (BADTIME)",
-            }.get(failure.error, f"does not accept {key} (error {failure.error})")
+            reasons = {
+                Rcode.BADKEY: (
+                    f"does not know {key}, or does not allow it here (BADKEY)",
+                    "check the name and algorithm in `key_file`, and what the key may do there",
+                ),
+                _BADSIG: (
+                    f"has another secret for {key} (BADSIG)",
+                    "check `key_file`: copy the key from the server again",
+                ),
+                Rcode.BADTIME: (
+                    f"refuses our time: its clock {clock} (BADTIME)",
+                    "set the clocks of this machine and of the server, such as with NTP",
+                ),
+            }
+            unknown = f"does not accept {key} (error {failure.error})", hint
+            what, hint = reasons.get(failure.error, unknown)
         elif isinstance(failure, transport.NotTrusted):
             what = f"gives no answer that can be trusted: {failure}"
         else:
             hint = f"check that the server runs, then {_RUN_AGAIN}"
             return self._error(f"gives no answer to {to}: {failure}", hint)
-        hint = (
-            "check `key_file`: the server must have the same name, algorithm and secret, and allow "
-            "the key; check `server`, and both clocks, too"
-        )
         return self._error(what, hint, DnsRefused)
 
     def _error(
