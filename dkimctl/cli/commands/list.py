@@ -50,13 +50,8 @@ def _choice(name: str, choices: Collection[str], help_: str) -> Any:
             raise UsageError(message, hint=f"write one of: {', '.join(typed)}")
         return word
 
-    return option(
-        name,
-        name[2:].upper(),
-        f"{help_}: {', '.join(typed)}.",
-        parser=read,
-        autocompletion=lambda: typed,
-    )
+    text = f"{help_}: {', '.join(typed)}."
+    return option(name, name[2:].upper(), text, parser=read, autocompletion=lambda: typed)
 
 
 @app.command(
@@ -75,8 +70,7 @@ def list_keys(
         list[str] | None, _choice("--stage", [*KeyStage], "Show only keys at this stage")
     ] = None,
     states: Annotated[
-        list[str] | None,
-        _choice("--state", _STATES, "Show only keys whose record is in this state"),
+        list[str] | None, _choice("--state", _STATES, "Show only keys whose record is so")
     ] = None,
     sort_by: Annotated[
         str | None, _choice("--sort-by", _SORT_VALUES, "What to sort by (default: domain)")

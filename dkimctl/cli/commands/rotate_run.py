@@ -66,12 +66,7 @@ def run(
     selection: SelectionArgument = None,
     dry_run: Annotated[bool, flag("--dry-run -n", "Show what is due, and do nothing.")] = False,
     wait: Annotated[
-        str,
-        option(
-            "--wait",
-            "TIME",
-            "Check again until all servers have what was changed, for at most this long.",
-        ),
+        str, option("--wait", "TIME", "Longest wait for all servers to have what was changed.")
     ] = "2m",
     fmt: options.TableOrJsonOption = TableOrJson.TABLE,
     output: options.OutputOption = None,
