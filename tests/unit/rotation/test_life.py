@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dkimctl.ledger.ledger import DomainKeys, Ledger
-from dkimctl.models import DomainSpec, KeyHistory, Registration, key_of
-from dkimctl.names import Selection
-from dkimctl.rotation.life import KeyStage, NextAction, keys_of, read_keys
+from dkimctl.ledger.intents import Intent
+from dkimctl.ledger.ledger import DomainKeys
+from dkimctl.models import KeyHistory, Registration, key_of
+from dkimctl.rotation.life import KeyStage, NextAction, keys_of
 from dkimctl.settings.config import RotationSettings
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -112,42 +112,17 @@ def test_it_is_urgent_to_publish_a_key_that_signs_or_after_half_of_the_lead(
     assert stages_of(s1=one)["s1"].urgency == urgency
 
 
-@pytest.fixture
-def stages_in_ledger(tmp_path, make_registration):
-    """The statuses by selector, of a ledger with these keys of example.com, after `change`."""
-
-    def stages_in_ledger(change=lambda ledger: None, /, **keys):
-        with Ledger.open(tmp_path / "ledger.db", base_url="https://x.example", client_id="c",
-                         clock=NOW.timestamp) as ledger:  # fmt: skip
-            ledger.record([
-                make_registration(selector=name, **fields) for name, (fields, _) in keys.items()
-            ])  # fmt: skip
-            replaces = {name: one.replaces for name, (_, one) in keys.items() if one.replaces}
-            ledger.note_replacements(
-                {key_of("example.com", name): old for name, old in replaces.items()}
-            )
-            change(ledger)
-            selection = Selection()
-            return {one.selector: one for one in read_keys(ledger, selection, SETTINGS, NOW)}
-
-    return stages_in_ledger
-
-
-def test_a_successor_whose_request_got_no_answer_is_shown(stages_in_ledger):
-    new, other = DomainSpec("example.com", "s2"), DomainSpec("example.com", None)
-
-    def send(ledger):
-        ledger.note_replacements({new.key: "s1"})
-        ledger.commit(begun=[[new], [other]])
-
-    stages = stages_in_ledger(send, s1=key(made=10))
+def test_a_successor_whose_request_got_no_answer_is_shown():
+    sent_at = NOW.isoformat()
+    intents = [Intent("example.com", "s2", sent_at), Intent("example.com", None, sent_at)]
+    domain = DomainKeys("example.com", {}, intents, {key_of("example.com", "s2"): "s1"})
+    stages = {key.selector: key for key in keys_of(domain, SETTINGS, NOW)}
     for selector, what in (("s2", "`dkimctl rotate run` asks again"), (None, "register the file")):
         one = stages[selector]
         assert (one.stage, one.action) == (KeyStage.UNANSWERED, NextAction.REGISTER_AGAIN)
         assert one.since == one.due == NOW
         assert what in one.note
         assert one.needs_attention
-    assert stages["s1"].stage is KeyStage.SIGNING
 
 
 @pytest.mark.parametrize(
