@@ -16,17 +16,20 @@ import contextlib
 import http.client
 import json
 import math
-import os
 import re
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
+sys.path.append(str(Path(__file__).parents[1] / "support"))  # also without pytest
+
+from processes import Cli, ServeProcess
 from service_crash import new_tokens
 
 TRIES = 20
@@ -181,10 +184,8 @@ def longest_wait(address: tuple[str, int], seconds: float) -> float:
 
 
 class Figures(NamedTuple):
-    """`newcomer`: the longest wait in seconds; `memory` in MiB."""
-
-    newcomer: float
-    memory: float
+    newcomer: float  # the longest wait, in seconds
+    memory: float  # MiB
     standing: int
     closed: int
     answers: int
@@ -198,38 +199,16 @@ class Figures(NamedTuple):
         )
 
 
-def attack(pid: int, address: tuple[str, int], kind: Kind, count: int, seconds: float) -> Figures:
-    """Have `count` connections of `kind` stand at the server for `seconds`."""
-    crowd = Crowd(address, kind, count)
+def attack(service: ServeProcess, name: str, count: int, seconds: float) -> Figures:
+    """Have `count` connections of a kind stand at the service for `seconds`."""
+    host, _, port = urlsplit(service.url).netloc.partition(":")
+    token = new_tokens(service.cli.home / "service.db", 1)[0]
+    crowd = Crowd((host, int(port)), KINDS[name](token), count)
     crowd.start()
-    newcomer = longest_wait(address, seconds)
-    standing, memory = crowd.standing, peak_memory(pid)
+    newcomer = longest_wait((host, int(port)), seconds)
+    standing, memory = crowd.standing, peak_memory(service.pid)
     crowd.stop()
     return Figures(newcomer, memory, standing, crowd.closed, crowd.answers, crowd.unanswered)
-
-
-@contextlib.contextmanager
-def serving(home: Path, *words: str) -> Iterator[tuple[int, tuple[str, int]]]:
-    """A service of its own: its process ID and address."""
-    command = [sys.executable, "-m", "dkimctl", "serve", "--port", "0"]
-    environment = os.environ | {"HOME": str(home)}
-    data = ["--data", str(home / "service.db")]
-    with (home / "log").open("wb") as log:
-        process = subprocess.Popen([*command, *data, *words], stderr=log, env=environment)
-    try:
-        port = None
-        while port is None and process.poll() is None:
-            time.sleep(0.05)
-            port = re.search(r"http://127\.0\.0\.1:(\d+)[\s\S]*log in", (home / "log").read_text())
-        assert port is not None, (home / "log").read_text()
-        yield process.pid, ("127.0.0.1", int(port[1]))
-    finally:
-        process.terminate()
-        process.wait(60)
-
-
-def issue_token(home: Path, _address: tuple[str, int]) -> str:
-    return new_tokens(home / "service.db", 1)[0]
 
 
 def main() -> None:
@@ -244,11 +223,10 @@ def main() -> None:
         count = options.connections // 2 if name == "keep-alive" else options.connections
         with (
             tempfile.TemporaryDirectory() as home,
-            serving(Path(home), *words) as (pid, address),
+            closing(ServeProcess(Cli(Path(home)), *words)) as service,
         ):
-            kind = KINDS[name](issue_token(Path(home), address))
-            figures = attack(pid, address, kind, count, options.seconds)
-            logged = Path(home, "log").read_text().splitlines()
+            figures = attack(service, name, count, options.seconds)
+            logged = service.said.splitlines()
             said = [line for line in logged if re.search("ERROR|WARNING|Traceback|Error:", line)]
         print(f"{count} {name:15} {figures}", flush=True)
         for line in said[:10]:

@@ -21,8 +21,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from audit import Audit, LedgerState, missing_in_ledger
-from rehearsal import ASSIGNED, CHOSEN, EXPLICIT, Form, Run, Scene, arguments
+from audit import Audit, LedgerState, record_of
+from load import arguments
+from rehearsal import ASSIGNED, CHOSEN, EXPLICIT, Form, Run, Scene
 
 START_UP, SENDING, END, IDLE = "at start-up", "while sending", "at the end", "with nothing to do"
 
@@ -33,12 +34,11 @@ _ATTEMPTS = 10  # runs for one kill, if they end before it
 
 
 class Crashes(NamedTuple):
-    """The result of the kills. `unrecorded`: printed by a killed run, but not in the ledger."""
+    """The result of the kills."""
 
     moments: Counter[str]
-    seconds: float  # of all killed runs
     in_doubt: frozenset[str]  # domains whose intents were open before the last run
-    unrecorded: list[str]
+    unrecorded: list[str]  # domains that a killed run printed, but that are not in the ledger
     last: Run
     audit: Audit
 
@@ -57,9 +57,7 @@ def rehearse(
             killer.kill()
         in_doubt = scene.ledger().in_doubt
         last = scene.register()
-    return Crashes(
-        killer.moments, killer.seconds, in_doubt, killer.unrecorded, last, scene.audit(last)
-    )
+    return Crashes(killer.moments, in_doubt, killer.unrecorded, last, scene.audit(last))
 
 
 class _Killer:
@@ -67,7 +65,6 @@ class _Killer:
 
     def __init__(self, scene: Scene, kills: int, rng: random.Random) -> None:
         self.moments: Counter[str] = Counter()
-        self.seconds = 0.0
         self.unrecorded: list[str] = []
         self._scene = scene
         self._rng = rng
@@ -83,12 +80,20 @@ class _Killer:
             is_killed = self._kill_run()
             seconds = time.perf_counter() - started
             before, self._ledger = self._ledger, self._scene.ledger()
-            if is_killed:
-                self.seconds += seconds
-                self.moments[self._moment(before)] += 1
-                self.unrecorded += missing_in_ledger(self._scene.printed(), self._ledger)
-                return
-            self._start_up = min(self._start_up, seconds)
+            if not is_killed:
+                self._start_up = min(self._start_up, seconds)
+                continue
+            # Judged from what the run has changed:
+            if not self._left(before):
+                moment = IDLE
+            elif self._ledger == before:
+                moment = START_UP
+            else:
+                moment = SENDING if self._left(self._ledger) else END
+            self.moments[moment] += 1
+            printed = filter(None, map(record_of, self._scene.printed()))
+            self.unrecorded += [key[0] for key in printed if key not in self._ledger.records]
+            return
         raise AssertionError(f"{_ATTEMPTS} runs ended before they were killed")
 
     def _kill_run(self) -> bool:
@@ -96,13 +101,11 @@ class _Killer:
         written = self._scene.last_write()
         process = self._scene.start()
         if not self._left(self._ledger) or self._rng.random() < _EARLY:
-            return self._kill(process, self._rng.uniform(0, self._start_up))
-        while self._scene.last_write() == written and process.poll() is None:
-            time.sleep(0.002)
-        return self._kill(process, self._rng.uniform(0, 2 * self._sending))
-
-    def _kill(self, process: subprocess.Popen[bytes], seconds: float) -> bool:
-        """Kill a run after this time; returns whether it was still running."""
+            seconds = self._rng.uniform(0, self._start_up)
+        else:
+            while self._scene.last_write() == written and process.poll() is None:
+                time.sleep(0.002)
+            seconds = self._rng.uniform(0, 2 * self._sending)
         with suppress(subprocess.TimeoutExpired):
             status = process.wait(seconds)
             assert status in (0, 4), f"exit {status}: {self._scene.said()}"
@@ -111,50 +114,28 @@ class _Killer:
         process.wait()
         return True
 
-    def _moment(self, before: LedgerState) -> str:
-        """The moment at which the latest run was killed, judged from its changes."""
-        if not self._left(before):
-            return IDLE
-        if self._ledger == before:
-            return START_UP
-        return SENDING if self._left(self._ledger) else END
-
     def _left(self, ledger: LedgerState) -> int:
         """The number of domains that are still to be sent."""
-        is_final = self._scene.form is CHOSEN
-        done = ledger.domains() | ledger.in_doubt if is_final else ledger.domains()
+        done = ledger.domains()
+        if self._scene.form is CHOSEN:
+            done |= ledger.in_doubt
         return len(self._scene.domains) - len(done)
 
 
 def problems(form: Form, crashes: Crashes) -> list[str]:
     """Describe every error."""
-    problems = crashes.audit.problems()
+    audit, last = crashes.audit, crashes.last
+    problems = list(audit.problems)
     expected = {"created", "exists"}
     if form is CHOSEN:
         expected.add("unknown")
-        if gone := crashes.in_doubt.difference(crashes.audit.unknown):
+        if gone := crashes.in_doubt.difference(audit.unknown):
             problems.append(f"in doubt, but not unknown in the last run: {sorted(gone)}")
-    if not crashes.audit.outcomes.keys() <= expected:
-        problems.append(f"not finished: {crashes.last.said}")
     if crashes.unrecorded:
         problems.append(f"printed, but not in the ledger: {crashes.unrecorded}")
-    status = 4 if crashes.audit.unknown else 0
-    if crashes.last.status != status:
-        problems.append(f"exit {crashes.last.status} and not {status}: {crashes.last.said}")
+    if not audit.outcomes.keys() <= expected or last.status != (4 if audit.unknown else 0):
+        problems.append(f"exit {last.status}, {audit}: {last.said}")
     return problems
-
-
-def _report(crashes: Crashes) -> None:
-    audit, last = crashes.audit, crashes.last
-    moments = ", ".join(f"{number} {moment}" for moment, number in crashes.moments.most_common())
-    print(f"  {crashes.moments.total()} kills: {moments}")
-    print(f"  killed runs {crashes.seconds:.1f} s, run to the end {last.seconds:.1f} s")
-    print(f"  in doubt after the last kill: {len(crashes.in_doubt)} domains")
-    print(f"  exit {last.status}: {audit.summary()}")
-    print(
-        f"  duplicated {len(audit.duplicated)}, lost {len(audit.lost)},"
-        f" unrecorded {len(crashes.unrecorded)}"
-    )
 
 
 def main() -> None:
@@ -166,7 +147,10 @@ def main() -> None:
             crashes = rehearse(
                 Path(home), form, kills=kills, count=count, seed=seed, batch_size=batch_size
             )
-        _report(crashes)
+        moments = [f"{number} {moment}" for moment, number in crashes.moments.most_common()]
+        print(f"  {crashes.moments.total()} kills: {', '.join(moments)}")
+        print(f"  in doubt after the last kill: {len(crashes.in_doubt)} domains")
+        print(f"  exit {crashes.last.status}: {crashes.audit}")
         failures += problems(form, crashes)
     if failures:
         sys.exit("\n".join(failures))

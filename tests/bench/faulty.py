@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from audit import Audit, Record
-from rehearsal import CHOSEN, EXPLICIT, Form, Run, Scene, arguments
+from load import arguments
+from rehearsal import CHOSEN, EXPLICIT, Form, Run, Scene
 
 _MAX_RUNS = 20
 
 
 class Pass(NamedTuple):
-    """One run, and the state after it."""
+    """A run, and the state after it."""
 
     run: Run
     audit: Audit
@@ -39,15 +40,14 @@ def rehearse(
     scene = Scene(home, form, count, seed, batch_size)
     passes: list[Pass] = []
     with scene.served(seed=seed, slow=0.2, any=share):
-        while not (passes and _is_finished(form, passes[-1])) and len(passes) < _MAX_RUNS:
-            passes.append(_register(scene))
-        passes.append(_register(scene))
+        is_last = False
+        while len(passes) < _MAX_RUNS:
+            run = scene.register()
+            passes.append(Pass(run, scene.audit(run), frozenset(scene.store())))
+            if is_last:
+                break
+            is_last = _is_finished(form, passes[-1])
     return passes
-
-
-def _register(scene: Scene) -> Pass:
-    run = scene.register()
-    return Pass(run, scene.audit(run), frozenset(scene.store()))
 
 
 def _is_finished(form: Form, last: Pass) -> bool:
@@ -58,23 +58,15 @@ def _is_finished(form: Form, last: Pass) -> bool:
 
 def problems(form: Form, passes: list[Pass]) -> list[str]:
     """Describe every error."""
-    problems = [text for one in passes for text in one.audit.problems()]
-    if not _is_finished(form, passes[-1]):
-        problems.append(f"not finished after {len(passes)} runs: {passes[-1].run.said}")
+    problems = [text for each in passes for text in each.audit.problems]
     before, after = passes[-2:]
+    if not _is_finished(form, after):
+        problems.append(f"not finished after {len(passes)} runs: {after.run.said}")
     if (before.store, before.audit.unknown) != (after.store, after.audit.unknown):
         problems.append("another run changed what is registered or unknown")
-    status = 4 if after.audit.unknown else 0
-    if after.run.status != status:
-        problems.append(f"exit {after.run.status} and not {status}")
+    if after.run.status != (4 if after.audit.unknown else 0):
+        problems.append(f"exit {after.run.status}: {after.run.said}")
     return problems
-
-
-def _report(passes: list[Pass]) -> None:
-    for run, audit, _ in passes:
-        print(f"  exit {run.status}, {run.seconds:6.1f} s: {audit.summary()}")
-    last = passes[-1].audit
-    print(f"  duplicated {len(last.duplicated)}, lost {len(last.lost)}")
 
 
 def main() -> None:
@@ -84,7 +76,8 @@ def main() -> None:
         print(f"{form.name}: {count} domains, seed {seed}, at {time.strftime('%H:%M:%S')}")
         with tempfile.TemporaryDirectory() as home:
             passes = rehearse(Path(home), form, count=count, share=0.1, seed=seed)
-        _report(passes)
+        for run, audit, _ in passes:
+            print(f"  exit {run.status}, {run.seconds:6.1f} s: {audit}")
         failures += problems(form, passes)
     if failures:
         sys.exit("\n".join(failures))

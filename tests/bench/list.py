@@ -7,7 +7,6 @@ Of eleven keys, one replaces another; half of the others were seen in DNS.
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 from datetime import UTC, datetime, timedelta
@@ -15,8 +14,7 @@ from pathlib import Path
 
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import key_of
-from load import measure
-from show_dns import registrations
+from load import TOOL, arguments, environment, measure, open_ledger, registrations
 
 FLOOR = """
 import json, sqlite3, sys
@@ -45,26 +43,21 @@ def fill(ledger: Ledger, count: int) -> None:
 
 
 def main() -> None:
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-    tool = str(Path(sys.executable).with_name("dkimctl"))
-    with tempfile.TemporaryDirectory() as home:
-        urls = {f"DKIMCTL_{name}": "http://127.0.0.1:9" for name in ("AUTH_URL", "BASE_URL")}
-        names = {"HOME": home, "DKIMCTL_STATE_DIR": home, "DKIMCTL_CLIENT_ID": "id"}
-        kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-        path = Path(home, "ledger.db")
-        url = urls["DKIMCTL_BASE_URL"]
-        with Ledger.open(path, base_url=url, client_id="id") as ledger:
+    (count,) = arguments(100_000)
+    with tempfile.TemporaryDirectory() as directory:
+        home = Path(directory)
+        with open_ledger(home) as ledger:
             fill(ledger, count)
         commands = {
-            "floor: rows as JSON": [sys.executable, "-c", FLOOR, str(path)],
-            "list --format json": [tool, "list", "--format", "json"],
-            "list --format csv": [tool, "list", "--format", "csv"],
-            "list": [tool, "list"],
-            "overview": ["sh", "-c", f"'{tool}' overview || test $? -eq 1"],  # 1: urgent keys
+            "floor: rows as JSON": [sys.executable, "-c", FLOOR, str(home / "ledger.db")],
+            "list --format json": [TOOL, "list", "--format", "json"],
+            "list --format csv": [TOOL, "list", "--format", "csv"],
+            "list": [TOOL, "list"],
+            "overview": ["sh", "-c", f"'{TOOL}' overview || test $? -eq 1"],  # 1: urgent keys
         }
         floor = None
         for name, words in commands.items():
-            seconds, mib = measure(words, env={**kept, **urls, **names})
+            seconds, mib = measure(words, environment(home))
             floor = floor or seconds
             print(f"{name:22} {seconds:5.2f} s {seconds / floor:5.1f} x floor {mib:6.0f} MiB")
 

@@ -12,17 +12,15 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import os
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from load import MEASURE
+from load import TOOL, arguments, environment, measure
 
 BATCH = 50
-THREADS = 8
 LATENCY = 0.020  # seconds
 TOKEN = b"a-token-as-long-as-many-are-4711-0123456789"  # responses are searched for it
 DEFAULTS = "defaults: {key_len: 2048, enable: false}\ndomains:\n"
@@ -119,34 +117,16 @@ class Bench:
         self._service.wait()
 
     def floor(self, domains: int) -> tuple[float, float]:
-        return self._measure([sys.executable, "-c", FLOOR, self._url, str(domains), str(BATCH)], {})
+        words = [sys.executable, "-c", FLOOR, self._url, str(domains), str(BATCH)]
+        return measure(words, environment(self._home))
 
-    def tool(self, domains: int, *words: str) -> tuple[float, float]:
+    def tool(self, domains: int) -> tuple[float, float]:
         self._runs += 1
-        state = self._home / f"state-{self._runs}"
         specs = self._home / "specs.yaml"
-        entries = (ENTRY.format(number) for number in range(domains))
-        specs.write_text(DEFAULTS + "".join(entries))
-        tool = str(Path(sys.executable).with_name("dkimctl"))
-        command = [tool, "register", str(specs), "--format", "json", *words]
-        names = ("AUTH_URL", "BASE_URL")
-        urls = {f"DKIMCTL_{name}": self._url for name in names}
-        client = {
-            "DKIMCTL_CLIENT_ID": "id",
-            "DKIMCTL_CLIENT_SECRET": "a-secret-of-usual-length-0815",
-        }
-        return self._measure(command, {**urls, **client, "DKIMCTL_STATE_DIR": str(state)})
-
-    def _measure(self, words: list[str], env: dict[str, str]) -> tuple[float, float]:
-        kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-        done = subprocess.run(
-            [sys.executable, "-c", MEASURE, *words],
-            env={**kept, "HOME": str(self._home), **env},
-            check=True,
-            capture_output=True,
-        )
-        seconds, kib = map(float, done.stdout.split())
-        return seconds, kib / 1024
+        specs.write_text(DEFAULTS + "".join(map(ENTRY.format, range(domains))))
+        env = environment(self._home, self._url)
+        env["DKIMCTL_STATE_DIR"] = str(self._home / f"state-{self._runs}")
+        return measure([TOOL, "register", str(specs), "--format", "json"], env)
 
 
 def compare(domains: int, repetitions: int, home: Path) -> None:
@@ -172,8 +152,7 @@ def main() -> None:
     if sys.argv[1:2] == ["serve"]:
         asyncio.run(serve(float(sys.argv[2])))
         return
-    domains = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-    repetitions = int(sys.argv[2]) if len(sys.argv) > 2 else 3
+    domains, repetitions = arguments(100_000, 3)
     print(f"at {time.strftime('%H:%M:%S')}")
     with tempfile.TemporaryDirectory() as home:
         compare(domains, repetitions, Path(home))

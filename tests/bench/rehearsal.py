@@ -6,26 +6,25 @@ Every command is a process of its own, whose home is a directory of the caller.
 from __future__ import annotations
 
 import json
-import os
 import random
-import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 sys.path.append(str(Path(__file__).parents[1] / "support"))  # also without pytest
 
 import faulty_service
 from audit import Audit, Item, LedgerState, Record, audit, read_ledger, read_store
+from dkimctl.service.clients import create_client
+from dkimctl.service.database import open_store
+from load import environment, running
 
 _FILE = "domains.yaml"
 _DATA = "service.db"
-_OTHERS = ("DKIMCTL_", "XDG_")  # variables that point out of the home
-_SERVICE_LIMIT = 30.0  # seconds for the service to listen, and to end
 _RUN_LIMIT = 3600.0  # seconds for one `register`
 
 
@@ -61,14 +60,9 @@ class Scene:
         text = "".join(map(form.entry.format, self.domains))
         (home / _FILE).write_text(text, encoding="utf-8")
         self._home = home
-        self._state = home / "state"
-        self._output, self._errors, self._log = home / "output", home / "errors", home / "log"
+        self._output, self._errors = home / "output", home / "errors"
         self._batch_size = batch_size
-        self._environment = _environment() | {
-            "HOME": str(home),
-            "USERPROFILE": str(home),
-            "DKIMCTL_STATE_DIR": str(self._state),
-        }
+        self._environment = environment(home)
 
     @contextmanager
     def served(self, **faults: float) -> Iterator[None]:
@@ -76,21 +70,24 @@ class Scene:
 
         Afterwards no abandoned request is in flight.
         """
-        command = [sys.executable, faulty_service.__file__, _DATA, json.dumps(faults)]
-        with self._log.open("wb") as log:
-            process = subprocess.Popen(command, cwd=self._home, env=self._environment, stderr=log)
-        try:
-            self._environment |= self._create_client(self._announced_url(process))
+        data = self._home / _DATA
+        with running(sys.executable, faulty_service.__file__, data, json.dumps(faults)) as url:
+            with closing(open_store(data)) as store:
+                client = create_client(store)
+            self._environment = environment(self._home, url) | {
+                "DKIMCTL_CLIENT_ID": client.client_id,
+                "DKIMCTL_CLIENT_SECRET": client.secret,
+            }
             yield
-        finally:
-            process.terminate()
-            process.wait(_SERVICE_LIMIT)
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
         """Start `register` on the file and leave it running; its streams go to files."""
-        command = ("register", _FILE, "--format", "json", "--batch-size", str(self._batch_size))
+        options = ["--format", "json", "--batch-size", str(self._batch_size), *self.form.words]
+        command = [sys.executable, "-m", "dkimctl", "register", _FILE, *options, *words]
         with self._output.open("wb") as output, self._errors.open("wb") as errors:
-            return self._popen(*command, *self.form.words, *words, stdout=output, stderr=errors)
+            return subprocess.Popen(
+                command, cwd=self._home, env=self._environment, stdout=output, stderr=errors
+            )
 
     def register(self, *words: str) -> Run:
         """Run `register` on the file to its end."""
@@ -112,15 +109,14 @@ class Scene:
 
     def ledger(self) -> LedgerState:
         """The state of the ledger, while no `register` runs."""
-        return read_ledger(self._state)
+        return read_ledger(self._home)
 
     def last_write(self) -> int:
         """The time of the last write to the ledger, in nanoseconds, from its write-ahead log."""
-        try:
-            log = (self._state / "ledger.db-wal").stat()
-        except FileNotFoundError:
-            return 0
-        return log.st_mtime_ns if log.st_size else 0
+        with suppress(FileNotFoundError):
+            log = (self._home / "ledger.db-wal").stat()
+            return log.st_mtime_ns if log.st_size else 0
+        return 0
 
     def store(self) -> list[Record]:
         """The registrations of the service."""
@@ -129,41 +125,3 @@ class Scene:
     def audit(self, run: Run) -> Audit:
         """Compare the output of a run with store and ledger, while no request is in flight."""
         return audit(self.domains, run.items, self.store(), self.ledger())
-
-    def _popen(self, *words: str, **streams: Any) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "dkimctl", *words]
-        return subprocess.Popen(command, cwd=self._home, env=self._environment, **streams)
-
-    def _announced_url(self, process: subprocess.Popen[bytes]) -> str:
-        deadline = time.monotonic() + _SERVICE_LIMIT
-        while time.monotonic() < deadline and process.poll() is None:
-            if announced := re.search(r"serving on (http://\S+)", self._log.read_text("utf-8")):
-                return announced[1]
-            time.sleep(0.05)
-        raise AssertionError(f"the service did not start: {self._log.read_text('utf-8')}")
-
-    def _create_client(self, url: str) -> Mapping[str, str]:
-        words = ("service", "client", "create", "--data", _DATA)
-        with self._popen(*words, stdout=subprocess.PIPE) as process:
-            made = json.loads(process.communicate(timeout=_SERVICE_LIMIT)[0])
-        return {
-            "DKIMCTL_AUTH_URL": url,
-            "DKIMCTL_BASE_URL": url,
-            "DKIMCTL_CLIENT_ID": made["client_id"],
-            "DKIMCTL_CLIENT_SECRET": made["client_secret"],
-        }
-
-
-def arguments(*defaults: int) -> list[int]:
-    """The numbers on the command line, or the defaults."""
-    given = [int(word) for word in sys.argv[1:]]
-    return [*given, *defaults[len(given) :]]
-
-
-def _environment() -> dict[str, str]:
-    """The environment of this process, but with cached byte code."""
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if name != "PYTHONDONTWRITEBYTECODE" and not name.startswith(_OTHERS)
-    }

@@ -25,9 +25,9 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,11 +37,13 @@ from dkimctl.service.clients import create_client, issue_token
 from dkimctl.service.database import open_store
 from dkimctl.service.key_pairs import make_key
 from dkimctl.service.schema import registrations
+from load import TOOL, running
 
 CONNECTIONS = 4  # fewer than may wait for keys
 BATCH = 50
 FEW = 1000  # registrations in a small database
 BITS = 2048
+CHILD = (sys.executable, __file__)  # as a server of an application of its own; see `main`
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 LUA = """
 wrk.method = "POST"
@@ -104,8 +106,7 @@ class Service:
 
     def serving(self, *words: object):
         """`dkimctl serve`; gives its URL."""
-        tool = Path(sys.executable).with_name("dkimctl")
-        return running([tool, "serve", "--port", 0, *words, "--data", self.data])
+        return running(TOOL, "serve", "--port", 0, *words, "--data", self.data)
 
     def registered(self, count: int) -> Call:
         """Registers the first names again."""
@@ -123,21 +124,6 @@ def scattered(number: int) -> str:
     return f"d{number * 7919 % 1_000_003}-{number}.example"
 
 
-@contextmanager
-def running(words: Sequence[object]) -> Iterator[str]:
-    """The URL of a server; its log is in a file, as nobody reads it meanwhile."""
-    with tempfile.NamedTemporaryFile() as log:
-        process = subprocess.Popen([*map(str, words)], stderr=log)
-        try:
-            while not (said := re.search(r"serving on (http://\S+)", Path(log.name).read_text())):
-                assert process.poll() is None, Path(log.name).read_text()
-                time.sleep(0.05)
-            yield said[1]
-        finally:
-            process.terminate()
-            process.wait()
-
-
 def rate(url: str, call: Call, seconds: float) -> float:
     """Requests a second."""
     values = {"authorization": json.dumps(call.authorization), "body": call.body}
@@ -150,11 +136,6 @@ def rate(url: str, call: Call, seconds: float) -> float:
     assert "Non-2xx" not in said, said
     assert "Socket errors" not in said, said
     return float(re.search(r"Requests/sec: +([0-9.]+)", said)[1])
-
-
-def child(*words: object):
-    """This program as a server of an application of its own; see `main`."""
-    return running([sys.executable, __file__, *words])
 
 
 def serve(app: Callable) -> None:
@@ -223,7 +204,7 @@ def answers(service: Service, options: argparse.Namespace) -> None:
             request = urllib.request.Request(url + call.path, body, headers)
             with urllib.request.urlopen(request) as answer:
                 (service.home / "answer").write_bytes(answer.read())
-            with child("bare", service.home / "answer") as bare:
+            with running(*CHILD, "bare", service.home / "answer") as bare:
                 compare(label, [(url, call), (bare, call)], "bare Falcon", options)
 
 
@@ -239,7 +220,7 @@ def growth(service: Service, options: argparse.Namespace) -> None:
     sizes = {small: FEW, service: options.size}
     for each, size in sizes.items():
         each.fill(size)
-    with child("stub", small.data) as few, child("stub", service.data) as many:
+    with running(*CHILD, "stub", small.data) as few, running(*CHILD, "stub", service.data) as many:
         for label, name in {
             "50 new": lambda _: NEW,
             "50 registered": lambda size: (

@@ -21,9 +21,9 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -39,6 +39,10 @@ from dkimctl.service.clients import create_client, issue_token
 from dkimctl.service.database import open_store
 from dkimctl.service.location import Location, read_location
 from dkimctl.service.schema import registrations
+
+sys.path.append(str(Path(__file__).parents[1] / "support"))  # also without pytest
+
+from processes import Cli, ServeProcess
 
 SELECTOR = "s1"
 BITS = 1024  # quick to make
@@ -241,21 +245,6 @@ def race_problems(answers: Sequence[Items], names: Sequence[str], location: Loca
     return wrong
 
 
-# To run large by hand.
-
-
-@contextmanager
-def _serving(home: Path, location: Location) -> Iterator[Any]:
-    from processes import Cli, ServeProcess
-
-    data = location if isinstance(location, Path) else location.text
-    service = ServeProcess(Cli(home), "--workers", 2, "--data", data)
-    try:
-        yield service
-    finally:
-        service.stop()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="Kill the service under load.")
     parser.add_argument("--kills", type=int, default=60)
@@ -267,7 +256,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         home = Path(directory)
         location = read_location(options.database) if options.database else home / "service.db"
-        with _serving(home, location) as service:
+        data = location if isinstance(location, Path) else location.text
+        with closing(ServeProcess(Cli(home), "--workers", 2, "--data", data)) as service:
             answers = race(service.url, location, names)
             print(f"race for {len(names)}: problems {race_problems(answers, names, location)}")
             with Load(service.url, location) as load:
@@ -279,5 +269,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.path.append(str(Path(__file__).parents[1] / "support"))
     main()

@@ -8,13 +8,14 @@ the medians.
 
 from __future__ import annotations
 
-import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+from load import TOOL, arguments, environment
 
 HELLO = """\
 import typer
@@ -45,28 +46,25 @@ def measure(commands: dict[str, list[str]], rounds: int, **options) -> dict[str,
 
 
 def main() -> None:
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 30
-    with tempfile.TemporaryDirectory() as name:
-        home = Path(name)
+    (rounds,) = arguments(30)
+    with tempfile.TemporaryDirectory() as directory:
+        home = Path(directory)
         (home / "hello.py").write_text(HELLO)
         (home / "one.yaml").write_text(SPECS)
-        environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-        options = {"cwd": home, "env": environment | {"HOME": name}}
+        options = {"cwd": home, "env": environment(home)}
         hello = [sys.executable, "hello.py"]
-        tool = [str(Path(sys.executable).with_name("dkimctl"))]
-        subprocess.run(
-            [*tool, "register", "--sandbox", "one.yaml"], check=True, capture_output=True, **options
-        )
+        register = [TOOL, "register", "--sandbox", "one.yaml"]
+        subprocess.run(register, check=True, capture_output=True, **options)
         medians = measure(
             {
                 "python -c pass": [sys.executable, "-c", "pass"],
                 "hello": hello,
                 "hello --help": [*hello, "--help"],
-                "--version": [*tool, "--version"],
-                "show-dns": [*tool, "show-dns", "--sandbox"],
-                "register --dry-run": [*tool, "register", "--sandbox", "--dry-run", "one.yaml"],
-                "register (second run)": [*tool, "register", "--sandbox", "one.yaml"],
-                "--help": [*tool, "--help"],
+                "--version": [TOOL, "--version"],
+                "show-dns": [TOOL, "show-dns", "--sandbox"],
+                "register --dry-run": [*register, "--dry-run"],
+                "register (second run)": register,
+                "--help": [TOOL, "--help"],
             },
             rounds,
             **options,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import pytest
 
 import attack
+from processes import ServeProcess
 
 COUNT = 300
 WAIT = 10.0  # seconds; without the bounds 30, with them far below 1 where the machine is free
@@ -17,21 +17,22 @@ if not sys.platform.startswith("linux"):
     pytest.skip("needs /proc", allow_module_level=True)
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.fixture(params=["1", "2"])
+def service(request, cli):
+    service = ServeProcess(cli, "--workers", request.param)
+    yield service
+    service.stop()
+    assert "Traceback" not in service.said
+
+
 @pytest.mark.parametrize("name", [name for name in attack.KINDS if name != "keep-alive"])
-def test_newcomers_are_answered(tmp_path: Path, name: str, workers: str) -> None:
-    with attack.serving(tmp_path, "--workers", workers) as (pid, address):
-        kind = attack.KINDS[name](attack.issue_token(tmp_path, address))
-        figures = attack.attack(pid, address, kind, COUNT, 4)
+def test_newcomers_are_answered(service: ServeProcess, name: str) -> None:
+    figures = attack.attack(service, name, COUNT, 4)
     assert figures.newcomer < WAIT
     assert figures.memory < MEMORY
-    assert "Traceback" not in (tmp_path / "log").read_text()
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_clients_that_keep_their_connections_are_answered(tmp_path: Path, workers: str) -> None:
-    with attack.serving(tmp_path, "--workers", workers) as (pid, address):
-        kind = attack.KINDS["keep-alive"]("")
-        figures = attack.attack(pid, address, kind, COUNT, 4)
+def test_clients_that_keep_their_connections_are_answered(service: ServeProcess) -> None:
+    figures = attack.attack(service, "keep-alive", COUNT, 4)
     assert figures.answers > COUNT
     assert (figures.unanswered, figures.closed, figures.standing) == (0, 0, COUNT)

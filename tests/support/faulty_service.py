@@ -2,9 +2,9 @@
 
 Run: python tests/support/faulty_service.py DATA '{"seed": 1, "any": 0.1}'
 
-It says on stderr where it listens, as `dkimctl serve` does. `faults` maps kinds of KINDS to
-probabilities, or `any` spreads one evenly; `slow` is in seconds. The same seed affects the same
-requests, counted from the start. Token requests are not affected.
+It says on stderr where it listens, as `dkimctl serve` does. `any` is the probability of a fault;
+`slow` is in seconds. The same seed affects the same requests, counted from the start. Token
+requests are not affected.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ import signal
 import sys
 import threading
 import time
-from bisect import bisect
 from http import HTTPStatus
-from itertools import accumulate
 from pathlib import Path
 from socketserver import ThreadingMixIn
 from wsgiref.headers import Headers
@@ -40,12 +38,8 @@ class Dropped(Exception):
 class FaultInjector:
     """WSGI middleware that draws a fault, or none, for each registration request."""
 
-    def __init__(self, app, seed: int = 0, any: float = 0.0, slow: float = 5.0, faults=None):  # noqa: A002
-        faults = faults or dict.fromkeys(KINDS, any / len(KINDS))
-        assert set(faults) <= set(KINDS)
-        self._app = app
-        self._kinds, self._bounds = list(faults), list(accumulate(faults.values()))
-        self._seed, self._slow = seed, slow
+    def __init__(self, app, seed: int, any: float, slow: float):  # noqa: A002
+        self._app, self._seed, self._share, self._slow = app, seed, any, slow
         self._count, self._lock = 0, threading.Lock()
 
     def __call__(self, environ, start_response):
@@ -54,10 +48,9 @@ class FaultInjector:
         with self._lock:
             self._count += 1
             rng = random.Random(f"{self._seed}:{self._count}")
-        position = bisect(self._bounds, rng.random())
-        if position == len(self._kinds):
+        if rng.random() >= self._share:
             return self._app(environ, start_response)
-        status, headers, body = self._faulty(self._kinds[position], environ, rng)
+        status, headers, body = self._faulty(rng.choice(KINDS), environ, rng)
         Headers(headers)["Content-Length"] = str(len(body))
         start_response(status, headers)
         return [body]
@@ -81,11 +74,11 @@ class FaultInjector:
         elif kind == "content-type":
             Headers(headers)["Content-Type"] = "text/html"
         elif status.startswith("200 "):
-            body = spoil_items(kind, json.loads(body), rng)
+            body = _spoil_items(kind, json.loads(body), rng)
         return status, headers, body
 
 
-def spoil_items(kind: str, document: dict, rng: random.Random) -> bytes:
+def _spoil_items(kind: str, document: dict, rng: random.Random) -> bytes:
     """The answer with its items in another order, or at least one of them left out or failed."""
     items = document["items"]
     some = set(rng.sample(range(len(items)), rng.randint(1, len(items))))
@@ -103,7 +96,7 @@ def spoil_items(kind: str, document: dict, rng: random.Random) -> bytes:
     return json.dumps(document).encode()
 
 
-class Server(ThreadingMixIn, WSGIServer):
+class _Server(ThreadingMixIn, WSGIServer):
     """A thread for each connection, which ends after one answer."""
 
     daemon_threads = True
@@ -131,11 +124,10 @@ class _Handler(WSGIRequestHandler):
 
 def main() -> None:
     store = open_key_store(Path(sys.argv[1]))
-    server = Server(("127.0.0.1", 0), _Handler)
+    server = _Server(("127.0.0.1", 0), _Handler)
     server.set_app(FaultInjector(create_app(store), **json.loads(sys.argv[2])))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
-    sys.stderr.write(f"serving on http://127.0.0.1:{server.server_port} for clients\n")
-    sys.stderr.flush()
+    sys.stderr.write(f"serving on http://127.0.0.1:{server.server_port}\n")
     server.serve_forever()
 
 

@@ -143,6 +143,8 @@ class ServeProcess:
         self._process.terminate()
         self._process.wait(LIMIT)
 
+    close = stop  # for contextlib.closing
+
     def wait(self) -> int:
         """Its exit status, when it has ended."""
         return self._process.wait(LIMIT)
