@@ -11,7 +11,6 @@ from sqlalchemy import text
 from description import DescribedClient
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import (
-    ClientCredentials,
     ClientState,
     add_delivery,
     change_state,
@@ -40,11 +39,15 @@ def post(client, token):
     return send
 
 
-def _register_at(app, token, *entries):
-    headers = {"Authorization": f"Bearer {token}"}
-    return DescribedClient(app).simulate_post(
-        "/domain/dkim", json={"domains": entries}, headers=headers
-    )
+@pytest.fixture
+def register_at(token):
+    def register(app, *entries):
+        headers = {"Authorization": f"Bearer {token}"}
+        return DescribedClient(app).simulate_post(
+            "/domain/dkim", json={"domains": entries}, headers=headers
+        )
+
+    return register
 
 
 # POST /domain/dkim.
@@ -131,7 +134,7 @@ def test_another_client_gets_409_without_the_data(register, other_token, store, 
 
 @pytest.mark.interface("7.3", "code-500")
 def test_a_key_that_cannot_be_made_is_500_and_affects_no_other(
-    store, token, clock, fixed_keys, register, caplog
+    store, clock, fixed_keys, register, register_at, caplog
 ):
     def make_short_keys_only(key_len):
         if key_len > 1024:
@@ -141,7 +144,7 @@ def test_a_key_that_cannot_be_made_is_500_and_affects_no_other(
     app = create_app(store, clock=clock, make_key=make_short_keys_only)
     failing = {**NAMES, "key_len": 2048}
     entries = {"sign_domain": "a.example"}, failing, failing, {"sign_domain": "x"}
-    result = _register_at(app, token, *entries)
+    result = register_at(app, *entries)
     assert _codes(result) == ["201", "500", "500", "400"]
     item = result.json["items"][1]
     assert {field: item[field] for field in NAMES} == NAMES
@@ -197,34 +200,32 @@ def test_a_body_has_any_type_and_at_most_128_kibibytes(post, content_type):
 @pytest.mark.interface("8", "batch-size")
 @pytest.mark.parametrize(("most", "settings"), [(50, {}), (2, {"max_domains": 2})])
 def test_a_request_has_at_most_50_domains_or_as_many_as_are_set(
-    store, token, clock, make_key, most, settings
+    store, clock, make_key, register_at, most, settings
 ):
     app = create_app(store, clock=clock, make_key=make_key, **settings)
     entries = [{"sign_domain": f"d{number}.example"} for number in range(most + 1)]
-    result = _register_at(app, token, *entries)
+    result = register_at(app, *entries)
     assert (result.status_code, str(most) in result.json["message"]) == (400, True)
-    assert _codes(_register_at(app, token, *entries[:most])) == ["201"] * most
+    assert _codes(register_at(app, *entries[:most])) == ["201"] * most
 
 
 # DELETE /send/<delivery_id>.
-
-
-def _cancel(client, token, delivery_id):
-    headers = {"Authorization": f"Bearer {token}"}
-    return client.simulate_delete(f"/send/{delivery_id}", headers=headers)
 
 
 @pytest.mark.interface("4.3", "delete", "items", "unknown")
 @pytest.mark.interface("5.3", "header", "success")
 def test_a_delivery_is_cancelled_once_by_its_client_alone(client, token, other_token, store,
                                                           credentials):  # fmt: skip
+    def cancel(delivery_id, token=token):
+        headers = {"Authorization": f"Bearer {token}"}
+        result = client.simulate_delete(f"/send/{delivery_id}", headers=headers)
+        return result.status_code, result.json
+
     delivery_id = add_delivery(store, credentials.client_id)
-    assert _cancel(client, other_token, delivery_id).status_code == 404
-    result = _cancel(client, token, delivery_id)
-    assert (result.status_code, result.json) == (200, {"items": [{"delivery_id": delivery_id}]})
+    assert cancel(delivery_id, other_token)[0] == 404
+    assert cancel(delivery_id) == (200, {"items": [{"delivery_id": delivery_id}]})
     for unknown in (delivery_id, "unknown", "%FF", "%00", "a%20b", "x" * 5000):
-        result = _cancel(client, token, unknown)
-        assert (result.status_code, list(result.json)) == (404, ["message"])
+        assert cancel(unknown) == (404, {"message": "There is no such delivery."})
 
 
 # POST /oauth2/token.
@@ -251,79 +252,62 @@ def test_valid_credentials_get_a_bearer_token_for_an_hour(request_token, credent
 
 @pytest.mark.interface("2.2", "error", "invalid_client")
 @pytest.mark.interface("3.2", "deleted")
-@pytest.mark.interface("4.1", "bad-request")
+@pytest.mark.interface("4.1", "authorization", "credentials", "bad-request")
 @pytest.mark.interface("5.1", "credentials")
 @pytest.mark.interface("7.1", "invalid_client")
 @pytest.mark.interface("7.4", "other-fields")
-def test_wrong_and_missing_credentials_are_an_invalid_client(request_token, credentials, store):
-    wrong = ClientCredentials(credentials.client_id, "wrong")
-    for sent in (wrong, ClientCredentials("unknown", credentials.secret), None):
-        _assert_error(request_token(sent), "invalid_client")
-    change_state(store, credentials.client_id, ClientState.DELETED)
-    _assert_error(request_token(credentials), "invalid_client")
-
-
-@pytest.mark.interface("4.1", "authorization", "credentials")
-@pytest.mark.parametrize(
-    "header",
-    [
-        "",
-        "Basic",
-        "Basic !!!!",
-        "Basic bmFtZQ==",  # "name", no colon
-        "Basic bmFtZTpzZWNyZXQ",  # padding missing
-        "Basic {}====",  # padding that is not needed
-        "Basic \xa0{}",  # a blank that is not of ASCII
-        "Basic /////w==",  # not UTF-8
-        "Bearer bmFtZTpzZWNyZXQ=",
-    ],
-)
-def test_malformed_credentials_are_an_invalid_client(
-    request_token, store, basic, header, monkeypatch
+def test_wrong_or_malformed_credentials_are_an_invalid_client(
+    request_token, store, basic, monkeypatch
 ):
-    right = basic("name", "se:cr::t").removeprefix("Basic ")  # of 13 octets, so it ends in "="
     with monkeypatch.context() as context:
         context.setattr("secrets.token_urlsafe", lambda _: "se:cr::t")
         create_client(store, "name")
-    _assert_error(request_token(None, authorization=header.format(right)), "invalid_client")
+    right = basic("name", "se:cr::t").removeprefix("Basic ")  # of 13 octets, so it ends in "="
     assert request_token(None, authorization=f"Basic  {right} ").status_code == 200
+    for wrong in (
+        *("", "Basic", "Basic !!!!", f"Bearer {right}"),
+        *(basic("name", "wrong"), basic("unknown", "se:cr::t"), basic("name", "")),
+        "Basic bmFtZQ==",  # "name", no colon
+        f"Basic {right.rstrip('=')}",  # padding missing
+        f"Basic {right}====",  # padding that is not needed
+        f"Basic \xa0{right}",  # a blank that is not of ASCII
+        "Basic /////w==",  # not UTF-8
+    ):
+        _assert_error(request_token(None, authorization=wrong), "invalid_client")
+    _assert_error(request_token(None), "invalid_client")
+    change_state(store, "name", ClientState.DELETED)
+    _assert_error(request_token(None, authorization=f"Basic {right}"), "invalid_client")
+
+
+FORM, RIGHT = "application/x-www-form-urlencoded", "grant_type=client_credentials"
 
 
 @pytest.mark.interface("2.2", "invalid_client")
-@pytest.mark.interface("4.1", "content-type", "grant_type")
-@pytest.mark.interface("7.1", "400")
+@pytest.mark.interface("4.1", "content-type", "grant_type", "other-bodies")
+@pytest.mark.interface("7.1", "400", "405-parameter")
 @pytest.mark.parametrize(
-    ("body", "content_type", "error"),
+    ("body", "content_type", "expected"),
     [
-        ("grant_type=password", None, "unsupported_grant_type"),
-        ("grant_type=Client_Credentials", None, "unsupported_grant_type"),
-        ("grant_type=client_credentials%20", None, "unsupported_grant_type"),
-        ("grant_type=client_credentials&grant_type=client_credentials", None, "invalid_request"),
-        ('{"grant_type": "client_credentials"}', None, "invalid_request"),
-        ("grant_type=client_credentials", "text/plain", "invalid_request"),
-        (b"grant_type=\xff", None, "invalid_request"),
-        ("a=1&" * 101 + "grant_type=client_credentials", None, "invalid_request"),
+        (f"scope=dkim&{RIGHT}", "Application/X-WWW-Form-URLEncoded; charset=UTF-8", None),
+        ("grant_type=password", FORM, "unsupported_grant_type"),
+        ("grant_type=Client_Credentials", FORM, "unsupported_grant_type"),
+        ("grant_type=client_credentials%20", FORM, "unsupported_grant_type"),
+        (f"{RIGHT}&{RIGHT}", FORM, "invalid_request"),
+        ('{"grant_type": "client_credentials"}', FORM, "invalid_request"),
+        (RIGHT, "text/plain", "invalid_request"),
+        (b"grant_type=\xff", FORM, "invalid_request"),
+        ("a=1&" * 101 + RIGHT, FORM, "invalid_request"),
+        *((body, FORM, 405) for body in ("", "a=b", "grant_type=", "grant_type&a=b")),
     ],
 )
-def test_another_form_is_refused(request_token, credentials, body, content_type, error):
-    changes = {"content_type": content_type} if content_type else {}
-    _assert_error(request_token(credentials, body=body, **changes), error)
-
-
-@pytest.mark.interface("4.1", "content-type", "grant_type")
-def test_content_type_parameters_and_case_do_not_matter(request_token, credentials):
-    content_type = "Application/X-WWW-Form-URLEncoded; charset=UTF-8"
-    body = "scope=dkim&grant_type=client_credentials"  # other fields are ignored
-    assert request_token(credentials, content_type=content_type, body=body).status_code == 200
-
-
-@pytest.mark.interface("4.1", "other-bodies")
-@pytest.mark.interface("7.1", "405-parameter")
-@pytest.mark.parametrize("body", ["", "scope=dkim", "grant_type=", "grant_type&scope=dkim"])
-def test_a_missing_parameter_is_405(request_token, credentials, body):
-    result = request_token(credentials, body=body)
-    assert result.status_code == 405
-    assert "grant_type" in result.json["message"]
+def test_the_form_has_one_grant_type(request_token, credentials, body, content_type, expected):
+    result = request_token(credentials, body=body, content_type=content_type)
+    if expected == 405:
+        assert (result.status_code, "grant_type" in result.json["message"]) == (405, True)
+    elif expected:
+        _assert_error(result, expected)
+    else:
+        assert result.status_code == 200
 
 
 # The bearer token on protected requests.
@@ -332,19 +316,47 @@ def test_a_missing_parameter_is_405(request_token, credentials, body):
 @pytest.fixture(params=[("POST", "/domain/dkim"), ("DELETE", "/send/unknown")])
 def send(client, request):
     """Send a protected request that has no effect: 400 or 404 if it is authorized."""
-    method, path = request.param
-
-    def send(authorization):
-        headers = {} if authorization is None else {"Authorization": authorization}
-        return client.simulate_request(method, path, headers=headers)
-
-    return send
+    return lambda authorization: client.simulate_request(
+        *request.param, headers={"Authorization": authorization} if authorization else {}
+    )
 
 
 @pytest.fixture
 def works(send):
     """Whether a request with a token is authorized."""
     return lambda token: send(f"Bearer {token}").status_code in (400, 404)
+
+
+@pytest.mark.interface("3.1", "reuse", "expiry", "expired", "several", "independent")
+@pytest.mark.interface("5.2", "expired")
+@pytest.mark.interface("8", "token-lifetime", "token-reuse")
+def test_each_token_works_any_number_of_times_until_an_hour_after_issue(
+    works, token, get_token, credentials, clock
+):
+    clock.now -= 1
+    assert not works(token), "nor for longer, after a clock was set back"
+    clock.now += 1801
+    second = get_token(credentials)
+    clock.now += 1799.9
+    for _ in range(3):
+        assert [works(token), works(second)] == [True, True]
+    clock.now += 0.1
+    assert [works(token), works(second)] == [False, True]
+    clock.now += 1800
+    assert not works(second)
+
+
+@pytest.mark.interface("3.2", "disabled", "disabled-use", "enable", "restore")
+@pytest.mark.interface("5.2", "disabled")
+def test_tokens_of_a_disabled_client_are_403_until_it_is_enabled(
+    works, token, get_token, credentials, store
+):
+    change_state(store, credentials.client_id, ClientState.DISABLED)
+    assert not works(token)
+    assert not works(get_token(credentials)), "it still gets tokens"
+    for state in (ClientState.ACTIVE, ClientState.DELETED):
+        change_state(store, credentials.client_id, state)
+        assert works(token) is (state is ClientState.ACTIVE)
 
 
 @pytest.mark.interface("3.1", "issue")
@@ -368,73 +380,27 @@ def test_only_a_token_of_the_service_gives_access(send, token):
         assert result.headers["WWW-Authenticate"] == "Bearer"
 
 
-@pytest.mark.interface("3.1", "reuse", "expiry", "expired", "several", "independent")
-@pytest.mark.interface("5.2", "expired")
-@pytest.mark.interface("8", "token-lifetime", "token-reuse")
-def test_each_token_works_any_number_of_times_until_an_hour_after_issue(
-    works, token, get_token, credentials, clock
-):
-    clock.now += 1800
-    second = get_token(credentials)
-    assert second != token
-    clock.now += 1799.9
-    for _ in range(3):
-        assert [works(token), works(second)] == [True, True]
-    clock.now += 0.1
-    assert [works(token), works(second)] == [False, True]
-    clock.now += 1800
-    assert not works(second)
-
-
-@pytest.mark.interface("3.1", "expired")
-def test_a_token_of_a_clock_that_was_set_back_is_not_valid_for_longer(works, token, clock):
-    clock.now -= 1
-    assert not works(token)
-    clock.now += 1
-    assert works(token)
-
-
-@pytest.mark.interface("3.2", "disabled", "disabled-use", "enable", "restore")
-@pytest.mark.interface("5.2", "disabled")
-def test_tokens_of_a_disabled_client_are_403_until_it_is_enabled(
-    works, token, get_token, credentials, store
-):
-    change_state(store, credentials.client_id, ClientState.DISABLED)
-    assert not works(token)
-    assert not works(get_token(credentials)), "it still gets tokens"
-    change_state(store, credentials.client_id, ClientState.ACTIVE)
-    assert works(token)
-    change_state(store, credentials.client_id, ClientState.DELETED)
-    assert not works(token)
-
-
 # Errors that all endpoints answer in the same way.
 
 
-@pytest.mark.interface("4.3", "other-endpoints")
-@pytest.mark.interface("7.4", "other-statuses", "other-fields")
-@pytest.mark.parametrize("path", ["/", "/oauth2/token/", "/domain", "/domain/dkim/x", "/send/a/b"])
-def test_an_unknown_path_is_404(client, path):
-    result = client.simulate_get(path)
-    assert (result.status_code, result.json) == (404, {"message": "Not Found"})
-
-
 @pytest.mark.interface("4.2", "path")
+@pytest.mark.interface("4.3", "other-endpoints")
 @pytest.mark.interface("5.3", "registering")
 @pytest.mark.interface("7.1", "405-method")
-@pytest.mark.interface("7.4", "other-statuses")
-@pytest.mark.parametrize(
-    ("path", "allowed"),
-    [("/domain/dkim", "POST"), ("/send/some-delivery", "DELETE"), ("/oauth2/token", "POST")],
-)
-@pytest.mark.parametrize("method", ["GET", "PUT", "OPTIONS"])
-def test_another_method_is_405(client, token, path, allowed, method):
+@pytest.mark.interface("7.4", "other-statuses", "other-fields")
+def test_another_path_is_404_and_another_method_405(client, token):
+    for path in ("/", "/oauth2/token/", "/domain", "/domain/dkim/x", "/send/a/b"):
+        result = client.simulate_get(path)
+        assert (result.status_code, result.json) == (404, {"message": "Not Found"})
     headers = {"Authorization": f"Bearer {token}"}
-    result = client.simulate_request(method, path, headers=headers)
-    assert (result.status_code, result.json) == (405, {"message": "Method Not Allowed"})
-    assert result.headers["Allow"] == allowed
-    if path != "/oauth2/token":
-        assert client.simulate_request(method, path).status_code == 401
+    for path, allowed in (("/domain/dkim", "POST"), ("/send/x", "DELETE"),
+                          ("/oauth2/token", "POST"), ("/readyz", "GET, HEAD")):  # fmt: skip
+        for method in ("PUT", "OPTIONS"):
+            result = client.simulate_request(method, path, headers=headers)
+            assert (result.status_code, result.json) == (405, {"message": "Method Not Allowed"})
+            assert result.headers["Allow"] == allowed
+            status = 401 if path in ("/domain/dkim", "/send/x") else 405
+            assert client.simulate_request(method, path).status_code == status
 
 
 @pytest.mark.interface("4.1", "other-bodies")
@@ -448,11 +414,11 @@ def test_an_unexpected_error_is_500_and_described_only_in_the_log(
     def broken_clock():
         raise RuntimeError("what it failed on")
 
-    form = {"Content-Type": "application/x-www-form-urlencoded"}
-    pair = {"Authorization": basic(credentials.client_id, credentials.secret)}
-    headers = {"Authorization": f"Bearer {token}"} if path == "/domain/dkim" else pair | form
+    pair = basic(credentials.client_id, credentials.secret)
+    authorization = f"Bearer {token}" if path == "/domain/dkim" else pair
+    headers = {"Authorization": authorization, "Content-Type": FORM}
     result = DescribedClient(create_app(store, clock=broken_clock)).simulate_post(
-        path, body="grant_type=client_credentials", headers=headers
+        path, body=RIGHT, headers=headers
     )
     assert (result.status_code, result.json) == (500, {"message": "Internal Server Error"})
     ((name, level, line),) = caplog.record_tuples
