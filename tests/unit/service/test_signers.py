@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 import sys
 from datetime import UTC, datetime, timedelta
@@ -99,46 +98,37 @@ def test_disabled_registrations_and_those_of_a_deleted_client_are_left_out(store
             read_plan(store, NOW, client_id)
 
 
-def test_a_later_client_does_not_take_over_the_mail_of_a_domain(store, register):
-    register("example.com", "s1", regist_date="2021-01-01T00:00:00+00:00")
-    register(
-        "example.com", "s2", "2021-06-01T00:00+00:00", client_id="second", default=1,
-        regist_date="2021-06-01T00:00:00+00:00",
-    )  # fmt: skip
-    plan = read_plan(store, NOW, "second")
-    assert selectors(plan) == {"example.com": "s1"}
-    assert plan.third_party is None
-    assert plan.contested == ["example.com"]
-    assert plan.left_out == {"of a second client of the domain": 1}
-
-
-@pytest.mark.parametrize("default", [1, 2, -1])
+@pytest.mark.parametrize("default", [1, -1])
 @pytest.mark.parametrize("has_own", [True, False])
-def test_a_default_registration_is_for_domains_without_a_key(store, register, default, has_own):
+def test_the_latest_default_registration_is_for_domains_without_a_key(
+    store, register, default, has_own
+):
     if has_own:
         register("us.example", "own")
-    register("us.example", "third", "2021-06-01T00:00+00:00", default=default)
-    plan = read_plan(store, NOW)
-    assert selectors(plan) == {"us.example": "own" if has_own else "third"}
-    assert third_party(plan) == "third._domainkey.us.example"
-    assert [key.selector for key in plan.keys] == ["own", "third"][not has_own :]
-    assert not plan.left_out
-
-
-def test_the_latest_default_registration_of_all_domains_is_used(store, register):
-    register("a.example", "s1", "2021-03-01T00:00+00:00", default=1)
+    register("us.example", "third", "2021-03-01T00:00+00:00", default=default)
     register("b.example", "s1", "2021-02-01T00:00+00:00", default=1)
     register("c.example", "s1", "2022-01-01T00:00+00:00", default=1)
     register("d.example", "s1", "2021-04-01T00:00+00:00", default=1, enable=False)
-    assert third_party(read_plan(store, NOW)) == "s1._domainkey.a.example"
+    plan = read_plan(store, NOW)
+    own = "own" if has_own else "third"
+    assert selectors(plan) == {"us.example": own, "b.example": "s1"}
+    assert third_party(plan) == "third._domainkey.us.example"
+    assert {key.fqdn for key in plan.keys} == {
+        f"{own}._domainkey.us.example", "third._domainkey.us.example", "s1._domainkey.b.example"
+    }  # fmt: skip
+    assert plan.left_out == {"not yet in effect": 1, "disabled": 1}
 
 
 def test_no_client_signs_mail_of_another_client_without_being_chosen(store, register):
     register("us.example", "s1", default=1)
     register("them.example", "s1", client_id="second")
+    later = "2021-06-01T00:00:00+00:00"
+    register("us.example", "s2", client_id="second", default=1, regist_date=later)
     plan = read_plan(store, NOW)
-    assert plan.third_party is None
-    assert plan.third_party_owners == ["first"]
+    assert selectors(plan) == {"us.example": "s1", "them.example": "s1"}
+    assert (plan.third_party, plan.third_party_owners) == (None, ["first"])
+    assert plan.contested == ["us.example"]
+    assert plan.left_out == {"of a second client of the domain": 1}
     assert third_party(read_plan(store, NOW, "first")) == "s1._domainkey.us.example"
     assert third_party(read_plan(store, NOW, "second")) is None
 
@@ -197,71 +187,47 @@ def mode(path):
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_keys_are_written_before_the_tables_that_name_them_and_only_the_user_can_read_them(path):
-    old = os.umask(0)
-    try:
-        written = export(path, {OLD_TABLE: "a", "opendkim.conf": "b"}, {EXPORT_KEY: b"key"})
-    finally:
-        os.umask(old)
-    assert written == [EXPORT_KEY, OLD_TABLE, "opendkim.conf"]
-    assert {mode(path), mode(path / "keys")} == {0o700}
-    assert {mode(file) for file in path.rglob("*") if file.is_file()} == {0o600}
-
-
-def test_a_group_can_read_but_not_write(path):
+@pytest.mark.parametrize("in_group", [False, True])
+def test_keys_come_before_the_tables_and_nobody_else_can_read_them(path, in_group):
     import grp
 
-    export(
-        path, {OLD_TABLE: "table"}, {EXPORT_KEY: b"key"}, group=grp.getgrgid(os.getegid()).gr_name
-    )
-    assert {mode(path), mode(path / "keys")} == {0o750}
-    assert {mode(path / name) for name in (OLD_TABLE, f"keys/{EXPORT_KEY}")} == {0o640}
-
-
-def test_without_a_change_nothing_is_rewritten(path):
-    files = {OLD_TABLE: "table"}, {EXPORT_KEY: b"key"}
-    export(path, *files)
+    group = grp.getgrgid(os.getegid()).gr_name if in_group else None
+    old = os.umask(0)
+    try:
+        files = {OLD_TABLE: "a", "opendkim.conf": "b"}, {EXPORT_KEY: b"key"}
+        assert export(path, *files, group=group) == [EXPORT_KEY, OLD_TABLE, "opendkim.conf"]
+    finally:
+        os.umask(old)
+    assert {mode(path), mode(path / "keys")} == {0o750 if in_group else 0o700}
+    private = 0o640 if in_group else 0o600
+    assert {mode(path / name) for name in (OLD_TABLE, f"keys/{EXPORT_KEY}")} == {private}
     before = {file: (file.stat().st_mtime_ns, file.stat().st_ino) for file in path.rglob("*")}
-    assert export(path, *files, EXPORT_NOW + timedelta(days=1)) == []
+    assert export(path, *files, EXPORT_NOW + timedelta(days=1), group=group) == []
     after = {file: (file.stat().st_mtime_ns, file.stat().st_ino) for file in path.rglob("*")}
-    assert after == before
+    assert after == before, "without a change nothing is rewritten"
+    key = path / "keys" / EXPORT_KEY
+    for spoil in (lambda: key.chmod(0o644), lambda: key.write_bytes(b"another key")):
+        spoil()
+        assert export(path, *files, group=group) == [EXPORT_KEY]
+        assert (mode(key), key.read_bytes()) == (private, b"key")
 
 
-def test_what_is_no_longer_in_use_stays_for_an_hour(path):
-    export(path, {OLD_TABLE: "old"}, {EXPORT_KEY: b"key"})
-    new = {NEW_TABLE: "new"}, {OTHER_KEY: b"other"}
-    export(path, *new, EXPORT_NOW)
-    for minutes in (1, 60):
-        export(path, *new, EXPORT_NOW + timedelta(minutes=minutes))
-        assert {OLD_TABLE, f"keys/{EXPORT_KEY}"} <= contents(path).keys()
-    export(path, *new, EXPORT_NOW + timedelta(minutes=61))
-    assert contents(path) == {NEW_TABLE: b"new", f"keys/{OTHER_KEY}": b"other"}
-
-
-def test_what_comes_into_use_again_has_its_hour_again(path):
-    for used, minutes in ((True, 0), (False, 0), (True, 50), (False, 90), (False, 140)):
-        keys = {EXPORT_KEY: b"key"} if used else {}
-        export(path, {}, keys, EXPORT_NOW + timedelta(minutes=minutes))
-    assert f"keys/{EXPORT_KEY}" in contents(path)
-
-
-def test_a_clock_that_was_ahead_does_not_keep_keys(path):
-    export(path, {}, {EXPORT_KEY: b"key"}, EXPORT_NOW)
-    for minutes in (1_000_000, 0, 61):
-        export(path, now=EXPORT_NOW + timedelta(minutes=minutes))
-    assert contents(path) == {}
-
-
-@pytest.mark.parametrize("damage", [b"", b"another key", None])
-def test_a_key_that_is_damaged_or_that_others_can_read_is_replaced(path, damage):
-    export(path, {}, {EXPORT_KEY: b"key"})
-    if damage is None:
-        (path / "keys" / EXPORT_KEY).chmod(0o644)
-    else:
-        (path / "keys" / EXPORT_KEY).write_bytes(damage)
-    assert export(path, {}, {EXPORT_KEY: b"key"}) == [EXPORT_KEY]
-    assert mode(path / "keys" / EXPORT_KEY) == 0o600
-    assert contents(path) == {f"keys/{EXPORT_KEY}": b"key"}
+@pytest.mark.parametrize(
+    ("uses", "is_kept"),  # at these minutes the key is used, or not
+    [
+        ([(0, True), (0, False), (60, False)], True),
+        ([(0, True), (0, False), (61, False)], False),
+        ([(0, True), (0, False), (50, True), (90, False), (140, False)], True),
+        ([(0, True), (10**6, False), (0, False), (61, False)], False),  # a clock that was ahead
+    ],
+)
+def test_what_is_no_longer_in_use_stays_for_an_hour(path, uses, is_kept):
+    longest = f"{'s' * 60}.{'s' * 60}._domainkey.{'d' * 55}.example".ljust(253, "x")
+    for minutes, is_used in uses:
+        files = ({OLD_TABLE: "old"}, {longest: b"key"}) if is_used else ({NEW_TABLE: "new"}, {})
+        export(path, *files, EXPORT_NOW + timedelta(minutes=minutes))
+    names = {NEW_TABLE} | ({OLD_TABLE, f"keys/{longest}"} if is_kept else set())
+    assert contents(path).keys() == names
 
 
 def test_files_of_others_stay_and_leftovers_of_a_killed_export_do_not(path):
@@ -279,66 +245,45 @@ def test_files_of_others_stay_and_leftovers_of_a_killed_export_do_not(path):
     assert not leftover.exists()
 
 
-def test_a_directory_of_something_else_is_refused(path):
-    path.mkdir(mode=0o700)
-    (path / "mail.private").write_text("key")
-    with pytest.raises(UsageError, match=r"not of an export, such as mail\.private"):
-        export(path, {}, {EXPORT_KEY: b"key"})
-    assert contents(path) == {"mail.private": b"key"}
+STATE = ".dkimctl-export.json"
+LINKED = (f"keys/{EXPORT_KEY}", OLD_TABLE)
 
 
 @pytest.mark.parametrize(
-    ("spoil", "message"),
+    ("spoil", "words", "message"),
     [
-        (lambda path: path.chmod(0o777), "other users can write to it"),
+        (lambda path: path.chmod(0o777), {}, "other users can write to it"),
         *(
-            (lambda path, state=state: (path / ".dkimctl-export.json").write_text(state), "damaged")
+            (lambda path, state=state: (path / STATE).write_text(state), {}, "damaged")
             for state in ("", "[]", '{"format": "opendkim", "unused": {"x": 1}}')
         ),
+        (lambda path: (path / STATE).rename(path / "key"), {}, "not of an export, such as key"),
+        (lambda path: (path / "keys").rmdir() or (path / "keys").symlink_to("/no"), {}, "link"),
+        *(
+            (lambda path, name=name: (path / name).symlink_to(path.parent / "victim"), {}, "link")
+            for name in LINKED
+        ),
+        (lambda path: None, {"kind": "rspamd"}, "for another signer than rspamd"),
+        (lambda path: None, {"group": "no-such-group"}, "--group"),
     ],
+    ids=range(10),
 )
-def test_a_directory_that_others_could_change_or_damaged_is_refused(path, spoil, message):
+def test_what_others_have_made_or_could_change_is_refused_first(path, spoil, words, message):
+    victim = path.parent / "victim"
+    victim.write_text("theirs")
     export(path)
     spoil(path)
     with pytest.raises(UsageError, match=message):
-        export(path)
-
-
-@pytest.mark.parametrize(
-    ("name", "words", "message"),
-    [
-        *((name, {}, "characters") for name in ("a b", "a:b", "50%", "a#b", "a$b", 'a"b', "ä")),
-        ("export", {"kind": "rspamd"}, "for another signer than rspamd"),
-        ("new", {"group": "no-such-group"}, "--group"),
-    ],
-)
-def test_what_an_export_cannot_be_is_refused(tmp_path, name, words, message):
-    export(tmp_path / "export")
-    with pytest.raises(UsageError, match=message):
-        export(tmp_path / name, **words)
-    assert [file.name for file in tmp_path.iterdir()] == ["export"]
-
-
-@pytest.mark.parametrize("name", ["", "keys"])
-def test_a_link_to_nowhere_is_refused(path, tmp_path, name):
-    if name:
-        export(path)
-        (path / name).rmdir()
-    (path / name).symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(UsageError):
-        export(path)
-    assert not (tmp_path / "elsewhere").exists()
-
-
-@pytest.mark.parametrize("name", [f"keys/{EXPORT_KEY}", OLD_TABLE])
-def test_a_link_in_place_of_a_file_is_refused_before_anything_is_written(path, tmp_path, name):
-    export(path)
-    (tmp_path / "victim").write_text("theirs")
-    (path / name).symlink_to(tmp_path / "victim")
-    with pytest.raises(UsageError, match="symbolic link"):
-        export(path, {OLD_TABLE: "table"}, {OTHER_KEY: b"other", EXPORT_KEY: b"key"})
-    assert (tmp_path / "victim").read_text() == "theirs"
+        export(path, {OLD_TABLE: "table"}, {OTHER_KEY: b"other", EXPORT_KEY: b"key"}, **words)
+    assert victim.read_text() == "theirs"
     assert not (path / "keys" / OTHER_KEY).exists()
+
+
+@pytest.mark.parametrize("name", ["a b", "a:b", "50%", "a#b", "a$b", 'a"b', "ä"])
+def test_a_path_that_tables_cannot_hold_is_refused(tmp_path, name):
+    with pytest.raises(UsageError, match="characters"):
+        export(tmp_path / name)
+    assert not any(tmp_path.iterdir())
 
 
 def test_a_full_disk_leaves_what_was_there(small_disk):
@@ -351,14 +296,6 @@ def test_a_full_disk_leaves_what_was_there(small_disk):
     after = contents(path)
     assert {name: after[name] for name in before} == before
     assert not list(path.rglob("*.tmp"))
-
-
-def test_the_longest_names_fit(path):
-    longest = f"{'s' * 60}.{'s' * 60}._domainkey.{'d' * 55}.example".ljust(253, "x")
-    assert export(path, {}, {longest: b"key"}) == [longest]
-    export(path, now=EXPORT_NOW)
-    export(path, now=EXPORT_NOW + timedelta(hours=2))
-    assert contents(path) == {}
 
 
 _LABELS = st.from_regex(r"[a-z0-9](?:[a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True)
@@ -393,18 +330,11 @@ def test_each_domain_leads_to_its_key(names, has_third_party):
     }
     assert len(key_table) == len(plan.keys)
 
-    lines = rspamd_files(plan, directory, directory / "keys")["selectors.map"].splitlines()
+    of_rspamd = rspamd_files(plan, directory, directory / "keys")
+    no_keys = rspamd_files(Plan({}, None, {}, [], []), directory, directory / "keys")
+    assert of_rspamd["dkim_signing.conf"] == no_keys["dkim_signing.conf"]
+    assert "@" not in no_keys["dkim_signing.conf"]
+    lines = of_rspamd["selectors.map"].splitlines()
     assert dict(line.split() for line in lines) == {
         domain: key.fqdn if domain == "*" else key.selector for domain, key in expected.items()
     }
-
-
-def test_the_settings_of_rspamd_do_not_depend_on_the_keys():
-    directory = Path("/srv/export")
-    key = SigningKey("example.com", "s1", b"key")
-    with_key, without = (
-        rspamd_files(Plan(keys, third, {}, [], []), directory, directory / "keys")
-        for keys, third in (({"example.com": key}, key), ({}, None))
-    )
-    assert with_key["dkim_signing.conf"] == without["dkim_signing.conf"]
-    assert not re.search(r"\{map\}|\{keys\}", without["dkim_signing.conf"])
