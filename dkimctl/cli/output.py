@@ -55,7 +55,7 @@ class OutputOptions(NamedTuple):
 
     fmt: Format
     is_default: bool = False  # no format was named
-    ttl: int = 3600  # seconds
+    ttl: int | None = 3600  # seconds; None: nsupdate deletes the records
     origin: str | None = None
     zones: Sequence[str] = ()  # A-labels in lower case, without trailing dot
     finds_zones: bool = False

@@ -67,20 +67,14 @@ def write_results(
     options: OutputOptions,
     reporter: Reporter,
     *,
-    is_paged: bool = False,
-    must_arrive: bool = False,
+    must_arrive: bool = False,  # and goes through no pager
 ) -> None:
-    """Write results and nothing else; for the options see `open_writer`. Raises OutputError."""
+    """Write results and nothing else. Raises OutputError."""
     renderer = _open_renderer(options, table_layout(reporter, options.output))
-    if options.is_per_zone and isinstance(renderer, PerZoneRenderer):
-        for result in results:
-            renderer.add(result)
-        _write_zone_files(renderer, options, reporter)
-    else:
-        write_chunks(
-            render_all(renderer, results), options.output,
-            must_arrive=must_arrive, is_paged=is_paged and options.fmt is Format.TABLE,
-        )  # fmt: skip
+    write_chunks(
+        render_all(renderer, results), options.output,
+        must_arrive=must_arrive, is_paged=options.fmt is Format.TABLE and not must_arrive,
+    )  # fmt: skip
 
 
 def show(

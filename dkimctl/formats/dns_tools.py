@@ -37,7 +37,7 @@ class ZoneRenderer(PerZoneRenderer):
 
     suffix = "zone"
 
-    def __init__(self, zones: Sequence[str], ttl: int, origin: str | None = None) -> None:
+    def __init__(self, zones: Sequence[str], ttl: int | None, origin: str | None = None) -> None:
         super().__init__(zones if origin is None else [origin], ttl)
         self._is_included = origin is None
         self._comments: dict[str, str] = {}
@@ -230,7 +230,7 @@ class TerraformRenderer(PerZoneRenderer):
 
     suffix = "tf.json"
 
-    def __init__(self, zones: Sequence[str], ttl: int, provider: Provider) -> None:
+    def __init__(self, zones: Sequence[str], ttl: int | None, provider: Provider) -> None:
         super().__init__(zones, ttl)
         self._provider = provider
 

@@ -32,8 +32,7 @@ def render_keys(
         return render_all(
             open_data(fmt, key_fields, "count", columns=KEY_COLUMNS, row=key_row), keys
         )
-    width = layout.width
-    columns = [name for name in _COLUMNS if layout.wide or width >= _ROOM_FOR.get(name, 0)]
+    columns = [name for name, room in _COLUMNS.items() if layout.wide or layout.width >= room]
     return table(columns, (_row(key, columns, layout, now, notes=notes) for key in keys), layout)
 
 
@@ -62,11 +61,10 @@ def written_time(time: datetime | None) -> str | None:
     return None if time is None else time.isoformat(timespec="seconds")
 
 
-_COLUMNS = (
-    "DOMAIN", "SELECTOR", "BITS", "AGE", "START", "ON", "STATE", "SEEN", "STAGE", "NEXT", "DUE"
-)  # fmt: skip
-# How wide a table must be to have these columns; the others it always has.
-_ROOM_FOR = {"BITS": 90, "AGE": 90, "START": 110, "ON": 110, "SEEN": 110}
+_COLUMNS = {  # and how wide a table must be to have them
+    "DOMAIN": 0, "SELECTOR": 0, "BITS": 90, "AGE": 90, "START": 110, "ON": 110, "STATE": 0,
+    "SEEN": 110, "STAGE": 0, "NEXT": 0, "DUE": 0,
+}  # fmt: skip
 _GOOD_STATES = {
     Verdict.PUBLISHED: Style.GREEN,
     Verdict.DIFFERS: Style.YELLOW,

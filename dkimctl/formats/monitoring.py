@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
@@ -80,48 +80,42 @@ class PrometheusRenderer(CheckCounter):
         registry.register(self)
         yield generate_latest(registry).decode()
 
-    def collect(self) -> list[Metric]:
+    def collect(self) -> Sequence[Metric]:
         """The metrics, for a registry of prometheus_client."""
         from prometheus_client.core import GaugeMetricFamily
 
-        families: list[Metric] = []
-
-        def gauge(
-            name: str, text: str, *labels: str, samples: Iterable[tuple[list[str], float]]
-        ) -> None:
-            """A metric, whose samples have the profile as a label, too."""
+        now = time.time()
+        problems = [
+            ([check.sign_domain, check.selector, check.finding.verdict, check.urgency], 1)
+            for check in self._first_wrong(MAX_NAMED)
+        ]
+        oldest: list[tuple[Sequence[str], float]] = []
+        if self._oldest is not None:
+            oldest.append(([], self._oldest.timestamp()))
+        # Of each metric, its name, text and labels, and samples: their labels and values.
+        metrics: list[tuple[str, str, list[str], Sequence[tuple[Sequence[str], float]]]] = [
+            ("keys", "Keys whose records were checked in DNS, by verdict.", ["verdict"],
+             [([verdict], self._verdicts[verdict]) for verdict in Verdict]),
+            ("urgent_keys",
+             ("Keys whose records are not in DNS as registered: mail is signed with them now "
+              "(signing), now and some servers have the record (partly), or soon (soon)."),
+             ["urgency"],
+             [([urgency], self._urgencies[urgency]) for urgency in Urgency if urgency]),
+            ("key_problem",
+             "1 for each key whose record is not as it should be: the most urgent ones.",
+             ["sign_domain", "selector", "verdict", "urgency"], problems),
+            ("oldest_key_timestamp_seconds", "When the oldest enabled key was made.", [], oldest),
+            ("check_timestamp_seconds", "When the check ended.", [], [([], now)]),
+            ("check_duration_seconds", "Time that the check took.", [],
+             [([], max(now - self._run.began, 0))]),
+        ]  # fmt: skip
+        families = []
+        for name, text, labels, samples in metrics:
             family = GaugeMetricFamily(f"dkimctl_{name}", text, labels=["profile", *labels])
             for values, value in samples:
                 family.add_metric([*map(printable, (self._run.profile, *values))], value)
-            families.append(family)
-
-        now = time.time()
-        gauge(
-            "keys", "Keys whose records were checked in DNS, by verdict.", "verdict",
-            samples=[([verdict], self._verdicts[verdict]) for verdict in Verdict],
-        )  # fmt: skip
-        gauge(
-            "urgent_keys",
-            "Keys whose records are not in DNS as registered: mail is signed with them now "
-            "(signing), now and some servers have the record (partly), or soon (soon).",
-            "urgency",
-            samples=[([urgency], self._urgencies[urgency]) for urgency in Urgency if urgency],
-        )
-        gauge(
-            "key_problem",
-            "1 for each key whose record is not as it should be: the most urgent ones.",
-            "sign_domain", "selector", "verdict", "urgency",
-            samples=[
-                ([check.sign_domain, check.selector, check.finding.verdict, check.urgency], 1)
-                for check in self._first_wrong(MAX_NAMED)
-            ],
-        )  # fmt: skip
-        if self._oldest is not None:
-            text, value = "When the oldest enabled key was made.", self._oldest.timestamp()
-            gauge("oldest_key_timestamp_seconds", text, samples=[([], value)])
-        gauge("check_timestamp_seconds", "When the check ended.", samples=[([], now)])
-        took = max(now - self._run.began, 0)
-        gauge("check_duration_seconds", "Time that the check took.", samples=[([], took)])
+            if samples or labels:
+                families.append(family)
         return families
 
 

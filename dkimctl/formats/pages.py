@@ -9,18 +9,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from dkimctl.formats.overview_text import (
-    MONTH,
-    PHASES,
-    WEEK,
-    Event,
-    Overview,
-    Row,
-    Scale,
-    first_domains,
-    rows_of_events,
-    spans_of,
-)
+from dkimctl.formats import overview_text as texts
+from dkimctl.formats.overview_text import MONTH, Event, Overview
 from dkimctl.names import readable
 from dkimctl.text import printable
 
@@ -55,15 +45,15 @@ def environment(package: str) -> Environment:
 def overview_page(overview: Overview, profile: str) -> str:
     """The page, for the keys of a profile."""
     now = overview.now
-    shown = first_domains(overview.statuses, _MOST_KEYS)
-    scale = Scale(shown, now, _PAST, _FUTURE, least=MONTH)
+    shown = texts.first_domains(overview.statuses, _MOST_KEYS)
+    scale = texts.Scale(shown, now, _PAST, _FUTURE, least=MONTH)
 
     def x(time: datetime) -> float:
         return round(scale.share(time) * _WIDTH, 1)
 
-    def event_rows(events: Sequence[Event]) -> Sequence[Row]:
+    def event_rows(events: Sequence[Event]) -> Sequence[texts.Row]:
         days = [(str(at.date()) if at >= now else "overdue", what, key) for at, what, key in events]
-        return rows_of_events(days, _MOST_DAYS)
+        return texts.rows_of_events(days, _MOST_DAYS)
 
     ticks = []  # the first days of months
     year, month = scale.first.year, scale.first.month
@@ -75,7 +65,7 @@ def overview_page(overview: Overview, profile: str) -> str:
     for status in shown:
         bars = [
             {"phase": phase, "x": x(begin), "width": max(round(x(end) - x(begin), 1), 2.0)}
-            for phase, begin, end in spans_of(status, now)
+            for phase, begin, end in texts.spans_of(status, now)
         ]
         name, selector = readable(status.sign_domain), status.selector or ""
         is_urgent = bool(status.urgency)
@@ -83,8 +73,8 @@ def overview_page(overview: Overview, profile: str) -> str:
     template = environment(__package__).get_template("overview.html")
     return template.render(
         overview=overview, profile=profile, name_of=readable, rows=rows, ticks=ticks,
-        week=event_rows(overview.week), week_length=WEEK,
+        week=event_rows(overview.week), week_length=texts.WEEK,
         month=event_rows(overview.month), month_length=MONTH,
-        left_out=len(overview.statuses) - len(shown), today=x(now), phases=[*PHASES], width=_WIDTH,
-        most=max((band.keys for band in overview.ages), default=0) or 1,
+        left_out=len(overview.statuses) - len(shown), today=x(now), phases=[*texts.PHASES],
+        width=_WIDTH, most=max((band.keys for band in overview.ages), default=0) or 1,
     )  # fmt: skip

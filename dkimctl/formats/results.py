@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 
 from dkimctl.formats import dns_tools
+from dkimctl.formats import table as tables
 from dkimctl.formats.data import open_data
 from dkimctl.formats.renderer import (
     DEFAULT_LAYOUT,
@@ -15,17 +16,7 @@ from dkimctl.formats.renderer import (
     TableLayout,
     publishable,
 )
-from dkimctl.formats.table import (
-    INDENT,
-    Row,
-    Style,
-    below,
-    hidden_rows,
-    markdown_row,
-    styled,
-    table,
-    wrapped,
-)
+from dkimctl.formats.table import Row, Style
 from dkimctl.models import GOOD, Outcome, Registration, Result
 from dkimctl.names import zone_finder
 from dkimctl.text import MAX_ALIKE, Grouping, and_more, printable, without_names
@@ -53,7 +44,7 @@ _MARKDOWN_ROOM = 60_000  # bytes of rows; a comment at GitHub has 65,536 charact
 def open_results(
     fmt: Format,
     *,
-    ttl: int = 3600,
+    ttl: int | None = 3600,
     origin: str | None = None,
     zones: Sequence[str] = (),
     provider: Provider = Provider.ROUTE53,
@@ -65,7 +56,7 @@ def open_results(
     """
     match fmt:
         case Format.TABLE:
-            return PlanTable(layout, zones) if layout.is_plan else ResultTable(layout)
+            return ResultTable(layout, zones)
         case Format.MARKDOWN:
             return ResultMarkdown(is_plan=layout.is_plan)
         case Format.VALUE:
@@ -123,36 +114,43 @@ def _cells(result: Result) -> list[str | None]:
 class ResultTable(Renderer[Result]):
     """For each result its row, reason, FQDN and TXT value.
 
-    An FQDN and a TXT value are lines of any length, which the terminal wraps: ready to copy.
+    An FQDN and a TXT value are lines of any length, which the terminal wraps: ready to copy. A plan
+    has totals by outcome and by zone first, and no records. Without `zones`, which contain all
+    entries, entries are counted by a name that they share: what is a zone, only DNS knows.
     """
 
-    _left_out: Set[Outcome] = _NEED_NO_ATTENTION  # with `only_attention`
-    _left_out_why = "need no attention"
-    _has_records = True
-
-    def __init__(self, layout: TableLayout) -> None:
+    def __init__(self, layout: TableLayout, zones: Sequence[str]) -> None:
         self._layout = layout
-        self._results: list[Result] = []
+        self._zones = zones
+        self._planned: list[tuple[Registration, Outcome]] = []
+        self._shown: list[Result] = []
         self._hidden = 0
         self._alike = Grouping[str](layout.most_alike)
 
     def add(self, item: Result) -> str:
         registration, outcome, reason = item
-        if self._layout.only_attention and outcome in self._left_out:
+        left_out = _NEED_NO_ATTENTION
+        if self._layout.is_plan:
+            self._planned.append((registration, outcome))
+            left_out = GOOD
+        if self._layout.only_attention and outcome in left_out:
             self._hidden += 1
         elif outcome in _NOT_GROUPED or self._alike.shows(
             f"{outcome}: {without_names(reason, *registration.key)}"
         ):
-            self._results.append(item)
+            self._shown.append(item)
         return ""
 
     def end(self) -> Iterator[str]:
         layout = self._layout
+        if self._planned:
+            yield from self._totals()
         columns = [*_PEOPLES_COLUMNS, *(["RESULT"] if layout.wide else [])]
-        yield from table(columns, map(self._row, self._results), layout)
+        yield from tables.table(columns, map(self._row, self._shown), layout)
         for kind, count in self._alike.rest():
-            yield from wrapped(and_more(count, kind), layout)
-        yield from hidden_rows(self._hidden, layout, why=self._left_out_why)
+            yield from tables.wrapped(and_more(count, kind), layout)
+        why = "exist already" if layout.is_plan else "need no attention"
+        yield from tables.hidden_rows(self._hidden, layout, why=why)
 
     def _row(self, result: Result) -> Row:
         registration, layout, reason = result.registration, self._layout, result.reason
@@ -160,60 +158,36 @@ class ResultTable(Renderer[Result]):
         if layout.wide:
             cells.append(" ".join(filter(None, (registration.code, registration.message))))
             reason = "" if reason == registration.message else reason
-        lines = [*below(reason, layout, style)]
-        if self._has_records and (record := registration.record):
+        lines = [*tables.below(reason, layout, style)]
+        if not layout.is_plan and (record := registration.record):
             fqdn = f"FQDN  {printable(record.fqdn)}  {printable(record.type)}"
-            lines.append(f"{INDENT}{styled(fqdn, Style.DIM, layout)}\n")
+            lines.append(f"{tables.INDENT}{tables.styled(fqdn, Style.DIM, layout)}\n")
             lines.append(f"{printable(record.value)}\n")
         return Row(cells, ["", "", style, "", "", style], [*lines, "\n"] if lines else [])
 
-
-class PlanTable(ResultTable):
-    """Totals by outcome and by zone, then a row for each entry; nothing has a record yet.
-
-    Without `zones`, which contain all entries, entries are counted by a name that they share: what
-    is a zone, only DNS knows.
-    """
-
-    _left_out = GOOD
-    _left_out_why = "exist already"
-    _has_records = False
-
-    def __init__(self, layout: TableLayout, zones: Sequence[str] = ()) -> None:
-        super().__init__(layout)
-        self._zones = zones
-        self._planned: list[tuple[Registration, Outcome]] = []
-
-    def add(self, item: Result) -> str:
-        self._planned.append((item.registration, item.outcome))
-        return super().add(item)
-
-    def end(self) -> Iterator[str]:
+    def _totals(self) -> Iterator[str]:
         counts = Counter(outcome for _, outcome in self._planned)
         outcomes = [outcome for outcome in _PLAN_ORDER if counts[outcome]]
+        rows = [
+            Row([outcome, str(counts[outcome]).rjust(len("ENTRIES"))], [_style_of(outcome), ""])
+            for outcome in outcomes
+        ]
+        yield from tables.table(["OUTCOME", "ENTRIES"], rows, self._layout)
+        yield "\n"
         by_name: dict[str, Counter[Outcome]] = defaultdict(Counter)
         for name, (_, outcome) in zip(self._names(), self._planned, strict=True):
             by_name[name][outcome] += 1
-        if outcomes:
-            rows = [
-                Row([outcome, str(counts[outcome]).rjust(len("ENTRIES"))], [_style_of(outcome), ""])
-                for outcome in outcomes
-            ]
-            yield from table(["OUTCOME", "ENTRIES"], rows, self._layout)
-            yield "\n"
-        if outcomes and (self._zones or len(by_name) < len(self._planned)):
+        if self._zones or len(by_name) < len(self._planned):
             titles = ["ZONE" if self._zones else "UNDER", *(name.upper() for name in outcomes)]
             largest_first = sorted(by_name, key=lambda name: (-by_name[name].total(), name))
             rows = [
                 Row([name, *(str(by_name[name][item]).rjust(len(item)) for item in outcomes)])
                 for name in largest_first[:MAX_ALIKE]
             ]
-            yield from table(titles, rows, self._layout)
+            yield from tables.table(titles, rows, self._layout)
             if more := len(largest_first) - len(rows):
-                yield from wrapped(f"… and {more:,} more", self._layout)
+                yield from tables.wrapped(f"… and {more:,} more", self._layout)
             yield "\n"
-        by_name.clear()  # for as many entries as are accepted, it holds 70 MB
-        yield from super().end()
 
     def _names(self) -> Iterator[str]:
         """The zone of each entry, or the longest name that it shares with others, or its domain."""
@@ -246,11 +220,10 @@ def _style_of(outcome: Outcome) -> str:
 class ResultMarkdown(Renderer[Result]):
     """A heading with totals, and a table for each outcome; long ones, and what exists, are folded.
 
-    It fits a comment on a pull request: rows for which there is no room are counted. `is_plan`:
-    nothing is sent.
+    It fits a comment on a pull request: rows for which there is no room are counted.
     """
 
-    def __init__(self, *, is_plan: bool = False) -> None:
+    def __init__(self, *, is_plan: bool) -> None:
         self._is_plan = is_plan
         self._by_outcome: dict[Outcome, list[Result]] = defaultdict(list)
 
@@ -277,7 +250,7 @@ class ResultMarkdown(Renderer[Result]):
             for result in results:
                 domain, selector, _, *rest = _cells(result)
                 cells = [domain or "", *(cell or "-" for cell in (selector, *rest))]
-                row = markdown_row([*cells, result.reason] if has_reasons else cells)
+                row = tables.markdown_row([*cells, result.reason] if has_reasons else cells)
                 room -= len(row.encode())
                 if room < 0:
                     break

@@ -32,8 +32,7 @@ from dkimctl.cli.selected import (
 )
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import UsageError, worst_check
-from dkimctl.formats.dns_tools import NsupdateRenderer
-from dkimctl.formats.renderer import Format, render_all
+from dkimctl.formats.renderer import Format
 from dkimctl.models import DomainSpec, Outcome, Result, named
 from dkimctl.names import Selection, selector_template
 from dkimctl.rotation.retirement import retired_results
@@ -248,14 +247,12 @@ def render_spec_yaml(specs: Sequence[DomainSpec], comment: str) -> Iterator[str]
 def _write_retired(
     session: Session, results: Sequence[Result], output_options: OutputOptions
 ) -> None:
-    if output_options.fmt is not Format.NSUPDATE:
-        write_results(results, output_options, session.reporter, is_paged=True)
-        return
-    renderer = NsupdateRenderer(output_options.zones, ttl=None)
-    write_chunks(render_all(renderer, results), output_options.output)
-    if unusable := [
-        named(result.registration) for result in results if result.outcome is Outcome.UNUSABLE
-    ]:
+    write_results(results, output_options._replace(ttl=None), session.reporter)
+    if output_options.fmt is Format.NSUPDATE and (
+        unusable := [
+            named(result.registration) for result in results if result.outcome is Outcome.UNUSABLE
+        ]
+    ):
         session.reporter.warn(
             f"left out because their records are unusable: {few(unusable)}",
             hint="look for their records in DNS; `dkimctl ledger forget` removes them from the "
