@@ -16,7 +16,7 @@ from dkimctl.dns.verdicts import ACCEPTED, Urgency
 from network import running
 from odd_servers import __file__ as odd_servers
 from published import private_keys
-from zone_case import Case, Contents, Mail, with_records
+from zone_case import Case, Mail, with_records
 
 _RECORDS = "records.example"
 KEY_RECORDS = [
@@ -34,8 +34,7 @@ ZONES = [Zone(_RECORDS, zone_cases.HOSTS), *zone_cases.ZONES, *server_cases.ZONE
 def test_published_means_that_verifiers_accept_the_mail(cli, needs_tool, tmp_path):
     needs_tool("opendkim-testkey")
     values = register(cli, CASES)
-    contents = Contents(CASES, [zone.name for zone in ZONES], values)
-    hosts, zones = with_records(server_cases.HOSTS_OF_NETWORK, ZONES, contents)
+    hosts, zones = with_records(server_cases.HOSTS_OF_NETWORK, ZONES, CASES, values)
     (directory := tmp_path / "network").mkdir()
     with running(directory, needs_tool, hosts=hosts, zones=zones) as network:
         start_odd_servers(network)

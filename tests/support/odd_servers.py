@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 _RESPONSE, _AUTHORITATIVE, _TRUNCATED = 0x80, 0x04, 0x02  # in the third byte of a message
-_FORMERR, _SERVFAIL, _NXDOMAIN, _NOTIMP, _REFUSED = 1, 2, 3, 4, 5
+_FORMERR, _NOTIMP, _REFUSED = 1, 4, 5
 _HEADER = 12  # bytes
 _PORT = 53
 
@@ -46,10 +46,6 @@ def _failure(query: bytes, rcode: int) -> bytes:
     return query[:2] + flags + b"\0\1" + bytes(6) + question
 
 
-def _has_edns(query: bytes) -> bool:
-    return query[10:12] != b"\0\0"
-
-
 async def _as_is(query: bytes, ask: Ask) -> bytes:
     return await ask(query)
 
@@ -68,41 +64,23 @@ async def _not_authoritative(query: bytes, ask: Ask) -> bytes:
     return answer[:2] + bytes((answer[2] & ~_AUTHORITATIVE,)) + answer[3:]
 
 
-def _always(rcode: int) -> Behaviour:
-    async def answer(query: bytes, ask: Ask) -> bytes:
-        return _failure(query, rcode)
-
-    return Behaviour(answer, answer)
-
-
-def _slow_txt(seconds: float) -> Behaviour:
-    """Slow for questions of type TXT."""
-
-    async def answer(query: bytes, ask: Ask) -> bytes:
-        await asyncio.sleep(seconds if _is_txt(query) else 0)
-        return await ask(query)
-
-    return Behaviour(answer, _as_is)
+async def _refused(query: bytes, ask: Ask) -> bytes:
+    return _failure(query, _REFUSED)
 
 
 def _without_edns(rcode: int | None) -> Behaviour:
     """Answers EDNS with an RCODE, or not at all; and nothing with EDNS itself."""
 
     async def answer(query: bytes, ask: Ask) -> bytes:
-        if _has_edns(query):
+        if query[10:12] != b"\0\0":
             return b"" if rcode is None else _failure(query, rcode)
         return await ask(query)
 
     return Behaviour(answer, answer)
 
 
-def _only_txt(rcode: int) -> Behaviour:
-    """Has no answer to any other type."""
-
-    async def answer(query: bytes, ask: Ask) -> bytes:
-        return await ask(query) if _is_txt(query) else _failure(query, rcode)
-
-    return Behaviour(answer, answer)
+async def _only_txt(query: bytes, ask: Ask) -> bytes:
+    return await ask(query) if _is_txt(query) else _failure(query, _NOTIMP)
 
 
 def _lossy() -> Behaviour:
@@ -125,13 +103,10 @@ BEHAVIOURS: dict[str, Behaviour] = {
     "truncating": Behaviour(_truncated, _as_is),
     "truncating-udp-only": Behaviour(_truncated, None),
     "not-authoritative": Behaviour(_not_authoritative, _not_authoritative),
-    "refused": _always(_REFUSED),
-    "nxdomain": _always(_NXDOMAIN),
-    "slow-txt": _slow_txt(2.5),
+    "refused": Behaviour(_refused, _refused),
     "edns-formerr": _without_edns(_FORMERR),
-    "edns-servfail": _without_edns(_SERVFAIL),
     "edns-silent": _without_edns(None),
-    "only-txt": _only_txt(_NOTIMP),
+    "only-txt": Behaviour(_only_txt, _only_txt),
     "lossy": _lossy(),
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -66,38 +66,17 @@ class Text:
 
     def __init__(self, value: str) -> None:
         self._value = value.encode()
+        self.octets = self._split(1)
+        self.empty_between = f'"" {self} ""'.replace('" "', '" "" "')
+        escaped = ("".join(f"\\{octet:03}" for octet in part) for part in self._parts(255))
+        self.escaped = " ".join(f'"{part}"' for part in escaped)
 
     def __str__(self) -> str:
         return self._split(255)
 
     @property
-    def octets(self) -> str:
-        return self._split(1)
-
-    @property
     def halves(self) -> str:
         return self._split(len(self._value) // 2)
-
-    @property
-    def of_254(self) -> str:
-        return self._split(254)
-
-    @property
-    def empty_first(self) -> str:
-        return f'"" {self}'
-
-    @property
-    def empty_between(self) -> str:
-        return str(self).replace('" "', '" "" "" "')
-
-    @property
-    def empty_last(self) -> str:
-        return f'{self} ""'
-
-    @property
-    def escaped(self) -> str:
-        parts = ("".join(f"\\{octet:03}" for octet in part) for part in self._parts(255))
-        return " ".join(f'"{part}"' for part in parts)
 
     def _parts(self, size: int) -> list[bytes]:
         starts = range(0, len(self._value), size)
@@ -107,47 +86,30 @@ class Text:
         return TXT(dns.rdataclass.IN, dns.rdatatype.TXT, self._parts(size)).to_text()
 
 
-class Contents:
-    """The records of all cases, by zone, from the registered values by name."""
-
-    def __init__(self, cases: Iterable[Case], zones: Iterable[str], values: Mapping[str, str]):
-        self._zones = sorted(zones, key=len, reverse=True)
-        self._values = values
-        self._cases = list(cases)
-
-    def zone(self, zone: str, host: str = "") -> str:
-        """The records of a zone, at one host if that is given."""
-        return "".join(self._lines(zone, host))
-
-    def hosts(self, zone: str) -> set[str]:
-        """The hosts whose records differ."""
-        return {host for case in self._cases for host in case.at if self._zone_of(case) == zone}
-
-    def _lines(self, zone: str, host: str) -> Iterator[str]:
-        for case in self._cases:
-            if self._zone_of(case) == zone:
-                yield self._filled(case, case.at.get(host, case.records))
-            if zone in case.elsewhere:
-                yield self._filled(case, case.elsewhere[zone])
-
-    def _filled(self, case: Case, lines: str) -> str:
-        other = next(value for name, value in self._values.items() if name != case.name)
-        value = Text(case.write(self._values[case.name]))
-        return lines.format(name=case.name, domain=case.domain, value=value, other=Text(other))
-
-    def _zone_of(self, case: Case) -> str:
-        name = case.name
-        return next((zone for zone in self._zones if f".{name}".endswith(f".{zone}")), "")
-
-
 def with_records(
-    hosts: Iterable[Host], zones: Iterable[Zone], contents: Contents
+    hosts: Iterable[Host], zones: Sequence[Zone], cases: Iterable[Case], values: Mapping[str, str]
 ) -> tuple[list[Host], list[Zone]]:
-    """The hosts and zones with the records of all cases."""
-    filled = [zone._replace(records=zone.records + contents.zone(zone.name)) for zone in zones]
-    records: dict[str, dict[str, str]] = {}
-    for zone in zones:
-        for host in contents.hosts(zone.name):
-            text = zone.records + contents.zone(zone.name, host)
-            records.setdefault(host, {})[zone.name] = text
-    return [host._replace(records=records.get(host.name, {})) for host in hosts], filled
+    """The hosts and zones with the records of all cases, from the registered values by name."""
+    longest = sorted((zone.name for zone in zones), key=len, reverse=True)
+    everywhere = {zone.name: zone.records for zone in zones}
+    at: dict[str, dict[str, str]] = {}  # the records of zones that differ there, by host
+    parts: list[tuple[str, Mapping[str, str], str]] = []  # zone, records by host, and of the others
+    for case in cases:
+        other = next(value for name, value in values.items() if name != case.name)
+        texts = {"value": Text(case.write(values[case.name])), "other": Text(other)}
+        names = {"name": case.name, "domain": case.domain}
+        own = next((zone for zone in longest if f".{case.name}".endswith(f".{zone}")), "")
+        filled = {host: lines.format(**texts, **names) for host, lines in case.at.items()}
+        parts.append((own, filled, case.records.format(**texts, **names)))
+        for zone, lines in case.elsewhere.items():
+            parts.append((zone, {}, lines.format(**texts, **names)))
+        for host in case.at:
+            at.setdefault(host, {})[own] = everywhere[own]
+    for zone, by_host, lines in parts:
+        if zone in everywhere:
+            everywhere[zone] += lines
+        for host, records in at.items():
+            if zone in records:
+                records[zone] += by_host.get(host, lines)
+    filled_hosts = [host._replace(records=at.get(host.name, {})) for host in hosts]
+    return filled_hosts, [zone._replace(records=everywhere[zone.name]) for zone in zones]

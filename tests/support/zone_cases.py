@@ -25,57 +25,41 @@ def _alias(target: str) -> str:
     return "{name}. CNAME " + target + "\n"
 
 
-STRINGS = {
-    "as-usual": "{value}", "octets": "{value.octets}", "halves": "{value.halves}",
-    "of-254": "{value.of_254}", "empty-first": "{value.empty_first}",
-    "empty-between": "{value.empty_between}", "empty-last": "{value.empty_last}",
-    "escaped": "{value.escaped}",
-}  # fmt: skip
+STRINGS = (
+    "{value}",
+    "{value.octets}",
+    "{value.halves}",
+    "{value.empty_between}",
+    "{value.escaped}",
+)
 
 RECORDS = {
     "ttl-0": (PUBLISHED, "{name}. 0 TXT {value}\n"),
-    "upper-case-owner": (PUBLISHED, "S1._DOMAINKEY.{domain}. TXT {value}\n"),
-    "escaped-owner": (PUBLISHED, "\\115\\049._\\100omainkey.{domain}. TXT {value}\n"),
-    "beside-others": (PUBLISHED, RECORD + '{name}. HINFO "a" "b"\n{name}. URI 1 1 "a:b"\n'),
-    "with-names-below": (PUBLISHED, RECORD + 'a.{name}. TXT "x"\n*.{name}. TXT "y"\n'),
+    "escaped-owner": (PUBLISHED, "\\115\\049._\\100OMAINKEY.{domain}. TXT {value}\n"),
+    "beside-others": (PUBLISHED, RECORD + '{name}. HINFO "a" "b"\n*.{name}. TXT "y"\n'),
     "nothing": (MISSING, ""),
     "another-selector": (MISSING, "s2._domainkey.{domain}. TXT {value}\n"),
     "only-below": (MISSING, "a.{name}. TXT {value}\n"),
-    "at-the-domain": (MISSING, "{domain}. TXT {value}\n"),
     "one-label": (MISSING, "s1\\._domainkey.{domain}. TXT {value}\n"),
     "type-spf": (MISSING, "{name}. SPF {value}\n"),
     "doubled-zone": (MALFORMED, "{name}.plain.example. TXT {value}\n"),
     "another-longer-key": (MISMATCH, "{name}. TXT {other}\n"),
     "revoked": (REVOKED, '{name}. TXT "v=DKIM1; p="\n'),
     "spf": (MALFORMED, '{name}. TXT "v=spf1 -all"\n'),
-}
-
-# Names with wildcards next to the key's name, or instead of it (RFC 4592).
-WILDCARDS = {
+    # Names with wildcards next to the key's name, or instead of it (RFC 4592).
     "wild-txt": (MISSING, '*.{domain}. TXT "v=spf1 -all"\n'),
     "wild-key-deep": (PUBLISHED, "*._domainkey.{domain}. TXT {value}\n"),
     "wild-revoked": (MISSING, '*._domainkey.{domain}. TXT "v=DKIM1; p="\n'),
-    "wild-other-key": (MISSING, "*._domainkey.{domain}. TXT {other}\n"),
     "wild-overridden": (PUBLISHED, '*._domainkey.{domain}. TXT "v=DKIM1; p="\n' + RECORD),
     "wild-blocked": (MISSING, '*._domainkey.{domain}. TXT {value}\n{name}. HINFO "a" "b"\n'),
     "wild-alias-deep": (PUBLISHED, "*._domainkey.{domain}. CNAME deep.far.example.\n"),
     "wild-alias-astray": (MISSING, "*.{domain}. CNAME nothing.far.example.\n"),
-    "wild-alias-to-revoked": (MISSING, "*.{domain}. CNAME revoked.far.example.\n"),
     "wild-alias-beside": (PUBLISHED, "*._domainkey.{domain}. CNAME text.far.example.\n" + RECORD),
-}
-
-ALIASES = {
     "alias": (PUBLISHED, _alias("key.{domain}.") + _TARGET),
-    "alias-to-another-selector": (
-        PUBLISHED, _alias("s2._domainkey.{domain}.") + "s2._domainkey.{domain}. TXT {value}\n",
-    ),
     "alias-to-odd-name": (
         PUBLISHED, _alias("a\\.b\\032c.{domain}.") + "a\\.b\\032c.{domain}. TXT {value}\n",
     ),
     "alias-far": (PUBLISHED, _alias("alias-far.far.example.")),
-    "alias-to-wildcard": (
-        PUBLISHED, _alias("a.b.wild.{domain}.") + "*.wild.{domain}. TXT {value}\n",
-    ),
     "alias-to-wildcard-alias": (
         PUBLISHED, _alias("a.wild.{domain}.") + "*.wild.{domain}. CNAME key.{domain}.\n" + _TARGET,
     ),
@@ -86,7 +70,6 @@ ALIASES = {
     "alias-to-other-key": (MISMATCH, _alias("key.{domain}.") + "key.{domain}. TXT {other}\n"),
     "alias-to-text": (MALFORMED, _alias("text.far.example.")),
     "alias-to-itself": (MALFORMED, _alias("{name}.")),
-    "alias-loop": (MALFORMED, _alias("a.{domain}.") + "a.{domain}. CNAME {name}.\n"),
     "alias-into-loop": (
         MALFORMED,
         _alias("a.{domain}.") + "a.{domain}. CNAME b.{domain}.\nb.{domain}. CNAME a.{domain}.\n",
@@ -96,11 +79,9 @@ ALIASES = {
     "dname-loop": (MALFORMED, "_domainkey.{domain}. DNAME _domainkey.{domain}.\n"),
 }  # fmt: skip
 
-_DOMAINKEY_DNAME = "_domainkey.{domain}. DNAME keys.{domain}.\n"
 DNAMES = {
-    "dname": _DOMAINKEY_DNAME + "s1.keys.{domain}. TXT {value}\n",
+    "dname": "_domainkey.{domain}. DNAME keys.{domain}.\ns1.keys.{domain}. TXT {value}\n",
     "dname-far": "_domainkey.{domain}. DNAME dname-far.far.example.\n",
-    "dname-to-alias": _DOMAINKEY_DNAME + "s1.keys.{domain}. CNAME key.{domain}.\n" + _TARGET,
 }
 
 # What cases have in the other zone.
@@ -110,15 +91,12 @@ _FAR = {
     "alias-loop-far": "alias-loop-far.far.example. CNAME {name}.\n",
     "dname-far": "s1.dname-far.far.example. TXT {value}\n",
 }
-_FAR_RECORDS = 'text.far.example. TXT "v=spf1 -all"\nrevoked.far.example. TXT "v=DKIM1; p="\n'
 
 # OpenDKIM refuses several records; dkimpy takes the first (RFC 6376 section 3.6.2.2).
 SEVERAL = {
     "two": RECORD + "{name}. TXT {other}\n",
     "with-spf": RECORD + '{name}. TXT "v=spf1 -all"\n',
-    "with-empty": RECORD + '{name}. TXT ""\n',
     "with-revoked": RECORD + '{name}. TXT "v=DKIM1; p="\n',
-    "two-wrong": '{name}. TXT {other}\n{name}. TXT "v=spf1 -all"\n',
     "two-alike": RECORD + "{name}. TXT {value.halves}\n",
     "alias-to-two": _alias("a.{domain}.") + "a.{domain}. TXT {value}\na.{domain}. TXT {other}\n",
 }
@@ -127,11 +105,8 @@ _LONG = "a" * 63
 NAMES = (
     Case("xn--bcher-kva.plain.example", PUBLISHED, spelled="bücher.plain.example"),
     Case("mixed.plain.example", PUBLISHED, spelled="MiXeD.Plain.EXAMPLE"),
-    Case(f"{_LONG}.plain.example", PUBLISHED),
     Case(f"{_LONG}.{_LONG}.{_LONG[:50]}.plain.example", PUBLISHED, selector=_LONG[:49]),
-    Case("digits.plain.example", PUBLISHED, selector="20261122"),
-    Case("dotted.plain.example", PUBLISHED, selector="a.b.c"),
-    Case("two-bits.plain.example", PUBLISHED, key_len=2048),
+    Case("dotted.plain.example", PUBLISHED, selector="a.b.2026"),
     Case("another-key.plain.example", MISMATCH, "{name}. TXT {other}\n", key_len=2048),
     Case("plain.example", PUBLISHED),
     Case("plain.example", MISSING, "", selector="s2"),
@@ -152,13 +127,13 @@ def _chains() -> Iterator[Case]:
 
 
 def _cases() -> Iterator[Case]:
-    for label, strings in STRINGS.items():
-        yield Case(f"{label}.{PLAIN}", PUBLISHED, "{name}. TXT " + strings + "\n", key_len=2048)
-    for label, (verdict, records) in (RECORDS | WILDCARDS | ALIASES).items():
+    for number, strings in enumerate(STRINGS):
+        records = "{name}. TXT " + strings + "\n"
+        yield Case(f"strings-{number}.{PLAIN}", PUBLISHED, records, key_len=2048)
+    several = {label: (DUPLICATE, records) for label, records in SEVERAL.items()}
+    for label, (verdict, records) in (RECORDS | several).items():
         elsewhere = {FAR: _FAR[label]} if label in _FAR else {}
         yield Case(f"{label}.{PLAIN}", verdict, records, elsewhere)
-    for label, records in SEVERAL.items():
-        yield Case(f"{label}.{PLAIN}", DUPLICATE, records)
     for label, records in DNAMES.items():
         elsewhere = {FAR: _FAR[label]} if label in _FAR else {}
         yield Case(
@@ -169,4 +144,4 @@ def _cases() -> Iterator[Case]:
 
 
 CASES = list(_cases())
-ZONES = [Zone(PLAIN, HOSTS), Zone(FAR, HOSTS, _FAR_RECORDS)]
+ZONES = [Zone(PLAIN, HOSTS), Zone(FAR, HOSTS, 'text.far.example. TXT "v=spf1 -all"\n')]
