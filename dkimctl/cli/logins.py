@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -36,17 +35,7 @@ def answer(
     if given is not None:
         with naming(name):
             return check(given)
-    short = re.split(r" \(|:", label, maxsplit=1)[0]
-    try:
-        return terminal.ask(
-            label,
-            check,
-            lambda error: session.reporter.warn(f"{short}: {error.message}", hint=error.hint),
-            default=default,
-        )
-    except UsageError as error:
-        hint = f"give it as an option: {name}"
-        raise UsageError(f"{short}: {error.message}", hint=hint) from None
+    return terminal.ask(label, check, name, session.reporter.warn, default=default)
 
 
 def no_terminal(options: Sequence[str]) -> UsageError:

@@ -6,6 +6,7 @@ their last character to stdout.
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import threading
@@ -23,7 +24,7 @@ _MAX_SECRET = 65536  # bytes
 _ATTEMPTS = 3
 
 _T = TypeVar("_T")
-Complain = Callable[[DkimctlError], None]
+Warn = Callable[..., None]  # `Reporter.warn`
 
 
 def is_interactive() -> bool:
@@ -31,11 +32,12 @@ def is_interactive() -> bool:
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
 
-def ask(question: str, check: Callable[[str], _T], complain: Complain, *, default: str = "") -> _T:
+def ask(
+    question: str, check: Callable[[str], _T], option: str, warn: Warn, *, default: str = ""
+) -> _T:
     """What `check` makes of the line that is typed, or else of the `default`.
 
-    `complain` gets the UsageError that `check` raises before the question is asked again. Raises
-    UsageError after three invalid answers, and at the end of input.
+    Raises UsageError, which names the option, after three invalid answers or at the end of input.
     """
 
     def checked(text: str) -> _T:
@@ -43,9 +45,13 @@ def ask(question: str, check: Callable[[str], _T], complain: Complain, *, defaul
             raise UsageError("the answer is empty", hint="write a value, or press Ctrl-C to stop")
         return check(text or default)
 
-    prompt = f"{question} [{default}]" if default else question
-    at_end = UsageError("no answer to the prompt", hint="give the value as an option")
-    return _until_valid(partial(_read_line, prompt), checked, complain, at_end)
+    name = re.split(r" \(|:", question, maxsplit=1)[0]
+    read = partial(_read_line, f"{question} [{default}]" if default else question)
+    try:
+        return _until_valid(name, read, checked, warn, UsageError("no answer to the prompt"))
+    except UsageError as error:
+        hint = f"give it as an option: {option}"
+        raise UsageError(f"{name}: {error.message}", hint=hint) from None
 
 
 def confirms(question: str, *, refusal: UsageError, hint: str = "nothing was deleted") -> bool:
@@ -71,7 +77,7 @@ def interruptible(hint: str) -> Iterator[None]:
         raise Interrupted(hint=hint) from None
 
 
-def read_client_secret(*, from_stdin: bool, complain: Complain) -> Secret:
+def read_client_secret(warn: Warn, *, from_stdin: bool) -> Secret:
     """The client secret, from standard input or else a hidden prompt.
 
     Raises CredentialsError if it is missing or invalid: of a prompt, three times.
@@ -101,13 +107,13 @@ def read_client_secret(*, from_stdin: bool, complain: Complain) -> Secret:
     hint = "type it, or pipe it in with --secret-stdin"
     at_end = CredentialsError("no answer to the prompt", hint=hint)
     read = partial(getpass.getpass, "Client secret (not shown): ", stream=sys.stderr)
-    return _until_valid(read, checked, complain, at_end)
+    return _until_valid("Client secret", read, checked, warn, at_end)
 
 
 def _until_valid(
-    read: Callable[[], str], check: Callable[[str], _T], complain: Complain, at_end: DkimctlError
+    name: str, read: Callable[[], str], check: Callable[[str], _T], warn: Warn, at_end: DkimctlError
 ) -> _T:
-    """What `check` makes of an answer; errors of the kind of `at_end` are complained of first."""
+    """What `check` makes of an answer; errors of the kind of `at_end` are warnings at first."""
     attempts = 0
     while True:
         attempts += 1
@@ -118,7 +124,7 @@ def _until_valid(
         except type(at_end) as error:
             if attempts == _ATTEMPTS:
                 raise
-            complain(error)
+            warn(f"{name}: {error.message}", hint=error.hint)
 
 
 def _read_line(question: str) -> str:

@@ -80,11 +80,7 @@ def login(
                 hint="run `dkimctl login --credential-store file` for a file that only you can "
                 "read, or `dkimctl login --allow-plaintext-keyring`",
             )
-        warn = session.reporter.warn
-        secret = terminal.read_client_secret(
-            from_stdin=secret_stdin,
-            complain=lambda error: warn(f"Client secret: {error.message}", hint=error.hint),
-        )
+        secret = terminal.read_client_secret(session.reporter.warn, from_stdin=secret_stdin)
         try:
             token = session.client.issue_token(account.client_id, secret)
         except ServiceError as error:
