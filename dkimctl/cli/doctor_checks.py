@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from enum import StrEnum
+from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
 from typing import NamedTuple
 
@@ -27,6 +28,7 @@ from dkimctl.cli.report import problem_lines
 from dkimctl.cli.sandbox import INSTALL, is_installed
 from dkimctl.cli.session import Session
 from dkimctl.client.failures import TEST_PATH, strange_answer
+from dkimctl.client.http import HttpRequest
 from dkimctl.credentials.store import IN_ENVIRONMENT
 from dkimctl.dns.messages import SOA, USEFUL, make_question, rcode_text
 from dkimctl.dns.nameserver import (
@@ -91,8 +93,6 @@ def check_python(_session: Session) -> Iterator[Remark]:
 
 
 def check_libraries(_session: Session) -> Iterator[Remark]:
-    from importlib.metadata import PackageNotFoundError, requires, version
-
     def version_of(name: str) -> str | None:
         with suppress(PackageNotFoundError):
             return version(name)
@@ -238,8 +238,6 @@ def clock_finding(sent_at: float | None, begun: float, ended: float) -> Remark:
 
 def _try_url(session: Session, url: str) -> tuple[Remark, float | None]:
     """Whether something answers there, and the time that it says it is."""
-    from dkimctl.client.http import HttpRequest
-
     with session.open_http(url, longest=10.0) as http:
         response = http.send(HttpRequest("GET", url, None))
     base = url.removesuffix(TEST_PATH).removesuffix("/oauth2/token")

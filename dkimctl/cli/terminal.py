@@ -6,6 +6,7 @@ their last character to stdout.
 
 from __future__ import annotations
 
+import getpass
 import re
 import signal
 import sys
@@ -102,8 +103,6 @@ def read_client_secret(warn: Warn, *, from_stdin: bool) -> Secret:
             hint="pipe it in with --secret-stdin, or set DKIMCTL_CLIENT_ID and "
             "DKIMCTL_CLIENT_SECRET instead of logging in",
         )
-    import getpass
-
     hint = "type it, or pipe it in with --secret-stdin"
     at_end = CredentialsError("no answer to the prompt", hint=hint)
     read = partial(getpass.getpass, "Client secret (not shown): ", stream=sys.stderr)

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
+from typer._completion_shared import get_completion_script
 
 from dkimctl.cli.main import COMPLETION_VARIABLE
 from dkimctl.cli.options import App
@@ -32,8 +33,6 @@ if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _dkimctl_completion "$@"; f
 )
 def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> None:
     """Print a shell's completion script, which the examples install for you alone."""
-    from typer._completion_shared import get_completion_script
-
     script = (
         get_completion_script(prog_name="dkimctl", complete_var=COMPLETION_VARIABLE, shell=shell)
         + "\n"

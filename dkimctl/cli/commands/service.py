@@ -37,6 +37,8 @@ from dkimctl.errors import ExitCode, OutputError, UsageError
 from dkimctl.files import create_files, directory_fault, refuse
 from dkimctl.text import counted, few, format_duration, printable
 
+if sys.platform != "win32":
+    import syslog
 if TYPE_CHECKING:
     from dkimctl.service.clients import ClientCredentials
     from dkimctl.service.location import Location
@@ -448,7 +450,5 @@ def _listed(
 def _log_change(action: str, subject: str) -> None:
     """Write to the system's log what the operator has changed, and to what; never a secret."""
     if sys.platform != "win32":
-        import syslog
-
         syslog.openlog("dkimctl", syslog.LOG_PID)
         syslog.syslog(f"operator uid={os.geteuid()} action={action!r} subject={subject!r}")
