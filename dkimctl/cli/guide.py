@@ -17,12 +17,12 @@ from dkimctl.cli.sandbox import INSTALL, is_installed
 from dkimctl.cli.session import Session
 from dkimctl.cli.urgent import WARNINGS
 from dkimctl.dns.verdicts import Urgency
-from dkimctl.errors import CredentialsError, ExitCode
+from dkimctl.errors import ExitCode
 from dkimctl.formats.table import INDENT, Style, lines_of, styled, wrapped
 from dkimctl.models import named
 from dkimctl.names import Selection
 from dkimctl.rotation.life import NOT_IN_USE, Key, KeyStage, NextAction, due_first, read_keys
-from dkimctl.settings.profile import login_of, require_ledger_account, settings_of
+from dkimctl.settings.profile import login_of, settings_of
 from dkimctl.text import counted, few, printable
 
 
@@ -35,7 +35,6 @@ class Guide(NamedTuple):
 
 
 _GAP = "   "
-_MAX_DOMAINS = 5_000  # whose keys are looked through in half a second
 _LAST = {"`dkimctl doctor`": "check the set-up", "`dkimctl --help`": "list all commands"}
 _WELL = {
     "`dkimctl overview`": "what matters today, this week and this month",
@@ -92,11 +91,8 @@ def find_guide(session: Session) -> Guide:
     is_logged_in = profile.is_sandbox or _is_logged_in(session)
 
     ledger = session.open_ledger(for_writing=False)
-    domains = ledger.count_domains(*require_ledger_account(profile))
     now = datetime.now(UTC)
-    if domains > _MAX_DOMAINS:
-        registered = Guide([f"{domains:,} domains are registered."], _WELL)
-    elif keys := [*read_keys(ledger, Selection(), session.config.rotation, now)]:
+    if keys := [*read_keys(ledger, Selection(), session.config.rotation, now)]:
         keys.sort(key=due_first)
         registered = guide_of(keys, now, by_target=session.has_dns_targets)
     elif not is_logged_in:
@@ -123,10 +119,7 @@ def _is_logged_in(session: Session) -> bool:
         return True
     profile = session.profile
     if profile.credential_store == "file":
-        try:
-            return session.credential_store.has_secret(session.stored_account)
-        except CredentialsError:
-            return False
+        return session.credential_store.has_secret(session.stored_account)
     login = login_of(profile)
     return any(settings_of(stored) == login for stored in session.logins.values())
 

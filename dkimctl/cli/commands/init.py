@@ -178,7 +178,7 @@ def _filled(template: str, **values: object) -> str:
 
 def _require_places(session: Session, config: Path | None, output: Path) -> None:
     """Raise UsageError if a file exists already, also as a link, or cannot be written there."""
-    files = [file for file in (config, output) if file is not None]
+    files = filter(None, (config, output))
     if existing := [printable(str(file)) for file in files if os.path.lexists(file)]:
         verb = "exists" if len(existing) == 1 else "exist"
         hint = "edit it, or name other files with --config and --output; --no-config writes only "
@@ -186,7 +186,7 @@ def _require_places(session: Session, config: Path | None, output: Path) -> None
             f"{listed(existing)} already {verb}; nothing was written", hint=f"{hint}the spec file"
         )
     named = {"--output": output}
-    if config is not None and not _is_default_place(session):
+    if config is not None and _given_value(session, "config"):
         named["--config"] = config
     for name, file in named.items():
         if not file.parent.is_dir():
@@ -194,10 +194,6 @@ def _require_places(session: Session, config: Path | None, output: Path) -> None
                 f"the directory {printable(str(file.parent))} does not exist",
                 hint=f"create it, or name another file with {name}",
             )
-
-
-def _is_default_place(session: Session) -> bool:
-    return not (session.flags["config"] or _given_value(session, "config"))
 
 
 def _given_value(session: Session, key: str) -> str | None:
@@ -214,9 +210,8 @@ def _read_answers(
     name = _given_value(session, "profile")
     answers = {"profile": ask("Profile", "--profile", profile_name, name, profiles.DEFAULT_PROFILE)}
     for key, label in QUESTIONS.items():
-        answers[key] = ask(
-            label, profiles.option(key).name, CHECKS[key], _given_value(session, key)
-        )
+        given_value, name = _given_value(session, key), profiles.option(key).name
+        answers[key] = ask(label, name, CHECKS[key], given_value)
     if (store := session.flags["credential_store"]) is not None:
         answers["credential_store"] = parse_value("credential_store", store, "--credential-store")
     if method is None:
@@ -242,7 +237,7 @@ def _read_answers(
 
 def _write(session: Session, config: Path | None, texts: dict[Path, str]) -> None:
     """Write all files or none. Raises DkimctlError."""
-    if config is not None and _is_default_place(session):
+    if config is not None and not _given_value(session, "config"):
         hint = "name another file with --config FILE"
         try:
             prepare_directory(config.parent)  # for the user alone
