@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from multiprocessing.util import Finalize
 from typing import Any
 from wsgiref.types import WSGIApplication
@@ -15,14 +15,15 @@ from wsgiref.types import WSGIApplication
 import falcon
 import falcon.media
 
-from dkimctl.errors import DkimctlError, UsageError, naming
+from dkimctl.errors import DkimctlError, naming
 from dkimctl.service import resources
 from dkimctl.service.access_log import AccessLog, LogHandler, TrustedProxies
 from dkimctl.service.database import Store, StoreUnavailable, open_key_store
-from dkimctl.service.health import HealthEndpoints, Metrics
+from dkimctl.service.health import METRICS_DIRECTORY, HealthEndpoints, Metrics
 from dkimctl.service.key_pairs import KeyMaker, KeyQueue, make_key
 from dkimctl.service.location import default_location
 from dkimctl.service.registrations import Registrar
+from dkimctl.settings.values import integer
 from dkimctl.text import printable
 
 _MAX_WAITING = 64  # requests that wait for keys; the other threads of the server answer the rest
@@ -32,6 +33,14 @@ _RETRY = 1.0  # seconds
 _ENTRY = 2048  # octets; the longest names take about 600
 _MIN_BODY = 128 * 1024
 _MAX_BODY = 1024 * 1024
+# What the environment says where another server runs the service; 0 is the default.
+_SETTINGS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "DKIMCTL_SERVICE_MAX_DOMAINS": ("max_domains", integer(0, 10_000)),
+    "DKIMCTL_SERVICE_KEY_THREADS": ("key_threads", integer(0, 1024)),
+    "DKIMCTL_SERVICE_TRUSTED_PROXIES": (
+        "proxies", lambda text: TrustedProxies(filter(str.strip, text.split(",")))
+    ),
+}  # fmt: skip
 
 
 def create_app(
@@ -43,7 +52,6 @@ def create_app(
     clock: Callable[[], float] = time.time,
     make_key: KeyMaker = make_key,
     proxies: TrustedProxies | None = None,  # logs requests
-    metrics: Metrics | None = None,  # counts them
 ) -> WSGIApplication:
     """The service as a WSGI callable: both hosts of the interface in one.
 
@@ -52,6 +60,7 @@ def create_app(
     """
     if store is None:
         return _app_of_environment()
+    metrics = Metrics() if os.environ.get(METRICS_DIRECTORY) else None
     make = metrics.count_keys(make_key) if metrics else make_key
     keys = KeyQueue(make, max_waiting=_MAX_WAITING, limit=_KEYS_WITHIN, threads=key_threads)
     api = resources.Api(
@@ -90,17 +99,17 @@ def load_app(open_store: Callable[[], Store], **settings: Any) -> WSGIApplicatio
     store = open_store()
     # At the end of this process SQLite then writes back its log, even one that was deleted.
     Finalize(None, store.close, exitpriority=1)
-    return create_app(store, metrics=Metrics.if_shared(), **settings)
+    return create_app(store, **settings)
 
 
 def _app_of_environment() -> WSGIApplication:
     """For a WSGI server of the operator's choice."""
+    settings: dict[str, Any] = {}
     try:
-        with naming("DKIMCTL_SERVICE_TRUSTED_PROXIES"):
-            addresses = os.environ.get("DKIMCTL_SERVICE_TRUSTED_PROXIES", "").split(",")
-            proxies = TrustedProxies(text for text in addresses if text.strip())
-        max_domains = _number("DKIMCTL_SERVICE_MAX_DOMAINS", 10_000) or 50
-        key_threads = _number("DKIMCTL_SERVICE_KEY_THREADS", 1024)
+        for variable, (name, read) in _SETTINGS.items():
+            with naming(variable):
+                if (text := os.environ.get(variable)) and (value := read(text)):
+                    settings[name] = value
         store = open_key_store(default_location())
     except DkimctlError as error:
         sys.stderr.write(f"dkimctl: {printable(error.message)}\nhint: {printable(error.hint)}\n")
@@ -111,21 +120,4 @@ def _app_of_environment() -> WSGIApplication:
     logger = logging.getLogger("dkimctl.service")
     logger.handlers = [LogHandler()]
     logger.propagate = False  # the server may have a log of its own
-    return create_app(
-        store,
-        proxies=proxies,
-        metrics=Metrics.if_shared(),
-        max_domains=max_domains,
-        key_threads=key_threads,
-    )
-
-
-def _number(variable: str, highest: int) -> int | None:
-    """The number in an environment variable; None for none, or 0. Raises UsageError."""
-    text = os.environ.get(variable) or "0"
-    if text.isdecimal() and text.isascii() and len(text) < 10 and int(text) <= highest:
-        return int(text) or None
-    raise UsageError(
-        f"in {variable}: the value is not a number, or out of range",
-        hint=f"write a whole number up to {highest}",
-    )
+    return create_app(store, **{"proxies": TrustedProxies(), **settings})

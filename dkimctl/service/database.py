@@ -69,6 +69,8 @@ _POSTGRESQL_TRANSACTIONS: _Transactions = {
 _UPGRADE_LOCK = 0x444B494D  # any number that other programs do not use
 
 _AT_ONCE = 1000  # keys in memory while all are encrypted
+_HEADER = sa.func.substr(registrations.c.private_key, 1, len(PLAIN_HEADER), type_=sa.LargeBinary)
+_ENCRYPTED = sa.select(registrations.c.selector).where(_HEADER != PLAIN_HEADER).limit(1)
 
 
 class StoreUnavailable(UsageError):
@@ -187,7 +189,7 @@ class Store:
 
     # Opening.
 
-    def _prepare(self, passphrase: Passphrase | None) -> None:
+    def _prepare(self, passphrase: Passphrase | None, with_keys: bool) -> None:
         with self.writing() as connection:
             if self.path:
                 self._prepare_file(connection)
@@ -195,6 +197,13 @@ class Store:
                 self._prepare_database(connection)
             if passphrase is not None:
                 self._adopt(connection, passphrase)
+            elif with_keys and (
+                _marker(connection) is not None or connection.execute(_ENCRYPTED).first()
+            ):
+                raise UsageError(
+                    f"the private keys in {self.name} are encrypted with a passphrase",
+                    hint="set DKIMCTL_SERVICE_PASSPHRASE to it",
+                )
         if self.path:
             self._use_write_ahead_log(self.path)
             if passphrase is not None:
@@ -320,13 +329,15 @@ class Store:
             connection.execute(encrypt, changes)
 
 
-def open_store(location: Location, passphrase: Passphrase | None = None) -> Store:
+def open_store(
+    location: Location, passphrase: Passphrase | None = None, *, with_keys: bool = False
+) -> Store:
     """Open the data; create a missing file or missing tables, and upgrade old ones.
 
     With a `passphrase` all private keys are encrypted, including those already there. Raises
     UsageError if the data cannot be used: of another program or a newer version, with keys
-    encrypted with another passphrase; a file that is not safe from other users, not readable and
-    writable, or locked for 10 seconds.
+    encrypted with another passphrase, or to be used `with_keys` without their passphrase; a file
+    that is not safe from other users, not readable and writable, or locked for 10 seconds.
     """
     if isinstance(location, DatabaseUrl):
         store = Store(location.name, _postgresql_engine(location))
@@ -337,8 +348,11 @@ def open_store(location: Location, passphrase: Passphrase | None = None) -> Stor
         connecting = {"timeout": BUSY_SECONDS, "isolation_level": None}
         engine = _engine(url, connecting, _SQLITE_SETTINGS)
         store = Store(str(location), engine, location)
-    with _closed_on_failure(store):
-        store._prepare(passphrase)
+    try:
+        store._prepare(passphrase, with_keys)
+    except BaseException:
+        store.close()
+        raise
     return store
 
 
@@ -349,25 +363,7 @@ def open_key_store(location: Location) -> Store:
         return open_store(
             location, Passphrase(os.fsencode(os.environ["DKIMCTL_SERVICE_PASSPHRASE"]))
         )
-    store = open_store(location)
-    start = sa.func.substr(registrations.c.private_key, 1, len(PLAIN_HEADER), type_=sa.LargeBinary)
-    encrypted = sa.select(registrations.c.selector).where(start != PLAIN_HEADER).limit(1)
-    with _closed_on_failure(store), store.reading() as connection:
-        if _marker(connection) is not None or connection.execute(encrypted).first():
-            raise UsageError(
-                f"the private keys in {store.name} are encrypted with a passphrase",
-                hint="set DKIMCTL_SERVICE_PASSPHRASE to it",
-            )
-    return store
-
-
-@contextmanager
-def _closed_on_failure(store: Store) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        store.close()
-        raise
+    return open_store(location, with_keys=True)
 
 
 def _marker(connection: sa.Connection) -> bytes | None:

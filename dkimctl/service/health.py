@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _DATABASE_LIMIT = 2.0  # seconds to answer; load balancers often wait for 5
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30)
-_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"  # of prometheus_client: its processes count there together
+METRICS_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"  # where processes count together
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - the directory made there is private
 
 
@@ -36,12 +36,11 @@ class HealthEndpoints:
     """GET /healthz: the process answers. GET /readyz: so does the database, or 503.
 
     The database is asked in one thread at a time, so that many such requests of a dead one do no
-    harm. It has `limit` seconds.
+    harm.
     """
 
-    def __init__(self, store: Store, limit: float = _DATABASE_LIMIT) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._limit = limit
         self._lock = threading.Lock()
         self._answer: Future[bool] | None = None
 
@@ -57,7 +56,7 @@ class HealthEndpoints:
                     self._answer.set_result(False)
             answer = self._answer  # one that is under way counts as well
         self.on_get_alive(_request, response)
-        if not wait([answer], self._limit).done or not answer.result():
+        if not wait([answer], _DATABASE_LIMIT).done or not answer.result():
             raise falcon.HTTPServiceUnavailable(description="The database does not answer.")
 
     on_head_alive, on_head_ready = on_get_alive, on_get_ready
@@ -89,11 +88,6 @@ class Metrics:
         self._keys = Counter("dkimctl_keys_made", "Keys made.", ["key_len"], **own)
         text = "Logins with wrong credentials."
         self._failed_logins = Counter("dkimctl_failed_logins", text, **own)
-
-    @staticmethod
-    def if_shared() -> Metrics | None:
-        """Metrics if the environment names the directory where processes count together."""
-        return Metrics() if os.environ.get(_DIRECTORY) else None
 
     def process_request(self, request: falcon.Request, _response: falcon.Response) -> None:
         request.context.metrics_started = time.perf_counter()
@@ -135,8 +129,8 @@ def serving_metrics(bind: str, open_store: Callable[[], Store]) -> Iterator[None
     parent = _IN_MEMORY if os.access(_IN_MEMORY, os.W_OK | os.X_OK) else None  # no disk to be full
     with ExitStack() as stack:
         temporary = tempfile.TemporaryDirectory(prefix="dkimctl-metrics-", dir=parent)
-        os.environ[_DIRECTORY] = stack.enter_context(temporary)
-        stack.callback(os.environ.pop, _DIRECTORY)
+        os.environ[METRICS_DIRECTORY] = stack.enter_context(temporary)
+        stack.callback(os.environ.pop, METRICS_DIRECTORY)
         from prometheus_client import CollectorRegistry, start_http_server
         from prometheus_client.multiprocess import MultiProcessCollector
 

@@ -40,7 +40,8 @@ def test_a_service_without_its_database_is_alive_but_not_ready(sqlite_store, is_
     assert client.simulate_get("/healthz").status_code == 200
 
 
-def test_a_database_that_stands_still_is_asked_by_one_thread_only(store):
+def test_a_database_that_stands_still_is_asked_by_one_thread_only(store, monkeypatch):
+    monkeypatch.setattr("dkimctl.service.health._DATABASE_LIMIT", 0.05)
     go, asked = threading.Event(), []
 
     class StandingStore:
@@ -52,7 +53,7 @@ def test_a_database_that_stands_still_is_asked_by_one_thread_only(store):
                 yield connection
 
     app = falcon.App()
-    app.add_route("/readyz", HealthEndpoints(StandingStore(), limit=0.05), suffix="ready")
+    app.add_route("/readyz", HealthEndpoints(StandingStore()), suffix="ready")
     client = TestClient(app)
     assert [client.simulate_get("/readyz").status_code for _ in range(5)] == [503] * 5
     assert len(asked) == 1
