@@ -55,6 +55,7 @@ _TEMPORARY = re.compile(r"\.dkimctl-[0-9a-f]{16}\.tmp")
 _PATH = re.compile(r"[A-Za-z0-9._/+@-]+")
 _OTHER = "name another one with --output-dir"
 _MAP = "selectors.map"
+KEYS = "keys"  # the directory of the key files
 
 
 class SigningKey(NamedTuple):
@@ -202,32 +203,34 @@ def _candidate(store: Store, row: sa.Row[*tuple[Any, ...]]) -> _Candidate:
     )
 
 
-def opendkim_files(plan: Plan, directory: Path, keys: Path) -> Mapping[str, str]:
+def opendkim_files(plan: Plan, directory: Path) -> dict[str, str]:
     """The content of each file of opendkim.conf(5) in `directory`, in the order of writing.
 
-    The last one names the two tables, so they take effect together. `keys` has the key files.
-    opendkim reads the tables when it starts, and on SIGUSR1; the key files, for each message.
+    The last one names the two tables, so they take effect together. opendkim reads the tables when
+    it starts, and on SIGUSR1; the key files, for each message.
     """
     signing = {domain: key.fqdn for domain, key in sorted(plan.by_domain.items())}
     if plan.third_party:
         signing["*"] = plan.third_party.fqdn  # looked up last
-    named = {
-        "KeyTable": "".join(
-            f"{key.fqdn} {key.sign_domain}:{key.selector}:{keys / key.fqdn}\n" for key in plan.keys
-        ),
-        "SigningTable": "".join(f"{domain} {fqdn}\n" for domain, fqdn in signing.items()),
+    rows = {
+        "KeyTable": [
+            f"{key.fqdn} {key.sign_domain}:{key.selector}:{directory / KEYS / key.fqdn}\n"
+            for key in plan.keys
+        ],
+        "SigningTable": [f"{domain} {fqdn}\n" for domain, fqdn in signing.items()],
     }
-    files = {
-        f"{name}.{hashlib.sha256(text.encode()).hexdigest()[:16]}": text
-        for name, text in named.items()
-    }
-    # Unlike refile:, file: compares whole names, and has no patterns.
-    lines = (f"{name} file:{directory / file}\n" for name, file in zip(named, files, strict=True))
-    return {**files, "opendkim.conf": "".join(lines)}
+    files, config = {}, ""
+    for name, lines in rows.items():
+        text = "".join(lines)
+        file = f"{name}.{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+        files[file] = text
+        # Unlike refile:, file: compares whole names, and has no patterns.
+        config += f"{name} file:{directory / file}\n"
+    return {**files, "opendkim.conf": config}
 
 
-def rspamd_files(plan: Plan, directory: Path, keys: Path) -> Mapping[str, str]:
-    """The content of each file in `directory`; `keys` has the key files.
+def rspamd_files(plan: Plan, directory: Path) -> dict[str, str]:
+    """The content of each file in `directory`.
 
     rspamd reads a changed map by itself, and the settings of its module dkim_signing when it
     starts: they depend on the directory alone. There is one map, so that a selector never meets the
@@ -237,11 +240,10 @@ def rspamd_files(plan: Plan, directory: Path, keys: Path) -> Mapping[str, str]:
     lines = [f"{domain} {key.selector}\n" for domain, key in sorted(plan.by_domain.items())]
     if plan.third_party:
         lines.append(f"* {plan.third_party.fqdn}\n")
-    settings = directory / "dkim_signing.conf"
-    values = {"SETTINGS": settings, "MAP": directory / _MAP, "KEYS": keys}
-    text = importlib.resources.files("dkimctl.service").joinpath("rspamd.conf").read_text("utf-8")
-    text = re.sub("@([A-Z]+)@", lambda name: str(values[name[1]]), text)
-    return {_MAP: "".join(lines), settings.name: text}
+    settings = importlib.resources.files("dkimctl.service").joinpath("rspamd.conf").read_text()
+    for word, name in (("SETTINGS", "dkim_signing.conf"), ("MAP", _MAP), ("KEYS", KEYS)):
+        settings = settings.replace(f"@{word}@", str(directory / name))
+    return {_MAP: "".join(lines), "dkim_signing.conf": settings}
 
 
 class ExportDirectory:
@@ -255,7 +257,7 @@ class ExportDirectory:
     def __init__(self, path: Path, kind: str, gid: int | None) -> None:
         """Check or create what is always there, and delete what a killed run has left."""
         self.path = path
-        self.keys = path / "keys"
+        self.keys = path / KEYS
         self._kind = kind
         self._gid = gid
         self._mode = 0o600 if gid is None else 0o640
@@ -274,19 +276,18 @@ class ExportDirectory:
         """Make the content that of `files` and, in `keys`, of the key files, by name.
 
         Gives the files that were written: none, if all are as they should be. Raises UsageError for
-        what others could have put there, OutputError if there is no space.
+        what others could have put there, OSError if there is no space.
         """
         wanted = {self.keys / name: pem for name, pem in keys.items()}
         wanted |= {self.path / name: text.encode() for name, text in files.items()}
-        with _explained(self.path):
-            for path in wanted:
-                refuse(file_fault(path), UsageError, hint=_OTHER)
-            changed = [path for path, content in wanted.items() if not self._has(path, content)]
-            for path in changed:
-                self._replace(path, wanted[path])
-            for directory in {path.parent for path in changed}:
-                sync_directory(directory)
-            self._clean_up(wanted.keys(), now)
+        for path in wanted:
+            refuse(file_fault(path), UsageError, hint=_OTHER)
+        changed = [path for path, content in wanted.items() if not self._has(path, content)]
+        for path in changed:
+            self._replace(path, wanted[path])
+        for directory in {path.parent for path in changed}:
+            sync_directory(directory)
+        self._clean_up(wanted.keys(), now)
         return changed
 
     def _read_state(self) -> dict[str, datetime]:
@@ -378,17 +379,23 @@ def open_directory(path: Path, kind: str, group: str | None = None) -> Iterator[
             hint="use a directory whose path has only letters of ASCII, digits and / . _ - + @",
         )
     gid = _group_id(group) if group is not None else None
+    if not path.parent.is_dir():
+        raise UsageError(
+            f"{path}: the directory {path.parent} does not exist",
+            hint="create it, in a way that the signer can read what is below it",
+        )
     with ExitStack() as stack:
-        with _explained(path):
-            if not path.parent.is_dir():
-                raise UsageError(
-                    f"{path}: the directory {path.parent} does not exist",
-                    hint="create it, in a way that the signer can read what is below it",
-                )
+        try:
             _make_directory(path)
             stack.callback(wait_for_lock(lock_file_of(path / _STATE), seconds=30))
-            directory = ExportDirectory(path, kind, gid)
-        yield directory
+            yield ExportDirectory(path, kind, gid)
+        except OSError as error:
+            name = error.filename if isinstance(error.filename, str) else path
+            raise OutputError(
+                f"cannot export to {name}: {error.strerror or error}",
+                hint="check the directory, its permissions and the free disk space; the signer "
+                "still has the tables of before",
+            ) from None
 
 
 def _make_directory(path: Path) -> None:
@@ -425,16 +432,3 @@ def _give(path: Path, gid: int | None, mode: int) -> None:
             ) from None
     if stat.S_IMODE(status.st_mode) != mode:
         path.chmod(mode)
-
-
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        name = error.filename if isinstance(error.filename, str) else path
-        raise OutputError(
-            f"cannot export to {name}: {error.strerror or error}",
-            hint="check the directory, its permissions and the free disk space; the signer still "
-            "has the tables of before",
-        ) from None

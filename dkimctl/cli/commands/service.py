@@ -402,7 +402,7 @@ def export(
                 SignerFormat.OPENDKIM: signers.opendkim_files,
                 SignerFormat.RSPAMD: signers.rspamd_files,
             }[signer]
-            files = write_files(plan, directory.path, directory.keys)
+            files = write_files(plan, directory.path)
             keys = {key.fqdn: key.private_key for key in plan.keys}
             changed = directory.write(files, keys, now)
     if changed:

@@ -315,7 +315,7 @@ def test_each_domain_leads_to_its_key(names, has_third_party):
     plan = Plan(by_domain, third_party, {}, [], [])
     directory = Path("/srv/export")
 
-    files = opendkim_files(plan, directory, directory / "keys")
+    files = opendkim_files(plan, directory)
     *_, config = files.values()
     tables = {line.split()[0]: line.split()[1] for line in config.splitlines()}
     paths = {name: Path(path.removeprefix("file:")) for name, path in tables.items()}
@@ -330,8 +330,8 @@ def test_each_domain_leads_to_its_key(names, has_third_party):
     }
     assert len(key_table) == len(plan.keys)
 
-    of_rspamd = rspamd_files(plan, directory, directory / "keys")
-    no_keys = rspamd_files(Plan({}, None, {}, [], []), directory, directory / "keys")
+    of_rspamd = rspamd_files(plan, directory)
+    no_keys = rspamd_files(Plan({}, None, {}, [], []), directory)
     assert of_rspamd["dkim_signing.conf"] == no_keys["dkim_signing.conf"]
     assert "@" not in no_keys["dkim_signing.conf"]
     lines = of_rspamd["selectors.map"].splitlines()
