@@ -60,10 +60,6 @@ class NameServer(asyncio.DatagramProtocol):
         self.over_tcp = over_tcp
         self.asked: list[bytes] = []
         self.connections = 0
-        self.in_flight = self.most_in_flight = 0
-        self.delay = 0.0  # seconds until an answer is sent
-        self.holds_back = lambda: False  # whether no answer is sent until more questions come
-        self._held: list[tuple[bytes, tuple]] = []
         self._tcp: asyncio.Server | None = None
 
     async def __aenter__(self) -> Self:
@@ -85,22 +81,14 @@ class NameServer(asyncio.DatagramProtocol):
         if self._tcp is not None:
             self._tcp.close()
             await self._tcp.wait_closed()
-        await self.stop_udp()
-
-    async def stop_udp(self) -> None:
         self._udp.close()
         await asyncio.sleep(0.01)  # the socket is closed in the loop's next turn
 
     def datagram_received(self, data: bytes, addr: tuple) -> None:
         self.asked.append(data)
-        self.in_flight += 1
-        self.most_in_flight = max(self.most_in_flight, self.in_flight)
-        self._held.append((data, addr))
-        while self._held and not self.holds_back():
-            asyncio.get_running_loop().call_later(self.delay, self._answer, *self._held.pop(0))
+        self._answer(data, addr)
 
     def _answer(self, data: bytes, addr: tuple) -> None:
-        self.in_flight -= 1
         for wire in self.over_udp(data):
             self._udp.sendto(wire, addr)
 
@@ -154,7 +142,6 @@ class FakeServer:
         self.answers = answers or {}
         self.wildcard = wildcard
         self.asked: list[str] = []
-        self.prefetched: list[list[str]] = []
 
     async def ask(self, asked) -> Answer:
         name = asked.name.to_text(omit_final_dot=True).lower()
@@ -171,7 +158,6 @@ class FakeServer:
     async def prefetch(self, questions) -> None:
         names = [asked.name.to_text(omit_final_dot=True) for asked in questions]
         assert list(questions) == [make_txt_question(name) for name in names]
-        self.prefetched.append(names)
 
 
 class FakeSource:
@@ -187,7 +173,6 @@ class FakeSource:
         self.bogus_records = dict(bogus_records)
         self.validated: list[str] = []
         self.is_given = is_given
-        self.forgot = 0
 
     async def zone_with(self, name):
         above = [zone for zone in self.zones if name == zone or name.endswith(f".{zone}")]
@@ -205,4 +190,4 @@ class FakeSource:
         return [self.bogus_records.get(str(question), "") for question in questions]
 
     def forget(self) -> None:
-        self.forgot += 1
+        """There is no cache."""

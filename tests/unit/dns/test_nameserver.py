@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 
 import dns.flags
 import dns.message
@@ -114,16 +113,6 @@ def test_closed_port_is_no_answer_at_once_and_tried_again_after_a_reset():
         server.reset()
 
 
-@pytest.mark.parametrize("number", [1, 3, 64])
-def test_no_more_questions_than_allowed_are_in_flight(number):
-    there = NameServer()
-    there.delay = 0.01
-    there.holds_back = lambda: there.in_flight < number and len(there.asked) < len(MANY)
-    answers = asyncio.run(ask_each(there, MANY, max_in_flight=number))
-    assert {answer.values for answer in answers} == {(b"v=DKIM1",)}
-    assert there.most_in_flight == min(number, len(MANY))
-
-
 @pytest.mark.parametrize("needs_udp", [True, False])
 def test_only_a_resolver_is_believed_that_answers_only_over_tcp(over_tcp, needs_udp):
     there = NameServer(silent, over_tcp())
@@ -151,6 +140,7 @@ def test_a_slow_connection_times_out(truncated):
 EDNS_MANY = [make_txt_question(f"s{number}._domainkey.example.com") for number in range(200)]
 PATIENT = Timeouts(udp=(0.1, 0.1, 20), burst=0.3)
 REFUSALS = sorted(EDNS_REFUSALS)
+WAYS = ("header", "plain")
 
 
 def uses_edns(wire: bytes) -> bool:
@@ -195,8 +185,9 @@ def refusing():
 @pytest.mark.parametrize(
     ("rcode", "way"),
     [
-        (dns.rcode.BADVERS, "with EDNS"),
-        *itertools.product(REFUSALS[:-1], ["header", "plain", "with EDNS"]),
+        *((rcode, "with EDNS") for rcode in REFUSALS),
+        (REFUSALS[0], "header"),
+        (REFUSALS[0], "plain"),
     ],
 )
 def test_refusal_of_edns_is_asked_again_without_it(refusing, rcode, way):
@@ -219,9 +210,8 @@ async def ask_twice(server):
     return answers + [await server.ask(question) for question in EDNS_MANY]
 
 
-@pytest.mark.parametrize("rcode", REFUSALS)
-def test_server_without_edns_is_remembered(refusing, rcode):
-    there = refusing(rcode)
+def test_server_without_edns_is_remembered(refusing):
+    there = refusing(REFUSALS[0])
     answers = run(there, ask_twice, max_in_flight=8)
     assert {answer.values for answer in answers} == {(b"v=DKIM1",)}
     assert sum(map(uses_edns, there.asked)) == len(EDNS_MANY) + 1

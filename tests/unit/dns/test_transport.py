@@ -39,40 +39,25 @@ def ask_udp(there, *, number=1):
     return asyncio.run(work())
 
 
-@pytest.mark.parametrize("tries", [2, 3])
-def test_late_reply_to_the_first_try_counts(tries):
-    def late(wire):
-        return [make_reply(there.asked[0])] if len(there.asked) == tries else ()
+class Noting(NameServer):
+    """Keeps the addresses it was asked from, in `ports`."""
 
-    there = NameServer(late)
+    def datagram_received(self, data, addr):
+        self.ports = {*getattr(self, "ports", ()), addr}
+        super().datagram_received(data, addr)
+
+
+def test_tries_have_the_same_id_and_port_so_that_a_late_answer_counts():
+    there = Noting(lambda wire: [make_reply(there.asked[0])] if len(there.asked) == 3 else ())
     assert ask_udp(there)[0].values == (b"v=DKIM1",)
-    assert len(there.asked) == tries
-
-
-@pytest.fixture
-def noting():
-    """A server that keeps the addresses it was asked from, in `ports`."""
-
-    class Noting(NameServer):
-        def datagram_received(self, data, addr):
-            self.ports.add(addr)
-            super().datagram_received(data, addr)
-
-    Noting.ports = set()
-    return Noting
-
-
-def test_tries_have_the_same_id_and_question_and_come_from_one_port(noting):
-    there = noting(lambda wire: [make_reply(wire)] if len(there.asked) == 3 else ())
-    ask_udp(there)
-    assert len({wire[:2] for wire in there.asked}) == len(noting.ports) == 1
+    assert len({wire[:2] for wire in there.asked}) == len(there.ports) == 1
     assert {wire[12:][: len(ASKED.section)] for wire in there.asked} == {ASKED.section}
 
 
-def test_each_question_has_a_new_id_and_port(noting):
-    there = noting()
+def test_each_question_has_a_new_id_and_port():
+    there = Noting()
     ask_udp(there, number=8)
-    assert len(noting.ports) == 8
+    assert len(there.ports) == 8
     assert len({wire[:2] for wire in there.asked}) > 6
 
 
@@ -131,18 +116,17 @@ def serve(echo):
     return make
 
 
-@pytest.mark.parametrize("order", [1, -1])
-def test_all_are_sent_before_the_first_answer_and_answers_come_in_any_order(serve, echo, order):
+def test_all_are_sent_before_the_first_answer_and_answers_come_in_any_order(serve, echo):
     held = []
 
     def hold(wire):
         held.append(frame(echo(wire)))
-        return (b"".join(held[::order]) if len(held) == len(TCP_MANY) else b""), False
+        return (b"".join(held[::-1]) if len(held) == len(TCP_MANY) else b""), False
 
     assert are_right(ask_tcp(serve(hold)))
 
 
-@pytest.mark.parametrize("number", [1, 2, 7, 39])
+@pytest.mark.parametrize("number", [1, 7])
 def test_server_may_close_after_some_answers(echo, number):
     async def over_tcp(reader, writer):
         for _ in range(number):
@@ -169,7 +153,6 @@ def test_server_may_read_one_question_and_ignore_the_others(echo):
 
 
 GARBAGE = {
-    "empty messages": bytes(2 * 1000),
     "short messages": b"\0\1x" * 1000,
     "another ID": b"\0\x0cabcdefghijkl" * 1000,
     "longest message": b"\xff\xff" + b"\xff" * 0xFFFF,
@@ -268,25 +251,6 @@ def test_an_answer_of_another_time_is_not_trusted(monkeypatch):
         one.verify(answer, mac)
 
 
-@pytest.mark.parametrize(("error", "name"), [(16, "BADSIG"), (17, "BADKEY"), (18, "BADTIME")])
-def test_what_the_server_says_of_our_signature_is_told(error, name):
-    one = signer()
-    _, mac = one.sign(QUERY)
-    other = (1_800_000_000).to_bytes(6) if name == "BADTIME" else b""
-    answer = _with_tsig(bytes(8), b"", error.to_bytes(2) + len(other).to_bytes(2) + other)
-    with pytest.raises(SignatureRefused) as raised:
-        one.verify(answer, mac)
-    assert raised.value.error == error
-    assert raised.value.server_time == (1_800_000_000 if other else None)
-
-
 def test_the_secret_is_shown_nowhere():
     one = signer()
     assert SECRET not in f"{one!r} {vars(one)}"
-
-
-def _with_tsig(signed_at: bytes, mac: bytes, end: bytes = bytes(4)) -> bytes:
-    """An answer that is the question itself, with a TSIG record."""
-    data = b"\x0bhmac-sha256\0" + signed_at + len(mac).to_bytes(2) + mac + QUERY[:2] + end
-    record = b"\x03key\x07example\0\0\xfa\0\xff\0\0\0\0" + len(data).to_bytes(2) + data
-    return QUERY[:10] + b"\0\1" + QUERY[12:] + record
