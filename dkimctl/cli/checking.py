@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from dkimctl.cli import next_steps
 from dkimctl.cli.options import flag, option, read_duration
-from dkimctl.cli.output import LONG_TABLE, Sink, open_writer, table_layout
+from dkimctl.cli.output import LONG_TABLE, table_layout, write_chunks
 from dkimctl.cli.progress import REDRAW, ProgressDisplay
 from dkimctl.cli.report import Reporter
 from dkimctl.cli.session import Session
@@ -22,10 +21,10 @@ from dkimctl.cli.terminal import ending_like_ctrl_c
 from dkimctl.cli.urgent import warn_of_urgent
 from dkimctl.dkim import record_fault, with_key_len
 from dkimctl.dns.verdicts import Check, Looks, Urgency, Verdict, is_good, recording_looks
-from dkimctl.errors import ExitCode, Interrupted, LedgerError, UsageError, worst_check
+from dkimctl.errors import ExitCode, Interrupted, LedgerError, OutputError, UsageError, worst_check
 from dkimctl.formats.checks import open_checks
-from dkimctl.formats.monitoring import NO_RUN, Run
-from dkimctl.formats.renderer import CheckFormat
+from dkimctl.formats.monitoring import NO_RUN, PrometheusRenderer, Run
+from dkimctl.formats.renderer import CheckFormat, Renderer, render_all
 from dkimctl.models import Registration, RegistrationKey, named
 from dkimctl.rotation.retirement import KnownKeys, RetirementPolicy, RetirementStatus, review
 from dkimctl.text import MAX_ALIKE, format_duration
@@ -138,20 +137,24 @@ def check_records(
     from dkimctl.dns.check import check_publication
 
     policy = read_policy(wait, WARN_WITHIN, expect_absent=False)
-    sink = CheckSink(
-        None, None, session.reporter, wanted=policy.wanted, selection=selection,
-        is_shown=is_shown, has_targets=True, is_written=True,
-    )  # fmt: skip
-    checks: dict[RegistrationKey, Check] = {}
+    reporter, wanted = session.reporter, policy.wanted
+    progress = CheckProgress(reporter, wanted)
+    by_key: dict[RegistrationKey, Check] = {}
     try:
-        with ending_like_ctrl_c(), recorded_looks(session) as looks, sink:
-            with CheckProgress(session.reporter, policy.wanted) as progress:
+        with ending_like_ctrl_c(), recorded_looks(session) as looks:
+
+            def kept() -> Iterator[Check]:
                 for check in check_publication(
                     registrations, open_source(), policy, progress=progress, looks=looks
                 ):
-                    checks[check.key] = check
-                    sink.emit(check)
-            status = sink.close()
+                    by_key[check.key] = check
+                    yield check
+
+            status = show_checks(
+                kept(), open_renderer(None, None, reporter, wanted, NO_RUN) if is_shown else None,
+                None, reporter, wanted=wanted, progress=progress, selection=selection,
+                has_targets=True, is_written=True,
+            )  # fmt: skip
     except KeyboardInterrupt:
         hint = "the changes were made; to check again: `dkimctl check-dns`"
         raise Interrupted(hint=hint) from None
@@ -159,7 +162,7 @@ def check_records(
         session.reporter.note(
             f"dkimctl: for the details: {next_steps.command('check-dns', selection)}"
         )
-    return status, checks
+    return status, by_key
 
 
 class CheckProgress(ProgressDisplay):
@@ -207,91 +210,80 @@ class CheckProgress(ProgressDisplay):
         return good, f"{good} of {len(self._last)} {word}"
 
 
-class CheckSink(Sink[Check]):
-    """Shows checks, emitted one by one, and counts them.
+def open_renderer(
+    fmt: CheckFormat | None, output: Path | None, reporter: Reporter, wanted: Verdict, run: Run
+) -> Renderer[Check]:
+    """The renderer of checks in `fmt`; `wanted` is the good verdict, `run` for monitoring.
 
     Without a format it is a table that leaves rows out where there are many, unless --verbose is
     given.
     """
+    shows_all, quiet = fmt is not None or reporter.verbose, reporter.quiet
+    layout = table_layout(reporter, output)._replace(
+        only_attention=quiet,
+        most_rows=None if shows_all or output or not sys.stdout.isatty() else LONG_TABLE,
+        most_alike=None if shows_all or output else MAX_ALIKE,
+    )
+    fmt = fmt or CheckFormat.TABLE
+    return open_checks(fmt, wanted=wanted, layout=layout, quiet=quiet, run=run)
 
-    def __init__(
-        self,
-        fmt: CheckFormat | None,
-        output: Path | None,
-        reporter: Reporter,
-        *,
-        wanted: Verdict,  # the good verdict
-        selection: Sequence[str] = (),  # the words that select what is checked
-        is_shown: bool = True,  # on stdout or in a file
-        has_targets: bool = False,  # `publish` can publish what is missing
-        is_written: bool = False,  # it has
-        run: Run = NO_RUN,  # for the formats of monitoring
-    ) -> None:
-        shows_all, quiet = fmt is not None or reporter.verbose, reporter.quiet
-        layout = table_layout(reporter, output)._replace(
-            only_attention=quiet,
-            most_rows=None if shows_all or output or not sys.stdout.isatty() else LONG_TABLE,
-            most_alike=None if shows_all or output else MAX_ALIKE,
-        )
-        fmt = fmt or CheckFormat.TABLE
+
+def show_checks(
+    checks: Iterable[Check],
+    renderer: Renderer[Check] | None,  # None: only the summary is shown
+    output: Path | None,
+    reporter: Reporter,
+    *,
+    wanted: Verdict,  # the good verdict
+    progress: ProgressDisplay,  # shown until the last check
+    selection: Sequence[str],  # the words that select what is checked
+    has_targets: bool,  # `publish` can publish what is missing
+    is_written: bool = False,  # it has
+) -> ExitCode:
+    """Show checks as they come, then the summary and the next step; returns the exit code."""
+    counts: Counter[Verdict] = Counter()
+    urgent: dict[Urgency, list[str]] = {}
+
+    def counted() -> Iterator[Check]:
+        with progress:
+            for check in checks:
+                counts[check.finding.verdict] += 1
+                if check.urgency:
+                    urgent.setdefault(check.urgency, []).append(named(check))
+                yield check
+
+    failure = None
+    if renderer is None:
+        deque(counted(), maxlen=0)
+    else:
         # node_exporter, which reads the metrics, is another user; no secret is among them.
-        mode = 0o644 if fmt is CheckFormat.PROMETHEUS else None
-        super().__init__(
-            open_checks(fmt, wanted=wanted, layout=layout, quiet=quiet, run=run),
-            partial(open_writer, output, mode=mode),
-        )
-        self.reporter, self.wanted, self.selection = reporter, wanted, selection
-        self.is_shown, self.has_targets, self.is_written = is_shown, has_targets, is_written
-        self._counts: Counter[Verdict] = Counter()
-        self._urgent: dict[Urgency, list[str]] = {}
-
-    def emit(self, item: Check) -> None:
-        self._counts[item.finding.verdict] += 1
-        if item.urgency:
-            self._urgent.setdefault(item.urgency, []).append(named(item))
-        if self.is_shown:
-            super().emit(item)
-
-    def close(self) -> ExitCode:
-        """Write the rest and the summary."""
-        codes = [
-            ExitCode.OK if is_good(verdict, self.wanted)
-            else ExitCode.SERVICE if verdict is Verdict.NO_ANSWER
-            else ExitCode.NO
-            for verdict in self._counts
-        ]  # fmt: skip
-        failure = self.finish() if self.is_shown else None
-        self._report()
-        if failure is not None:
-            self.reporter.error(failure)
-            codes.append(failure.exit_code)
-        return worst_check(codes)
-
-    def exit_status(self, status: ExitCode) -> int:
-        """The exit status of a command whose exit code is `status`; plugins have their own."""
-        from dkimctl.formats.monitoring import NagiosRenderer, NagiosState
-
-        if not isinstance(self.renderer, NagiosRenderer):
-            return status
-        return self.renderer.state or (NagiosState.UNKNOWN if status else NagiosState.OK)
-
-    def _report(self) -> None:
-        counts, selection, note = self._counts, self.selection, self.reporter.note
-        words = _WORDS_OF_ABSENCE if self.wanted is Verdict.MISSING else {}
-        parts = [f"{words.get(item, item)} {counts[item]}" for item in Verdict if counts[item]]
-        self.reporter.summarize(", ".join(parts) or "nothing to check", counts)
-        warn_of_urgent(
-            self.reporter, self._urgent, selection,
-            by_target=self.has_targets, is_written=self.is_written,
-        )  # fmt: skip
-        if counts[Verdict.MISSING] and not words and not self._urgent:
-            publish = next_steps.publish(selection, by_target=self.has_targets)
-            step = f"to publish what is missing: {publish}, then {next_steps.wait_for(selection)}"
-            if self.is_written:
-                step = next_steps.wait_for_transfers(selection)
-            note(f"dkimctl: {step}")
-        if counts and counts[Verdict.PUBLISHED] == counts.total():
-            rotate = next_steps.command("rotate", selection)
-            if self.has_targets:
-                rotate = "`dkimctl rotate run` once a day, from a timer"
-            note(f"dkimctl: to replace the keys, every six months or so: {rotate}")
+        mode = 0o644 if isinstance(renderer, PrometheusRenderer) else None
+        try:
+            write_chunks(render_all(renderer, counted()), output, mode=mode)
+        except OutputError as error:
+            failure = error
+    words = _WORDS_OF_ABSENCE if wanted is Verdict.MISSING else {}
+    parts = [f"{words.get(item, item)} {counts[item]}" for item in Verdict if counts[item]]
+    reporter.summarize(", ".join(parts) or "nothing to check", counts)
+    warn_of_urgent(reporter, urgent, selection, by_target=has_targets, is_written=is_written)
+    if counts[Verdict.MISSING] and not words and not urgent:
+        publish = next_steps.publish(selection, by_target=has_targets)
+        step = f"to publish what is missing: {publish}, then {next_steps.wait_for(selection)}"
+        if is_written:
+            step = next_steps.wait_for_transfers(selection)
+        reporter.note(f"dkimctl: {step}")
+    if counts and counts[Verdict.PUBLISHED] == counts.total():
+        rotate = next_steps.command("rotate", selection)
+        if has_targets:
+            rotate = "`dkimctl rotate run` once a day, from a timer"
+        reporter.note(f"dkimctl: to replace the keys, every six months or so: {rotate}")
+    codes = [
+        ExitCode.OK if is_good(verdict, wanted)
+        else ExitCode.SERVICE if verdict is Verdict.NO_ANSWER
+        else ExitCode.NO
+        for verdict in counts
+    ]  # fmt: skip
+    if failure is not None:
+        reporter.error(failure)
+        codes.append(failure.exit_code)
+    return worst_check(codes)

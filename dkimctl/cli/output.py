@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Generic, NamedTuple, Self, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from dkimctl.cli.report import KEPT, PLAIN_TERMINALS, Reporter, StdoutWriter, write
 from dkimctl.errors import OutputError, UsageError, naming
@@ -19,9 +19,7 @@ from dkimctl.files import atomic_writer
 from dkimctl.formats.renderer import (
     PER_ZONE,
     Format,
-    ItemT,
     Provider,
-    Renderer,
     TableLayout,
     outside_zones,
 )
@@ -223,10 +221,15 @@ def open_writer(
 
 
 def write_chunks(
-    chunks: Iterable[str], output: Path | None, *, must_arrive: bool = False, is_paged: bool = False
+    chunks: Iterable[str],
+    output: Path | None,
+    *,
+    must_arrive: bool = False,
+    is_paged: bool = False,
+    mode: int | None = None,
 ) -> None:
     """Write a result to a file, or to stdout: see `open_writer`. Raises OutputError."""
-    writer = open_writer(output, must_arrive=must_arrive, is_paged=is_paged)
+    writer = open_writer(output, must_arrive=must_arrive, is_paged=is_paged, mode=mode)
     try:
         for text in chunks:
             writer.write(text)
@@ -246,47 +249,6 @@ def require_writable(output: Path | None) -> None:
             f"cannot write {output}: its directory does not exist or is not writable",
             hint="name another file with --output",
         )
-
-
-class Sink(Generic[ItemT]):
-    """Writes items, added one by one, in the format of `renderer`.
-
-    The destination is opened no sooner than there is something to write. Leaving the block with an
-    error keeps a file as it was.
-    """
-
-    def __init__(self, renderer: Renderer[ItemT], open_writer: Callable[[], TextWriter]) -> None:
-        self.renderer = renderer
-        self._open_writer = open_writer
-        self._writer: TextWriter | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None and self._writer is not None:
-            self._writer.abort()
-
-    def emit(self, item: ItemT) -> None:
-        if text := self.renderer.add(item):
-            self._opened().write(text)
-
-    def finish(self) -> OutputError | None:
-        """Write the rest; returns why not all could be written, if so."""
-        writer = self._opened()
-        for text in self.renderer.end():
-            writer.write(text)
-        try:
-            writer.close()
-        except OutputError as error:
-            return error
-        return None
-
-    def _opened(self) -> TextWriter:
-        if self._writer is None:
-            self._writer = self._open_writer()
-            self._writer.write(self.renderer.begin())
-        return self._writer
 
 
 class _FileWriter:

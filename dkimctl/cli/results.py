@@ -6,14 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from enum import Enum
-from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from dkimctl.cli.output import (
     LONG_TABLE,
     OutputOptions,
-    Sink,
+    TextWriter,
     open_writer,
     table_layout,
     write_chunks,
@@ -105,11 +104,12 @@ class Shown(NamedTuple):
         return worst([*codes, *([self.failure.exit_code] if self.failure else [])])
 
 
-class ResultSink(Sink[Result]):
+class ResultSink:
     """Shows results, emitted one by one, and reports what needs attention.
 
     Of more than 200 `expected` results on a terminal only those that need attention are shown,
-    unless the format was named.
+    unless the format was named. The destination is opened no sooner than there is something to
+    write; leaving the block with an error keeps a file as it was.
     """
 
     def __init__(
@@ -130,39 +130,59 @@ class ResultSink(Sink[Result]):
             most_alike=MAX_ALIKE if is_cut else None,
             is_plan=doing is Doing.PLANNING,
         )
-        super().__init__(
-            _open_renderer(options, layout),
-            partial(open_writer, options.output, in_background=in_background, is_paged=is_table),
-        )
+        self._renderer = _open_renderer(options, layout)
         self._options = options
+        self._in_background = in_background
+        self._writer: TextWriter | None = None
         self._reporter = reporter
         self._doing = doing
         self._counts: Counter[Outcome] = Counter()
         # A table shows the reasons itself.
         self._warnings = None if is_table else AttentionWarnings(reporter)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and self._writer is not None:
+            self._writer.abort()
+
     def emit(self, item: Result) -> None:
         if self._warnings is not None:
             self._warnings.add(item)
         self._counts[item.outcome] += 1
-        super().emit(item)
+        if text := self._renderer.add(item):
+            self._opened().write(text)
 
     def close(self) -> Shown:
         """Write the rest, the warnings and the summary."""
-        if self._options.is_per_zone and isinstance(self.renderer, PerZoneRenderer):
-            failure = None
-            try:
-                _write_zone_files(self.renderer, self._options, self._reporter)
-            except OutputError as error:
-                failure = error
-        else:
-            failure = self.finish()
+        failure = None
+        try:
+            if self._options.is_per_zone and isinstance(self._renderer, PerZoneRenderer):
+                _write_zone_files(self._renderer, self._options, self._reporter)
+            else:
+                writer = self._opened()
+                for text in self._renderer.end():
+                    writer.write(text)
+                writer.close()
+        except OutputError as error:
+            failure = error
         if self._warnings is not None:
             self._warnings.close()
         self._reporter.summarize(summary(self._counts, self._doing), self._counts)
         if failure is not None:
             self._reporter.error(failure)
         return Shown(self._counts, failure)
+
+    def _opened(self) -> TextWriter:
+        if self._writer is None:
+            self._writer = open_writer(
+                self._options.output,
+                in_background=self._in_background,
+                is_paged=self._options.fmt is Format.TABLE,
+            )
+            self._writer.write(self._renderer.begin())
+        return self._writer
 
 
 def _open_renderer(options: OutputOptions, layout: TableLayout) -> Renderer[Result]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -16,9 +17,9 @@ from dkimctl.cli.output import require_writable
 from dkimctl.cli.session import Session, open_session
 from dkimctl.cli.terminal import ending_like_ctrl_c
 from dkimctl.dns.check import check_publication
-from dkimctl.dns.verdicts import Looks, same_records
+from dkimctl.dns.verdicts import Check, Looks, same_records
 from dkimctl.errors import Interrupted, LedgerError, UsageError, worst_check
-from dkimctl.formats.monitoring import Run
+from dkimctl.formats.monitoring import NagiosRenderer, NagiosState, Run
 from dkimctl.formats.renderer import CheckFormat, sound_record
 from dkimctl.models import Outcome, RegistrationKey
 from dkimctl.names import Selection
@@ -128,26 +129,26 @@ def check_dns(
     # A table is written at the end; other formats are written to a terminal meanwhile.
     may_draw = fmt in (None, CheckFormat.TABLE) or output is not None or not sys.stdout.isatty()
     progress = checking.CheckProgress(session.reporter, policy.wanted, may_draw=may_draw)
+    renderer = checking.open_renderer(fmt, output, session.reporter, policy.wanted, run)
     looks = Looks(())
     try:
         with ending_like_ctrl_c(), checking.recorded_looks(session, checkable.counted) as looks:
             notices = CheckNotices(session, source, policy, looks, checkable.retired)
-            registrations = checkable.registrations
-            with checking.CheckSink(
-                fmt, output, session.reporter, wanted=policy.wanted, selection=selection or (),
-                has_targets=session.has_dns_targets, run=run,
-            ) as sink:  # fmt: skip
-                if notify:
-                    registrations = notices.watch(registrations)
-                with progress:
-                    for check in check_publication(
-                        registrations, source, policy,
-                        progress=progress, looks=looks, retired=checkable.retired,
-                    ):  # fmt: skip
-                        sink.emit(check)
-                        if notify:
-                            notices.add(check)
-                status = sink.close()
+
+            def checks() -> Iterator[Check]:
+                registrations = checkable.registrations
+                for check in check_publication(
+                    notices.watch(registrations) if notify else registrations, source, policy,
+                    progress=progress, looks=looks, retired=checkable.retired,
+                ):  # fmt: skip
+                    if notify:
+                        notices.add(check)
+                    yield check
+
+            status = checking.show_checks(
+                checks(), renderer, output, session.reporter, wanted=policy.wanted,
+                progress=progress, selection=selection or (), has_targets=session.has_dns_targets,
+            )  # fmt: skip
             if notify:
                 status = worst_check([status, notices.send()])
     except KeyboardInterrupt:
@@ -156,7 +157,10 @@ def check_dns(
             hint = f"what was seen is in the ledger; {hint}"
         raise Interrupted(hint=hint) from None
     unmatched = selected.warn_unmatched(session, picked)
-    return sink.exit_status(worst_check([status, checkable.status, unmatched]))
+    status = worst_check([status, checkable.status, unmatched])
+    if isinstance(renderer, NagiosRenderer):  # plugins have exit codes of their own
+        return renderer.state or (NagiosState.UNKNOWN if status else NagiosState.OK)
+    return status
 
 
 def _select(

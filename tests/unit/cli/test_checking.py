@@ -6,9 +6,10 @@ import json
 
 import pytest
 
-from dkimctl.cli.checking import CheckSink
+from dkimctl.cli.checking import CheckProgress, open_renderer, show_checks
 from dkimctl.cli.report import Reporter
 from dkimctl.dns.verdicts import Check, Finding, Urgency, Verdict
+from dkimctl.formats.monitoring import NO_RUN
 from dkimctl.formats.renderer import CheckFormat
 
 PUBLISHED, MISSING, NO_ANSWER = Verdict.PUBLISHED, Verdict.MISSING, Verdict.NO_ANSWER
@@ -24,13 +25,15 @@ def show(capsys):
     """Show checks; gives the exit code, stdout and stderr."""
 
     def run(
-        *checks, fmt=CheckFormat.JSON, output=None, wanted=PUBLISHED, written=False, **reporting
+        checks, fmt=CheckFormat.JSON, output=None, wanted=PUBLISHED, written=False, **reporting
     ):
         reporter = Reporter(**reporting)
-        with CheckSink(fmt, output, reporter, wanted=wanted, is_written=written) as sink:
-            for check in checks:
-                sink.emit(check)
-            code = sink.close()
+        progress = CheckProgress(reporter, wanted)
+        renderer = open_renderer(fmt, output, reporter, wanted, NO_RUN)
+        code = show_checks(
+            checks, renderer, output, reporter, wanted=wanted, progress=progress, selection=(),
+            has_targets=False, is_written=written,
+        )  # fmt: skip
         reporter.close()
         return code, *capsys.readouterr()
 
@@ -47,14 +50,14 @@ def show(capsys):
        for verdict in set(Verdict) - {PUBLISHED, Verdict.RETIRED, NO_ANSWER})],
 )  # fmt: skip
 def test_worst_verdict_is_the_exit_code(show, verdicts, wanted, expected):
-    code, out, _ = show(*map(check_of, verdicts), wanted=wanted)
+    code, out, _ = show(map(check_of, verdicts), wanted=wanted)
     assert code == expected
     assert json.loads(out)["count"] == len(verdicts)
 
 
 @pytest.mark.parametrize("urgency", [Urgency.NONE, Urgency.SIGNING, Urgency.SOON])
 def test_what_was_just_published_is_not_to_be_published_again(show, urgency):
-    _, _, err = show(check_of(MISSING, urgency=urgency), written=True)
+    _, _, err = show([check_of(MISSING, urgency=urgency)], written=True)
     assert "check that the servers of the zone get them from it" in err
     assert "show-dns" not in err
     assert "dkimctl publish" not in err
@@ -62,8 +65,8 @@ def test_what_was_just_published_is_not_to_be_published_again(show, urgency):
 
 def test_file_that_cannot_be_written_is_exit_code_4_and_all_checks_are_counted(show, tmp_path):
     checks = map(check_of, (MISSING, PUBLISHED))
-    code, _, err = show(check_of(PUBLISHED), output=tmp_path / "nowhere" / "checks")
+    code, _, err = show([check_of(PUBLISHED)], output=tmp_path / "nowhere" / "checks")
     assert (code, "error" in err) == (4, True)
-    code, _, err = show(*checks, output=tmp_path / "nowhere" / "checks")
+    code, _, err = show(checks, output=tmp_path / "nowhere" / "checks")
     assert (code, "error" in err) == (1, True)
     assert "published 1, missing 1" in err
