@@ -13,7 +13,6 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-import filelock
 import pytest
 
 from dkimctl.files import (
@@ -23,8 +22,6 @@ from dkimctl.files import (
     fault_of,
     file_fault,
     is_private,
-    lock_file_of,
-    locked,
     peeking,
     try_lock,
     wait_for_lock,
@@ -84,16 +81,6 @@ def test_a_link_remains_a_link_and_a_device_is_written_directly(tmp_path):
     assert Path(os.devnull).is_char_device()
 
 
-def test_what_is_locked_is_locked_for_others(tmp_path):
-    path = tmp_path / "logins.json"
-    with locked(path):
-        assert try_lock(lock_file_of(path)) is None
-        with pytest.raises(filelock.Timeout):
-            filelock.FileLock(lock_file_of(path)).acquire(timeout=0)
-    with filelock.FileLock(lock_file_of(path)).acquire(timeout=0):
-        assert try_lock(lock_file_of(path)) is None
-
-
 def test_waiting_ends_with_an_error_that_names_the_lock(tmp_path):
     path = tmp_path / "logins.lock"
     unlock = try_lock(path)
@@ -120,13 +107,6 @@ def database(tmp_path):
 def names(path):
     with peeking(path) as connection:
         return [text for (text,) in connection.execute("SELECT text FROM name")]
-
-
-def test_nothing_waits_for_the_writer(database):
-    path, writer = database
-    writer.execute("BEGIN IMMEDIATE")
-    writer.execute("INSERT INTO name VALUES ('two')")
-    assert names(path) == ["one"]
 
 
 @POSIX
@@ -287,15 +267,6 @@ class TestALinkToTheDirectory:
     def test_is_unsafe_where_others_can_write_at_either_end(self, home, link, name):
         (home / name).chmod(0o777)
         assert f"{home / name}: other users" in message_of(directory_fault(link))
-
-
-def test_a_relative_path_is_judged_from_the_working_directory(home, monkeypatch):
-    monkeypatch.chdir(home / "state")
-    assert directory_fault(Path()) is None
-    assert directory_fault(Path("../state")) is None
-    home.chmod(0o777)
-    for directory in (Path(), Path("none"), Path("../state")):
-        assert f"{home}: other users" in message_of(directory_fault(directory))
 
 
 def test_an_ordinary_user_may_use_what_root_owns_and_is_not_told_to_change_it(home, needs_root):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import threading
 
 import pytest
 from hypothesis import given
@@ -42,24 +40,6 @@ def test_closed_standard_input_is_an_error(monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(UsageError, match="standard input is closed"):
         read_bytes("-")
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
-def test_named_pipe_is_read_to_its_end(tmp_path):
-    path = tmp_path / "pipe"
-    os.mkfifo(path)
-    writer = threading.Thread(target=path.write_bytes, args=(b"- a.example\n" * 20_000,))
-    writer.start()
-    assert len(read_bytes(str(path))) == 240_000
-    writer.join()
-
-
-def test_too_large_file_is_refused(tmp_path):
-    path = tmp_path / "big.yaml"
-    with path.open("wb") as file:
-        file.truncate((64 << 20) + 1)
-    with pytest.raises(UsageError, match="larger than 64 MiB"):
-        read_bytes(str(path))
 
 
 @pytest.mark.parametrize(

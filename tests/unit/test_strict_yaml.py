@@ -63,13 +63,6 @@ def test_surprising_yaml_is_reported_with_its_place(text, expected):
 
 
 @pytest.mark.usefixtures("parser")
-def test_problems_before_a_syntax_error_are_reported_with_it():
-    first, second = problems("a: &x b\nc: d: e\n")
-    assert first == "f.yaml:1:4: YAML anchors (&) are not supported"
-    assert second.startswith("f.yaml:2:5: invalid YAML: mapping values are not allowed")
-
-
-@pytest.mark.usefixtures("parser")
 def test_deep_nesting_stops_at_once():
     begun = time.process_time()
     *_, last = problems("[" * 100_000)

@@ -235,11 +235,6 @@ class TestRegister:
             client.register(TOKEN, SPECS)
         assert re.search(words, f"{caught.value.message} {caught.value.hint}")
 
-    def test_a_closed_connection_means_maybe_processed(self, client, scripted_server):
-        scripted_server.answer = lambda request: None
-        with pytest.raises(errors.MaybeProcessed, match="cut off"):
-            client.register(TOKEN, SPECS)
-
 
 class TestRequest:
     """Any bearer-protected request (interface 4.3, 5.2, 5.3)."""

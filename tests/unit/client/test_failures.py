@@ -91,19 +91,3 @@ def test_what_was_not_sent_is_tried_again_unless_it_is_not_trusted(url, error, k
     assert type(told) is kind
     assert told.message.endswith(message)
     assert hint in told.hint
-
-
-@pytest.mark.parametrize(
-    "body",
-    [b"<html>The plain HTTP request was sent to HTTPS port</html>",
-     b"Reason: You're speaking plain HTTP to an SSL-enabled server port.",
-     b"Client sent an HTTP request to an HTTPS server.\n"],
-)  # fmt: skip
-def test_a_server_that_asks_for_tls(body):
-    url = "http://127.0.0.1:8443/domain/dkim"
-    error = failures.requires_tls(url, 400, body)
-    assert error.message == "the server at http://127.0.0.1:8443 uses TLS"
-    assert error.hint == "write https:// in --base-url"
-    assert failures.requires_tls(url, 400, b'{"error": "invalid_client"}') is None
-    assert failures.requires_tls(url, 200, body) is None
-    assert failures.requires_tls(URL, 400, body) is None

@@ -7,25 +7,20 @@ import math
 import socket
 import subprocess
 import sys
-import time
 
 import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import hostile
 from dkimctl.client import http
 from dkimctl.errors import (
     DkimctlError,
     MaybeProcessed,
     NoService,
     NotProcessed,
-    ThreadLimitError,
-    UsageError,
 )
 from dkimctl.models import Secret
-from thread_limits import FewThreads
 
 TRANSPORT = [
     kind
@@ -128,24 +123,6 @@ def test_any_retry_after_gives_a_finite_number_or_none(value, date):
     assert seconds is None or (seconds >= 0 and math.isfinite(seconds))
 
 
-LIMIT = 0.3  # seconds; the thread checks ten times as often
-
-
-def test_a_trickling_response_is_cut_off_at_its_deadline():
-    def trickle(request):
-        yield b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"
-        while True:
-            time.sleep(0.01)
-            yield b"x"
-
-    with hostile.servers() as serve, http.HttpClient.over_network(timeout=LIMIT) as client:
-        server = serve(trickle)
-        started = time.monotonic()
-        with pytest.raises(MaybeProcessed, match="did not respond in time"):
-            client.send(http.HttpRequest("GET", server.url, None))
-        assert LIMIT <= time.monotonic() - started < LIMIT + 20
-
-
 def test_other_threads_connections_stay_open():
     ends = [socket.socketpair() for _ in range(2)]
     late, other = http.ResponseDeadline(), http.ResponseDeadline()
@@ -162,33 +139,6 @@ def test_other_threads_connections_stay_open():
     assert [late.stop(), late.stop(), other.stop()] == [True, False, False]
     for end in (*ends[0], *ends[1]):
         end.close()
-
-
-def test_no_request_is_sent_without_a_thread_that_enforces_its_deadline(monkeypatch):
-    monkeypatch.setattr(http, "start_daemon", FewThreads(0))
-    with pytest.raises(ThreadLimitError):
-        http.HttpClient.over_network(timeout=LIMIT)
-
-
-@pytest.mark.parametrize("variable", ["ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY"])
-@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "http://127.0.0.1:1", "nonsense://"])
-@pytest.mark.parametrize("scheme", ["http", "https"])
-def test_proxies_of_the_environment_are_not_for_this_machine(
-    tmp_path, monkeypatch, variable, proxy, scheme
-):
-    monkeypatch.setenv(variable, proxy)
-    bundle, tls = hostile.make_certificate(tmp_path, "127.0.0.1", days=30)
-    with hostile.servers() as serve:
-        server = serve(lambda request: [hostile.whole(b"{}")], tls if scheme == "https" else None)
-        with http.HttpClient.over_network(server.url, timeout=5, ca_bundle=str(bundle)) as client:
-            assert client.send(http.HttpRequest("GET", server.url, None)).status == 200
-
-
-def test_a_proxy_of_the_environment_that_cannot_be_used_is_told(monkeypatch):
-    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1")
-    urls = ("http://127.0.0.1:1/x", "https://service.example")
-    with pytest.raises(UsageError, match="invalid proxy address"):
-        http.HttpClient.over_network(*urls, timeout=5)
 
 
 def test_httpx_is_imported_without_click(tmp_path):

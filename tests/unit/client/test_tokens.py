@@ -11,7 +11,7 @@ import pytest
 
 from dkimctl.client import tokens
 from dkimctl.client.tokens import TokenProvider
-from dkimctl.errors import CredentialsError, NotProcessed, TokenRejected
+from dkimctl.errors import NotProcessed, TokenRejected
 from dkimctl.models import Secret, Token
 from fakes import Clock, TokenService
 
@@ -69,38 +69,6 @@ def test_a_rejected_token_is_discarded_and_replaced_once(rejected, status, used,
         assert provider.call(service.request) == "answer"
     assert service.used == used
     assert [token.access_token.reveal() for token in gone] == discarded
-
-
-def test_a_client_that_is_disabled_gets_one_token_and_no_more():
-    """Each of the threads asks again; a token is issued nevertheless (interface 3.2)."""
-    service = TokenService(NOW, rejected=("cached", "new1", "new2"))
-    provider = TokenProvider(issue=service.issue, cached=cached(3600))
-    for _ in range(3):
-        with pytest.raises(TokenRejected):
-            provider.call(service.request)
-    assert service.issued == 1
-
-
-@pytest.mark.parametrize(
-    ("error", "raised"),
-    [(NotProcessed("cannot reach it"), NotProcessed), (CredentialsError("none"), TokenRejected)],
-)
-def test_a_refused_token_is_discarded_before_a_new_one_is_obtained(error, raised):
-    calls = []
-
-    def issue() -> Token:
-        calls.append("issue")
-        raise error
-
-    service = TokenService(NOW, rejected=("cached",))
-    provider = TokenProvider(
-        issue=issue,
-        cached=cached(3600),
-        discard=lambda token: calls.append(token.access_token.reveal()),
-    )
-    with pytest.raises(raised):
-        provider.call(service.request)
-    assert calls == ["cached", "issue"]
 
 
 class TestManyThreads:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from keyring.backends import null
 from keyring.errors import (
     InitError,
     KeyringError,
@@ -49,23 +48,6 @@ class AnsweringKeyring:
 
     def delete_password(self, service: str, username: str) -> None:
         self.get_password(service, username)
-
-
-class PlaintextKeyring(AnsweringKeyring):
-    """Named like the one of keyrings.alt."""
-
-    name = "file PlaintextKeyring"
-
-
-def test_a_keyring_that_does_not_encrypt_is_called_so():
-    chain = AnsweringKeyring(None)
-    chain.backends = [null.Keyring(), PlaintextKeyring(None)]  # type: ignore[attr-defined]
-    derived = type("Derived", (PlaintextKeyring,), {})
-    for backend in (PlaintextKeyring(None), derived(None), chain):
-        store = KeyringStore(backend)
-        assert store.is_plaintext_keyring
-        assert store.name.startswith("plain-text keyring (")
-        assert "file PlaintextKeyring" in store.name
 
 
 @pytest.mark.parametrize(

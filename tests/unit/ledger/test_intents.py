@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-import time
 
 import pytest
 
 from dkimctl.errors import LedgerError
-from dkimctl.ledger.intents import Intent
 from dkimctl.models import DomainSpec, Registration, key_of
 
 NOON = 1795262400.0  # 2026-11-21T12:00:00Z
@@ -29,19 +27,6 @@ def test_what_another_account_has_does_not_answer_a_request_without_selector(led
     assert [intent[:2] for intent in ledger.intents()] == [("a.example", None)]
 
 
-@pytest.mark.skipif(not hasattr(time, "tzset"), reason="needs the time zones of POSIX")
-def test_the_time_of_a_request_is_utc_wherever_this_machine_is(write, monkeypatch):
-    try:
-        monkeypatch.setenv("TZ", "UTC-9")
-        time.tzset()
-        with write(clock=lambda: NOON) as ledger:
-            ledger.commit(begun=[[SPEC]])
-            assert ledger.intents()[0].sent_at == "2026-11-21T12:00:00+00:00"
-    finally:
-        monkeypatch.undo()
-        time.tzset()
-
-
 def test_no_other_program_can_write_between_what_a_commit_reads_and_writes(ledger, path):
     """Else the commit would fail, after the service has answered."""
     attempts = []
@@ -58,18 +43,6 @@ def test_no_other_program_can_write_between_what_a_commit_reads_and_writes(ledge
         ledger.commit(begun=[Watched([SPEC])])
     assert set(attempts) == {"database is locked"}
     assert len(ledger.intents()) == 1
-
-
-def test_a_request_begun_again_is_the_newest_even_if_the_clock_went_back(write, read):
-    times = iter((NOON, NOON + 60, NOON - 3600))
-    with write(clock=lambda: next(times)) as ledger:
-        for selector in ("s1", "s2", "s1"):
-            ledger.commit(begun=[[DomainSpec("a.example", selector)]])
-        again = Intent("a.example", "s1", "2026-11-21T11:00:00+00:00")
-        other = Intent("a.example", "s2", "2026-11-21T12:01:00+00:00")
-        assert ledger.intents_of("a.example") == [other, again]
-    with read() as reader:
-        assert reader.intents() == reader.intents_of("a.example") == [other, again]
 
 
 def test_a_failed_commit_changes_neither_the_file_nor_the_cache(ledger, path, make_registration):

@@ -10,7 +10,7 @@ import pytest
 
 from dkimctl.errors import LedgerError
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models import DnsRecord, DomainSpec, KeyHistory, key_of
+from dkimctl.models import DomainSpec, KeyHistory, key_of
 from fakes import Clock
 from ledgers import histories_of
 
@@ -50,20 +50,6 @@ def two(ledger, made):
     """The ledger with the keys FIRST and SECOND."""
     ledger.record([made(), made("example.net")])
     return ledger
-
-
-def test_a_registration_without_a_record_is_ours_unless_the_service_gave_no_data(
-    ledger, make_registration
-):
-    """409 without data: another account has it (interface 7.3)."""
-    unusable = make_registration("a.example", record=None)
-    empty = make_registration("b.example", code="409", record=DnsRecord("", "", ""))
-    taken = make_registration("c.example", code="409", record=None)
-    ledger.record([taken, empty, unusable])
-    assert list(ledger.ours()) == [unusable, empty]
-    assert list(ledger.all()) == [unusable, empty, taken]
-    ours = {domain for domain, selector in ledger.known_keys() if not selector}
-    assert ours == {"a.example", "b.example"}
 
 
 def test_accounts_do_not_see_each_other(write, two, made):
@@ -123,11 +109,6 @@ def test_since_when_a_key_is_known_to_be_enabled(ledger, clock, made, answers, e
         for time in (history.enabled_at, history.disabled_at)
     ]
     assert days == [enabled, disabled]
-
-
-def test_a_new_key_needs_no_row(two, path):
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT count(*) FROM history").fetchone() == (0,)
 
 
 def test_a_time_to_come_that_a_wrong_clock_has_told_does_not_last(ledger, clock, made):
@@ -190,17 +171,3 @@ def test_an_invalid_time_is_ignored_and_replaced_by_the_next_one(two, path, valu
     assert set(histories_of(two).values()) == {
         KeyHistory(AT_NOON, None, None, AT_NOON, AT_NOON, "published")
     }
-
-
-NOTE = """
-with Ledger.open(path, **ACCOUNT) as ledger:
-    ledger.note_looks({key_of("example.com", "s1"): "published"})
-print("done")
-"""
-
-
-def test_looks_can_be_noted_while_another_run_registers(two, start):
-    two.commit(begun=[[DomainSpec("example.net", "s2")]])
-    assert start(NOTE).communicate()[0] == "done\n"
-    two.commit(settled=[key_of("example.net", "s2")])
-    assert [history.verdict for history in histories_of(two).values()] == ["published", None]

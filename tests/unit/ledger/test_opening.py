@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import shutil
 import sqlite3
 import sys
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 
 import pytest
 
 from dkimctl.errors import LedgerError
-from dkimctl.files import sqlite_uri
 from dkimctl.ledger.opening import open_for_writing, require_disk_space, translate_errors
 from dkimctl.models import DomainSpec
 
@@ -22,30 +20,6 @@ try:
 except LedgerError as error:
     print(error.message, error.hint, sep="\\n")
 """
-
-
-@pytest.mark.parametrize("with_index", [True, False])
-def test_a_log_in_a_read_only_directory_is_read_or_reported(
-    elsewhere, write, make_registration, with_index
-):
-    path, log = elsewhere.path / "ledger.db", elsewhere.path / "ledger.db-wal"
-    with write(path=path) as ledger:
-        ledger.record([make_registration()])
-        contents = {file: file.read_bytes() for file in elsewhere.path.iterdir()}
-    for file, content in contents.items():  # as a kill leaves them
-        file.write_bytes(content)
-        file.chmod(0o644)
-    if not with_index:
-        path.with_name("ledger.db-shm").unlink()
-    elsewhere.path.chmod(0o555)
-    output = elsewhere.run(COUNT, path)
-    if with_index:
-        assert output == "1\n"
-    else:
-        assert f"cannot read the ledger {path}" in output
-        assert f"{log.name} holds changes to it" in output
-        assert f"make {path.parent} writable" in output
-    assert log.read_bytes() == contents[log]
 
 
 # As on a file system that has no write-ahead log.
@@ -80,18 +54,6 @@ def test_a_ledger_that_the_user_cannot_read_is_reported(elsewhere, write):
     path.chmod(0o644)
     elsewhere.path.chmod(0)
     assert f"cannot use the ledger {path}: Permission denied" in elsewhere.run(COUNT, path)
-
-
-@pytest.mark.parametrize(
-    ("path", "uri"),
-    [
-        (PureWindowsPath(r"\\server\share\ledger.db"), "file:////server/share/ledger.db"),
-        (PurePosixPath("/a?b#c%d/ledger.db"), "file:///a%3Fb%23c%25d/ledger.db"),
-    ],
-)
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_path_becomes_a_uri_that_sqlite_reads(path, uri):
-    assert sqlite_uri(path.as_uri()) == uri
 
 
 def fill_up(ledger, make_registration):
@@ -139,23 +101,6 @@ def test_a_lock_of_another_program_is_reported(write, path):
             other.execute("BEGIN IMMEDIATE")
         other.close()
         holder.close()
-
-
-@pytest.mark.parametrize(
-    ("error", "message"),
-    [
-        (OSError(errno.ENOSPC, "No space left on device"), "not enough space for the ledger"),
-        (PermissionError(errno.EACCES, "Permission denied"), "cannot use .*: Permission denied$"),
-        (OSError(errno.EIO, "Input/output error"), "cannot use .*: Input/output error$"),
-        (sqlite3.ProgrammingError("Cannot operate on a closed database."), "a closed database"),
-        (OverflowError("too large"), "too large"),
-    ],
-)
-def test_every_error_becomes_a_ledger_error_with_a_hint(path, error, message):
-    with pytest.raises(LedgerError, match=message) as caught, translate_errors(path):
-        raise error
-    assert caught.value.hint
-    assert caught.value.__cause__ is error
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc")

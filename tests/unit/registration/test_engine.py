@@ -23,13 +23,11 @@ from dkimctl.errors import (
     TokenRejected,
 )
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models import DnsRecord, DomainSpec, Outcome, Result, key_of
+from dkimctl.models import DomainSpec, Outcome, Result
 from dkimctl.registration.batches import BatchEntry
 from dkimctl.registration.engine import persist
 from dkimctl.registration.limits import WorkerChannel
-from dkimctl.registration.preflight import Planner, plan
-from fakes import entries, outcomes_of
-from ledgers import histories_of
+from fakes import entries
 
 LOST = MaybeProcessed("x")
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -89,37 +87,6 @@ def test_refresh_asks_for_the_key_as_it_is_and_not_for_a_new_one(
     assert run.outcomes == ["exists"]
 
 
-def test_keys_that_sign_before_they_were_to_are_named(make_registration, register):
-    dates = {"start_date": "2099-01-01T00:00+00:00", "regist_date": "2099-01-02T00:00:00+00:00"}
-    specs = [DomainSpec(f"d{n}.example", "s1", None, dates["start_date"]) for n in range(3)]
-    answers = [make_registration(spec.sign_domain, **dates) for spec in specs[:2]]
-    later = make_registration("d2.example", start_date=dates["start_date"])
-    run = register(specs, *(Reply((answer,)) for answer in (*answers, later)), batch_size=1)
-    assert run.engine.begun_early == ["d0.example (selector s1)", "d1.example (selector s1)"]
-
-
-def test_taken_is_remembered_and_retried_only_with_refresh(ledger, make_registration, register):
-    taken = make_registration("d0.example", "s1", code="409", record=None)
-    assert register(entries(1), Reply((taken,))).outcomes == ["taken"]
-    assert outcomes_of(plan(entries(2), Planner(ledger))) == ["taken", "pending"]
-    again = register(entries(1))
-    assert (again.outcomes, again.server.batches) == (["taken"], [])
-    assert register(entries(1), refresh=True).outcomes == ["created"]
-    assert outcomes_of(plan(entries(1), Planner(ledger))) == ["exists"]
-
-
-@pytest.mark.parametrize("record", [None, DnsRecord("x", "TXT", "garbage")])
-def test_a_refresh_never_replaces_a_sound_record_with_an_unusable_one(
-    ledger, make_registration, register, record
-):
-    register(entries(1))
-    before = list(ledger.all())
-    worse = make_registration("d0.example", "s1", code="409", record=record)
-    again = register(entries(1), Reply((worse,)), refresh=True)
-    assert again.outcomes in (["taken"], ["unusable"])
-    assert list(ledger.all()) == before
-
-
 def test_stray_items_and_faults_are_reported(ledger, make_registration, register):
     items = make_registration("d0.example"), make_registration("evil.example")
     run = register(entries(1), Reply(items, ("a fault",)))
@@ -137,6 +104,7 @@ def test_stray_items_and_faults_are_reported(ledger, make_registration, register
         # Never in place of a sound key; one that names no selector would count as the newest.
         (Outcome.UNUSABLE, {"selector": "S1", "record": None}, ["s1"]),
         (Outcome.UNUSABLE, {"selector": None, "record": None}, ["s1"]),
+        (Outcome.TAKEN, {"selector": "S1", "record": None}, ["s1"]),
         (Outcome.INVALID, {"selector": "s2"}, ["s1"]),
         (Outcome.FAILED, {"selector": "s2"}, ["s1"]),
         (Outcome.UNKNOWN, {"selector": "s2"}, ["s1"]),
@@ -168,10 +136,6 @@ class TestAStop:
         assert run.outcomes == ["created"] * 2 + ["unknown"] * 2 + ["pending"] * 2
         assert "stopped" in run.results[2].reason
         assert domains_of(ledger.intents()) == {"d2", "d3"}
-
-    def test_what_is_in_the_ledger_is_still_emitted(self, register):
-        register(entries(3))
-        assert register(entries(5), is_stopped=True).outcomes == ["exists"] * 3 + ["pending"] * 2
 
     def test_entries_that_wait_for_a_permit_are_not_in_doubt(self, ledger, register):
         """The second half of a batch, while the first is in flight and gets no answer."""
@@ -274,30 +238,6 @@ class TestIntents:
         assert max(map(len, seen)) == most * 2
         assert open_intents(path) == set()
 
-    @pytest.mark.parametrize("selector", ["s1", None])
-    @pytest.mark.parametrize("error", [NotProcessed("x"), Throttled("x", retry_after=0.0)])
-    def test_are_gone_while_a_refused_batch_waits(self, register, path, error, selector):
-        seen = []
-
-        class WatchedChannel(WorkerChannel):
-            def sleep(self, seconds):
-                deadline = time.monotonic() + 10  # for the engine to handle it
-                while open_intents(path) and time.monotonic() < deadline:
-                    time.sleep(0.01)
-                seen.append(open_intents(path))
-
-        register(entries(2, selector), error, channel=WatchedChannel())
-        assert seen == [set()]
-
-    def test_are_left_of_what_is_retried(self, ledger, register, path, make_registration):
-        """What was answered is stored meanwhile."""
-        seen = []
-        register(
-            entries(2), Reply((make_registration("d0.example"),)),
-            before=lambda specs, run: seen.append(open_intents(path)),
-        )  # fmt: skip
-        assert seen[1] == {("d1.example", "s1")}
-
     @pytest.mark.parametrize(
         ("step", "selector", "is_open"),
         [(LOST, None, True), (LOST, "s1", True), (NotProcessed("x"), None, False),
@@ -395,42 +335,3 @@ class TestTheLedgerFails:
             make_run(pytest.fail).engine.execute(
                 [DomainSpec("new.example", "s1")], lambda result: None
             )
-
-    def test_a_damaged_one_is_quarantined_before_anything_is_sent(
-        self, path, open_ledger, make_run
-    ):
-        with open_ledger() as ledger:
-            ledger.commit(begun=[[DomainSpec("example.com", "s1")]])
-        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
-            other.execute("UPDATE open_request SET entries = 'rubbish'")
-        with pytest.raises(LedgerError, match="was quarantined"):
-            make_run(pytest.fail).engine.prepare([DomainSpec("example.com")], NOW)
-        assert list(path.parent.glob("ledger.db.damaged-*"))
-
-
-def test_the_ledger_knows_what_a_successor_replaces_also_if_it_is_registered_already(
-    ledger, make_run, make_registration
-):
-    """Such as one that another machine has registered, and whose file is run here."""
-    ledger.record([make_registration(selector="s2", start_date=FUTURE)])
-    successor = DomainSpec("example.com", "s2", 2048, FUTURE, replaces="s1")
-    make_run(pytest.fail).engine.prepare([successor], NOW)
-    assert histories_of(ledger)[key_of("example.com", "s2")].replaces == "s1"
-
-
-def test_requests_that_this_file_does_not_repeat_are_left_unanswered(ledger, make_run):
-    ledger.commit(begun=[[DomainSpec("a.example", "s1"), DomainSpec("b.example")]])
-    both, left = ledger.intents(), make_run(pytest.fail).engine.left_unanswered
-    assert left([]) == left([DomainSpec("a.example", "s2")]) == both
-    assert left([DomainSpec("A.example", "S1")]) == both[1:]
-    # One without a selector stands for any.
-    assert left([DomainSpec("a.example"), DomainSpec("b.example", "s1")]) == both[1:]
-
-
-@pytest.mark.parametrize(
-    ("error", "shown"), [(NotProcessed, []), (MaybeProcessed, [Outcome.UNKNOWN])]
-)
-def test_there_are_results_only_if_the_service_may_have_got_a_request(register, error, shown):
-    run = register(entries(1), error("busy", retry_after=3600.0))
-    assert [result.outcome for result in run.results] == shown
-    assert "busy; it asks to wait 3600 s" in run.engine.stopped.message

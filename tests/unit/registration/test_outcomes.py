@@ -88,15 +88,6 @@ def test_a_record_with_a_fault_is_unusable(
     assert (result.outcome, reason in result.reason) == (Outcome.UNUSABLE, True)
 
 
-@pytest.mark.parametrize(("code", "good"), [("201", Outcome.CREATED), ("409", Outcome.EXISTS)])
-def test_an_omitted_key_length_is_read_from_the_key(make_registration, key_records, code, good):
-    record = DnsRecord("s1._domainkey.example.com", "TXT", key_records[1024])
-    answer = make_registration(key_len=None, record=record, code=code)
-    result = outcomes.of_answer(SPEC._replace(key_len=2048), answer)
-    assert (result.outcome, result.registration.key_len) == (Outcome.DIFFERS, 1024)
-    assert outcomes.of_answer(SPEC, answer).outcome is good
-
-
 def test_an_entry_without_selector_stands_for_a_key_that_has_a_length_and_a_start(
     make_registration,
 ):

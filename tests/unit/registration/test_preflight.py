@@ -29,13 +29,6 @@ def test_warnings_are_about_new_entries(ledger, make_registration, selector, ref
     assert "1 domain (example.com)" in short
 
 
-def test_warnings_are_about_what_will_be_sent(ledger):
-    spec = SHORT._replace(selector=None)
-    ledger.commit(begun=[[spec]])
-    assert said(ledger, spec) == []
-    assert len(said(ledger, spec, retry_unknown=True)) == 1
-
-
 class TestLateSuccessors:
     """A successor must be in DNS before it signs."""
 
@@ -100,14 +93,6 @@ def test_a_registration_without_selector_is_never_asked_for_again(ledger, plan, 
     """The service would take it for another one, and register the domain twice."""
     ledger.record([make_registration()._replace(selector=None)])
     assert plan(WITHOUT, refresh=True).outcome is Outcome.UNUSABLE
-
-
-def test_only_the_entry_that_was_sent_is_in_doubt(ledger):
-    ledger.commit(begun=[[DomainSpec("example.com", "s9")]])
-    planner = Planner(ledger, now=NOW)
-    assert planner.is_in_doubt(DomainSpec("Example.com", "S9"))
-    assert not planner.is_in_doubt(DomainSpec("example.com", "s1"))
-    assert not planner.is_in_doubt(WITHOUT)
 
 
 def test_a_quarantined_ledger_may_have_it(ledger, plan, tmp_path):

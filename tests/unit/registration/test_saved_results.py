@@ -53,23 +53,6 @@ def test_no_other_saved_outcome_is_trusted(read, make_registration, outcome):
     assert result.outcome is Outcome.CREATED
 
 
-def test_an_unusable_record_does_not_become_retired(read, make_registration):
-    broken = make_registration(key_len=1024)._replace(key_len=2048)
-    [result] = read(save(Result(broken, Outcome.RETIRED)))
-    assert result.outcome is Outcome.UNUSABLE
-
-
-def test_two_records_for_a_name_conflict_in_any_case(make_registration, key_records):
-    first = make_registration()
-    fqdn = "S1._DomainKey.Example.COM"
-    second = first._replace(
-        key_len=1024, record=first.record._replace(fqdn=fqdn, value=key_records[1024])
-    )
-    results = list(results_of([first, second]))
-    assert [result.outcome for result in results] == [Outcome.CREATED, Outcome.UNUSABLE]
-    assert results[1].reason == f"another item has another record for {fqdn}"
-
-
 def import_(results, known=()):
     ledger = SimpleNamespace(all=lambda: known, record=lambda registrations: None)
     return import_results(ledger, results)

@@ -8,20 +8,10 @@ from pathlib import Path
 import pytest
 
 from configs import read_config
-from dkimctl.errors import UsageError
-from dkimctl.settings.config import Config, DnsTarget, NoticeSettings, RotationSettings
+from dkimctl.settings.config import DnsTarget, NoticeSettings, RotationSettings
 from dkimctl.settings.profile import Profile
 
 ROOT = Path(__file__).parents[3]
-
-
-def test_a_missing_config_file_is_an_error_only_if_it_was_named(tmp_path):
-    path = tmp_path / "none" / "config.yaml"
-    assert read_config(path, required=False) == Config()
-    with pytest.raises(UsageError, match="no such file"):
-        read_config(path)
-    with pytest.raises(UsageError, match="is a directory"):
-        read_config(tmp_path, required=False)
 
 
 PROBLEMS = """default_profil: x
@@ -178,15 +168,6 @@ def test_a_setting_that_is_secret_is_only_a_reference(load, problems, key):
         assert "secrets are not allowed" in problem
     (target,) = load(OCTODNS.format(f"{key}: keyring/mine")).dns
     assert target.settings == {key: "keyring/mine"}
-
-
-@pytest.mark.parametrize(
-    "key",
-    ["key_name", "private_key_file", "token_url", "key_algorithm", "access_key_id", "keys", "host"],
-)
-def test_a_setting_that_is_no_secret_is_read(load, key):
-    (target,) = load(OCTODNS.format(f"{key}: plain")).dns
-    assert target.settings == {key: "plain"}
 
 
 @pytest.mark.parametrize(

@@ -22,36 +22,6 @@ HTTPS = "https://auth.example"
 PROD = Profile("prod", HTTPS, "https://api.example", "me", credential_store="file", batch_size=7)
 
 
-@pytest.mark.parametrize("key", ["auth_url", "base_url", "client_id"])
-def test_flag_then_environment_then_config_then_login(resolve, key):
-    value = "{}" if key == "client_id" else "https://{}.example"
-    flag, environment, config, login = (
-        {key: value.format(source)} for source in ("flag", "environment", "config", "login")
-    )
-    sources = {
-        "flags": flag,
-        "environ": {f"DKIMCTL_{key.upper()}": environment[key]},
-        "config": Config(profiles={"default": config}),
-        "logins": {"default": login},
-    }
-    for source in (flag, environment, config, login):
-        assert getattr(resolve(**sources), key) == source[key]
-        del sources[next(iter(sources))]
-
-
-@pytest.mark.parametrize(
-    "sources",
-    [
-        {"flags": {"profile": "new", "auth_url": HTTPS}},
-        {"flags": {"profile": "new"}, "environ": {"DKIMCTL_BASE_URL": HTTPS}},
-        {"flags": {"profile": "new"}, "logins": {"new": {}}},
-        {"environ": {"DKIMCTL_PROFILE": "new"}, "config": Config(profiles={"new": {}})},
-    ],
-)
-def test_any_source_that_defines_a_profile_makes_it_known(resolve, sources):
-    assert resolve(**sources).name == "new"
-
-
 def test_the_sandbox_always_exists_and_cannot_be_redirected(resolve, refusal, problems):
     environ = {"DKIMCTL_AUTH_URL": HTTPS, "DKIMCTL_BASE_URL": HTTPS, "DKIMCTL_CLIENT_ID": "me"}
     profile = resolve(

@@ -12,11 +12,7 @@ import pytest
 import yaml
 
 from dkimctl.errors import InputError, UsageError
-from dkimctl.formats.checks import CHECK_COLUMNS
-from dkimctl.formats.keys import KEY_COLUMNS
-from dkimctl.formats.results import RESULT_COLUMNS
 from dkimctl.models import DomainSpec
-from dkimctl.names import key_name_length
 from dkimctl.specs.spec_file import read_specs
 from spec_files import load_specs
 
@@ -122,18 +118,6 @@ def test_selectors_are_sent_as_written(word):
         assert spec == DomainSpec("a.example", word, replaces=f"_{word}")
 
 
-def test_entries_override_file_defaults_which_override_the_profile():
-    specs = load(
-        "domains:\n- a.example\n- {sign_domain: b.example, enable: true, key_len: 1024}\n"
-        "defaults: {key_len: 2048, enable: false}\n",
-        defaults={"key_len": 1024, "enable": False, "default": 1},
-    )
-    assert specs == [
-        DomainSpec("a.example", None, 2048, None, 1, False),
-        DomainSpec("b.example", None, 1024, None, 1, True),
-    ]
-
-
 def test_reading_ends_after_1000_mistakes():
     problems = refusals("- a\n" * 1234)
     assert len(problems) == 1001
@@ -190,14 +174,6 @@ def test_all_entries_of_a_domain_are_compared(selectors, expected):
         assert words in problem
 
 
-def test_omitted_selector_counts_as_one_octet_of_253():
-    assert key_name_length("a.example", None) == len("s._domainkey.a.example")
-    fits = ".".join(["a" * 58] * 4) + ".ab"
-    assert load(f"- {{sign_domain: {fits}, selector: abc}}")
-    (problem,) = refusals(f"- {{sign_domain: {fits}, selector: abcd}}")
-    assert "254 octets" in problem
-
-
 @pytest.mark.interface("2.3", "start_date")
 @pytest.mark.parametrize(
     ("text", "expected"),
@@ -215,27 +191,6 @@ def test_start_dates_are_normalized_plain_or_quoted(text, expected):
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "expected"),
-    [("- a.example", "sign_domain\na.example", '1.csv:2:1: "a.example" is already on line 1'),
-     ("sign_domain,selector\n\na.example,s1", "- {sign_domain: a.example, selector: S1}",
-      '1.yaml:1:3: "a.example" with selector "S1" is already on line 3'),
-     ("- a.example", "sign_domain,selector\na.example,s1",
-      '1.csv:2:1: "a.example" has entries with and without a selector (line 1')],
-)  # fmt: skip
-def test_repetitions_name_both_files(tmp_path, monkeypatch, first, second, expected):
-    monkeypatch.chdir(tmp_path)
-    paths = [
-        Path(f"{number}.{'csv' if text.startswith('sign') else 'yaml'}")
-        for number, text in enumerate((first, second))
-    ]
-    for path, text in zip(paths, (first, second), strict=True):
-        path.write_text(text)
-    with pytest.raises(InputError) as caught:
-        read_specs(*map(str, paths))
-    assert str(caught.value).rstrip(")") == f"{expected} of {paths[0]}"
-
-
-@pytest.mark.parametrize(
     ("domains", "expected"),
     [(["a.example"], 'in --domain: "a.example" is already on line 1 of 0.yaml'),
      (["b.example", "B.example."], "in --domain: b.example is named twice"),
@@ -247,11 +202,6 @@ def test_wrong_domains_are_refused(tmp_path, monkeypatch, domains, expected):
     with pytest.raises(UsageError) as caught:
         read_specs("0.yaml", domains=domains)
     assert str(caught.value).startswith(expected)
-
-
-def test_a_file_is_named_once():
-    with pytest.raises(UsageError, match="- is named twice"):
-        read_specs("-", "a.yaml", "-")
 
 
 @pytest.mark.parametrize(
@@ -277,11 +227,6 @@ def test_another_file_is_called_what_it_is(file, name, what):
     assert problem.hint
 
 
-def test_a_file_that_is_meant_as_a_spec_file_keeps_its_problems():
-    for text in ("- a_b\n", "domains: x.example\n", "domains:\n  - a_b\nsign_domain: x\n"):
-        assert "not a spec file" not in "".join(refusals(text))
-
-
 A, B = "a.example", "b.example"
 
 
@@ -295,16 +240,6 @@ def csv_refusals(text: str | bytes) -> list[str]:
         load_csv(text)
     assert all(problem.hint for problem in caught.value.problems)
     return [str(problem).removeprefix("f.csv:") for problem in caught.value.problems]
-
-
-def test_a_row_has_the_fields_of_an_entry_in_any_order():
-    assert load_csv(
-        "enable,selector,sign_domain,key_len,start_date,default,replaces\n"
-        "false,s2,Mail.Example.COM.,2048,2027-07-01T00:00+09:00,0,s1\n,,example.com,,,,\n"
-    ) == [
-        DomainSpec("mail.example.com", "s2", 2048, "2027-07-01T00:00+09:00", 0, False, "s1"),
-        DomainSpec("example.com"),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -332,14 +267,6 @@ def test_booleans_may_be_as_spreadsheets_write_them():
     assert csv_refusals(f"sign_domain,enable\n{A},Yes")[0].startswith('2:11: enable: "Yes" is not')
 
 
-@pytest.mark.parametrize("columns", [RESULT_COLUMNS, KEY_COLUMNS, CHECK_COLUMNS])
-def test_the_columns_of_our_own_output_are_known(columns):
-    row = ",".join(A if column == "sign_domain" else "" for column in columns)
-    warnings = []
-    assert load_csv(f"{','.join(columns)}\n{row}\n", warn=warnings.append) == [DomainSpec(A)]
-    assert not warnings
-
-
 @pytest.mark.parametrize(
     "header",
     ["Domain,Selector,Bits", "Signing Domain;selector;key-length", "DOMAIN\tSELECTOR\tKey Len",
@@ -349,13 +276,6 @@ def test_headings_may_be_as_people_write_them(header):
     separator = next(char for char in "\t;," if char in header)
     [spec] = load_csv(f"{header}\n{separator.join((A, 's1', '2048'))}\n")
     assert (spec.sign_domain, spec.key_len) == (A, 2048)
-
-
-def test_unknown_columns_are_left_out_and_named():
-    warnings = []
-    text = f"sign_domain,selectr,owner,\n{A},x,me,\n"
-    assert load_csv(text, warn=warnings.append) == [DomainSpec(A)]
-    assert warnings == ['f.csv: unknown columns are left out: "selectr", "owner"']
 
 
 @pytest.mark.parametrize(
