@@ -5,14 +5,8 @@ from typing import Any
 
 import pytest
 
-from dkimctl.dns.verdicts import Check, Urgency, Verdict
 from dkimctl.models import DnsRecord, Outcome, Registration, Result
-from rendering import check_of
 
-OTHER_KEY = (
-    "another key: 1024 bits, SHA-256 0123456789abcdef; "
-    "registered: 2048 bits, SHA-256 fedcba9876543210"
-)
 KEY_2048 = "v=DKIM1; g=*; k=rsa; p=" + "MIIBIjANBgkqhkiG" * 24 + "IDAQAB=="
 
 
@@ -56,22 +50,6 @@ def every_outcome() -> list[Result]:
         make_result(outcome, sign_domain=f"{outcome}.example", **changes.get(outcome, {}))
         for outcome in Outcome
     ]
-
-
-@pytest.fixture(scope="session")
-def every_verdict() -> list[Check]:
-    """A check of each verdict, the urgent ones last."""
-    good = [check_of(verdict, sign_domain=f"{verdict.name.lower()}.example") for verdict in Verdict]
-    soon = check_of(Verdict.MISSING, sign_domain="soon.example", urgency=Urgency.SOON)
-    partly = check_of(
-        Verdict.INCONSISTENT, "published at 2 of 3 servers; ns3.example.net (192.0.2.3): missing",
-        sign_domain="partly.example", urgency=Urgency.PARTLY,
-    )  # fmt: skip
-    signing = check_of(
-        Verdict.MISMATCH, OTHER_KEY, sign_domain="signing.example",
-        urgency=Urgency.SIGNING, alias="k.hosted.example",
-    )  # fmt: skip
-    return [*good, soon, partly, signing]
 
 
 @pytest.fixture(scope="session")

@@ -43,39 +43,6 @@ def _markdown(*items, **options):
     return _render(PublicationFormat.MARKDOWN, *items, **options)
 
 
-REPLACED = _item(Action.REPLACE, "mail.example.com", before=NameState((OLD,), 60))
-BLOCKED = _item(
-    Action.BLOCKED, "b.example.com", before=NameState(("v=spf1 -all",), 60), reason="not ours"
-)
-ITEMS = [
-    _item(Action.CREATE),
-    REPLACED,
-    _item(Action.KEEP, "kept.example.com"),
-    BLOCKED,
-    _item(Action.UNREAD, "x.example.net", zone="example.net", error=ServiceError("no answer")),
-    _item(Action.UNCOVERED, "y.example.org", zone="", target=""),
-]
-
-
-def test_a_table_shows_each_change_by_zone():
-    assert _table(*ITEMS, width=120).splitlines() == [
-        "ACTION     RECORD",
-        "example.com at ns.test: create 1, replace 1, keep 1, blocked 1",
-        "create     s1._domainkey.example.com",
-        "replace    s1._domainkey.mail.example.com",
-        f"  old, TTL 60: {OLD}",
-        f"  new, TTL 3600: {VALUE}",
-        "blocked    s1._domainkey.b.example.com",
-        "  not ours",
-        "  now, TTL 60: v=spf1 -all",
-        "example.net at ns.test: unread 1",
-        "unread     s1._domainkey.x.example.net",
-        "  no answer",
-        "no DNS target: uncovered 1",
-        "uncovered  s1._domainkey.y.example.org",
-    ]
-
-
 def test_a_long_table_shows_some_of_each_kind_and_counts_the_rest():
     created = [_item(Action.CREATE, f"d{number}.example.com") for number in range(30)]
     blocked = [

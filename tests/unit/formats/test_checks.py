@@ -22,21 +22,8 @@ def table_of(*checks, **options) -> str:
     return render_checks(CheckFormat.TABLE, checks, **options)
 
 
-def domains(text: str) -> list[str]:
-    """The domains of the rows, in order; at widths at which none wraps."""
-    return re.findall(r"^([a-z_]+)\.example ", text, re.MULTILINE)
-
-
 def unfolded(text: str) -> str:
     return "".join(text.split())
-
-
-def test_the_most_urgent_come_first_and_the_good_last(every_verdict):
-    names = domains(table_of(*every_verdict, width=120))
-    assert names[:3] == ["signing", "partly", "soon"]
-    assert names[-2:] == ["published", "retired"]
-    assert len(names) == len(every_verdict)
-    assert set(names) == {check.sign_domain.removesuffix(".example") for check in every_verdict}
 
 
 @given(

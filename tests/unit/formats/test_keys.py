@@ -96,19 +96,6 @@ def test_no_line_of_the_table_is_wider_than_the_terminal(width, wide):
     assert all(line.isprintable() for line in lines)
 
 
-def test_the_overview_says_what_is_urgent_and_what_comes():
-    keys = [*KEYS, key("due.com", due=3), key("later.com", due=12), key("starts.com", starts=-2)]
-    keys.append(key("late.com", due=-4))
-    lines = screen(keys).splitlines()
-    assert lines[0] == "7 domains, 7 keys on 2026-11-21"
-    assert "  signing now without DNS  1 key  例え.jp (s20270701)" in lines
-    assert "  overdue  register successor  1 key  late.com (s1)" in lines
-    assert "  2026-11-23  signing starts      1 key  starts.com (s1)" in lines
-    assert "  2026-11-24  register successor  1 key  due.com (s1)" in lines
-    assert "  2026-12-03  register successor  1 key  later.com (s1)" in lines
-    assert next(line for line in lines if line.startswith("  90 to 179")).endswith("# 7")
-
-
 def status(*, sign_domain="example.com", selector="s1", made=200, published=None, starts=None,
            replaced=None,
            removable=None, removed=None, **fields) -> Key:  # fmt: skip

@@ -13,8 +13,7 @@ from markdown_it import MarkdownIt
 from dkimctl.formats.renderer import PER_ZONE, Format, TableLayout, render_all
 from dkimctl.formats.results import open_results
 from dkimctl.formats.table import code_cell as cell
-from dkimctl.models import DomainSpec, Outcome, Registration, Result
-from dkimctl.registration.outcomes import pending
+from dkimctl.models import Outcome, Registration, Result
 from rendering import render_table, render_text
 from terminals import is_harmless
 
@@ -113,30 +112,6 @@ def tables(text: str) -> list[list[list[str]]]:
             case "inline" if token.level > 3:  # in a cell
                 found[-1][-1].append(" ".join(one.content for one in token.children))
     return found
-
-
-def test_a_plan_has_totals_and_a_table_for_each_outcome_with_the_worst_first():
-    text = render(
-        pending(DomainSpec("new.example", "s1", 2048, "2027-07-01T00:00+09:00")),
-        pending(DomainSpec("other.example")),
-        known(Outcome.EXISTS, key_len=2048),
-        known(Outcome.DIFFERS, "d.example", "key_len: asked for 2048, registered 1024"),
-    )
-    assert text == (
-        "### DKIM registrations: differs 1, to create 2, exists 1\n"
-        "\n**differs 1**\n"
-        "\n| Domain | Selector | Bits | Start | Reason |\n|---|---|---|---|---|\n"
-        "| `d.example` | `s1` | `-` | `-` | `key_len: asked for 2048, registered 1024` |\n"
-        "\n**to create 2**\n"
-        "\n| Domain | Selector | Bits | Start |\n|---|---|---|---|\n"
-        "| `new.example` | `s1` | `2048` | `2027-07-01T00:00+09:00` |\n"
-        "| `other.example` | `-` | `-` | `-` |\n"
-        "\n<details><summary>exists 1</summary>\n"
-        "\n| Domain | Selector | Bits | Start |\n|---|---|---|---|\n"
-        "| `example.com` | `s1` | `2048` | `-` |\n"
-        "\n</details>\n"
-    )
-    assert [table[1][0] for table in tables(text)] == ["d.example", "new.example", "example.com"]
 
 
 @pytest.mark.parametrize("name", ["d", "ü" * 30, "`" * 30])
