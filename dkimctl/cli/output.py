@@ -16,13 +16,7 @@ from typing import NamedTuple, TypeAlias
 from dkimctl.cli.report import KEPT, PLAIN_TERMINALS, Reporter, StdoutWriter, write
 from dkimctl.errors import OutputError, UsageError, naming
 from dkimctl.files import atomic_writer
-from dkimctl.formats.renderer import (
-    PER_ZONE,
-    Format,
-    Provider,
-    TableLayout,
-    outside_zones,
-)
+from dkimctl.formats.renderer import PER_ZONE, Format, Provider, TableLayout, outside_zones
 from dkimctl.formats.table import columns_of
 from dkimctl.names import parse_zone, zone_finder
 from dkimctl.text import listed

@@ -13,14 +13,7 @@ from typing import Any
 from dkimctl.errors import DkimctlError, DnsRefused, NegativeAnswer, ServiceError, UsageError
 from dkimctl.models import Secret
 from dkimctl.names import is_glob, parents, parse_zone, zone_finder
-from dkimctl.publishing.plan import (
-    Access,
-    Change,
-    NameState,
-    changed_error,
-    is_same,
-    outcome_of,
-)
+from dkimctl.publishing.plan import Access, Change, NameState, changed_error, is_same, outcome_of
 from dkimctl.publishing.provider_errors import Failures, short_line
 from dkimctl.text import MAX_STRING, few, printable
 

@@ -12,13 +12,7 @@ from dkimctl.errors import DkimctlError
 from dkimctl.models import Registration
 from dkimctl.names import is_glob
 from dkimctl.publishing.octodns import OctodnsTarget, convert
-from dkimctl.publishing.plan import (
-    Access,
-    Target,
-    TargetZone,
-    by_target_zone,
-    find_target_zones,
-)
+from dkimctl.publishing.plan import Access, Target, TargetZone, by_target_zone, find_target_zones
 from dkimctl.publishing.tsig_key import read_tsig_key
 from dkimctl.settings.config import Config, DnsTarget
 from dkimctl.settings.values import is_reference

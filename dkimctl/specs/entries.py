@@ -11,13 +11,7 @@ from typing import Any
 
 from dkimctl.errors import UsageError
 from dkimctl.models import DomainSpec, RegistrationKey, key_of
-from dkimctl.names import (
-    MAX_NAME,
-    is_name,
-    key_name_length,
-    parse_domain,
-    parse_selector,
-)
+from dkimctl.names import MAX_NAME, is_name, key_name_length, parse_domain, parse_selector
 from dkimctl.strict_yaml import Converter, Document, Node, Problems
 from dkimctl.text import printable, quoted
 

@@ -11,12 +11,7 @@ import pytest
 
 from dkimctl.formats.renderer import Format
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models import (
-    DomainSpec,
-    Outcome,
-    Result,
-    key_of,
-)
+from dkimctl.models import DomainSpec, Outcome, Result, key_of
 from dkimctl.settings.values import SANDBOX_FIXED
 from documents import example
 from rendering import render_text

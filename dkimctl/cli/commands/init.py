@@ -26,14 +26,7 @@ from dkimctl.names import parse_domain
 from dkimctl.publishing.tsig_key import read_tsig_key
 from dkimctl.settings import profile as profiles
 from dkimctl.settings.config import DnsTarget, check_class
-from dkimctl.settings.values import (
-    CHECKS,
-    SANDBOX,
-    file_path,
-    matching,
-    parse_value,
-    profile_name,
-)
+from dkimctl.settings.values import CHECKS, SANDBOX, file_path, matching, parse_value, profile_name
 from dkimctl.strict_yaml import yaml_scalar
 from dkimctl.text import listed, printable
 

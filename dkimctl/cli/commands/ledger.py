@@ -18,12 +18,7 @@ from dkimctl.errors import ExitCode, NegativeAnswer
 from dkimctl.formats.renderer import Format
 from dkimctl.models import Outcome, named
 from dkimctl.registration.saved_results import import_results, read_saved_results, results_of
-from dkimctl.rotation.retirement import (
-    RetirementPolicy,
-    as_result,
-    not_seen_gone,
-    read_known_keys,
-)
+from dkimctl.rotation.retirement import RetirementPolicy, as_result, not_seen_gone, read_known_keys
 from dkimctl.text import few, without_names
 
 app = options.App(

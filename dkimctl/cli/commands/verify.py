@@ -39,10 +39,7 @@ _CODES = {
 )
 def verify(
     ctx: typer.Context,
-    mails: Annotated[
-        list[str],
-        argument("MAIL...", "Mails, each in a file; - is standard input."),
-    ],
+    mails: Annotated[list[str], argument("MAIL...", "Mails, each in a file; - is standard input.")],
     server: ServerOption = None,
     resolver: ResolverOption = False,
     fmt: TableOrJsonOption = TableOrJson.TABLE,

@@ -6,14 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dkimctl.cli.main import (
-    REMOVED,
-    SHORT_FORMAT,
-    last_value,
-    root_command,
-    run,
-    split_command,
-)
+from dkimctl.cli.main import REMOVED, SHORT_FORMAT, last_value, root_command, run, split_command
 from dkimctl.files import data_dir
 from dkimctl.service.database import open_store
 

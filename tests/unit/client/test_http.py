@@ -14,12 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.client import http
-from dkimctl.errors import (
-    DkimctlError,
-    MaybeProcessed,
-    NoService,
-    NotProcessed,
-)
+from dkimctl.errors import DkimctlError, MaybeProcessed, NoService, NotProcessed
 from dkimctl.models import Secret
 
 TRANSPORT = [

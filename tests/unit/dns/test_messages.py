@@ -22,14 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.addresses import Address
-from dkimctl.dns.messages import (
-    Answer,
-    decode,
-    encode,
-    log_query,
-    make_question,
-    make_txt_question,
-)
+from dkimctl.dns.messages import Answer, decode, encode, log_query, make_question, make_txt_question
 
 NAME = "s1._domainkey.example.com"
 ASKED = make_txt_question(NAME)

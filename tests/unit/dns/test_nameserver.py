@@ -15,12 +15,7 @@ from dns.edns import EDEOption
 
 from dkimctl.addresses import Address
 from dkimctl.dns.messages import EDNS_REFUSALS, encode, make_txt_question
-from dkimctl.dns.nameserver import (
-    NoAnswer,
-    RecursiveResolver,
-    Server,
-    Timeouts,
-)
+from dkimctl.dns.nameserver import NoAnswer, RecursiveResolver, Server, Timeouts
 from fake_dns import NameServer, make_reply
 
 ASKED = make_txt_question("s1._domainkey.example.com")

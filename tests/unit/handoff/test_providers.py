@@ -11,13 +11,7 @@ import pytest
 from dkimctl.dns.messages import NS, SOA, decode, encode
 from dkimctl.dns.nameserver import NoAnswer
 from dkimctl.errors import UsageError
-from dkimctl.handoff.providers import (
-    Trouble,
-    look_up_places,
-    provider_of,
-    provider_with,
-    providers,
-)
+from dkimctl.handoff.providers import Trouble, look_up_places, provider_of, provider_with, providers
 
 SERVERS = {
     "azure": ["ns1-03.azure-dns.com", "ns2-03.azure-dns.net", "ns4-03.azure-dns.info"],

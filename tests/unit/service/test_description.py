@@ -18,13 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from description import (
-    DescribedClient,
-    assert_valid,
-    description,
-    operations,
-    resolve,
-)
+from description import DescribedClient, assert_valid, description, operations, resolve
 from dkimctl.service import app as app_module
 from dkimctl.service import clients
 from dkimctl.service import registrations as validation

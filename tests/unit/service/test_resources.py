@@ -10,12 +10,7 @@ from sqlalchemy import text
 
 from description import DescribedClient
 from dkimctl.service.app import create_app
-from dkimctl.service.clients import (
-    ClientState,
-    add_delivery,
-    change_state,
-    create_client,
-)
+from dkimctl.service.clients import ClientState, add_delivery, change_state, create_client
 
 NAMES = {"sign_domain": "example.com", "selector": "s1"}
 
