@@ -30,9 +30,6 @@ _MAX_WAITING = 64  # requests that wait for keys; the other threads of the serve
 _KEYS_WITHIN = 20.0  # seconds; clients give up after 30
 _GUNICORN_GIVES_UP = 4  # with this exit status of a worker, it does not start another one
 _RETRY = 1.0  # seconds
-_ENTRY = 2048  # octets; the longest names take about 600
-_MIN_BODY = 128 * 1024
-_MAX_BODY = 1024 * 1024
 # What the environment says where another server runs the service; 0 is the default.
 _SETTINGS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "DKIMCTL_SERVICE_MAX_DOMAINS": ("max_domains", integer(0, 10_000)),
@@ -68,9 +65,7 @@ def create_app(
         Registrar(store, keys.make_all, clock),
         clock,
         max_domains=max_domains,
-        max_body=min(max(_ENTRY * max_domains, _MIN_BODY), _MAX_BODY),
-        # Some threads are left for requests without a body, if there are many.
-        bodies_at_once=threads * 3 // 4 if threads >= 16 else threads,
+        threads=threads,
     )
     watching: list[Any] = [AccessLog(proxies)] if proxies else []
     watching += [metrics] if metrics else []

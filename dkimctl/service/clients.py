@@ -32,8 +32,8 @@ _DELIVERY_ID = re.compile(r"[A-Za-z0-9._~-]{1,128}")  # no escapes in a path (RF
 
 TOKEN_LIFETIME = 3600  # seconds from issue to expiry (interface 8)
 
+_SECRET_BYTES = 36  # 48 characters
 _TOKEN_BYTES = 675  # 900 characters: as long as the signed tokens of public services
-_INSERT_TOKEN = sa.insert(tokens)
 # A token that ends later than in an hour was issued by a clock that is ahead, which was set back
 # since: it would stay valid for longer.
 _CLIENT_OF_TOKEN = (
@@ -103,7 +103,7 @@ def creating_client(store: Store, client_id: str | None = None) -> Iterator[Clie
         raise UsageError(
             "invalid client ID", hint="use 1 to 128 visible ASCII characters, no space and no colon"
         )
-    credentials = _new_secret_of(client_id)
+    credentials = ClientCredentials(client_id, secrets.token_urlsafe(_SECRET_BYTES))
     row = {
         "client_id": client_id,
         "secret_hash": _hash(credentials.secret),
@@ -118,10 +118,6 @@ def creating_client(store: Store, client_id: str | None = None) -> Iterator[Clie
                 f"the client ID {client_id!r} already exists", hint="choose another client ID"
             ) from None
         yield credentials
-
-
-def _new_secret_of(client_id: str) -> ClientCredentials:
-    return ClientCredentials(client_id, secrets.token_urlsafe(36))  # 48 characters
 
 
 def list_clients(store: Store) -> list[ClientSummary]:
@@ -158,7 +154,7 @@ def rotating_secret(
     The present one stays valid for `overlap` seconds; a secret before it is not valid any more.
     Tokens stay valid. Raises NegativeAnswer for an unknown or deleted client.
     """
-    credentials = _new_secret_of(client_id)
+    credentials = ClientCredentials(client_id, secrets.token_urlsafe(_SECRET_BYTES))
     is_client = clients.c.client_id == client_id
     after = {
         "secret_hash": _hash(credentials.secret),
@@ -218,7 +214,7 @@ def issue_token(store: Store, client_id: str, now: float) -> str:
     token = secrets.token_urlsafe(_TOKEN_BYTES)
     row = {"token_hash": _hash(token), "client_id": client_id, "expires_at": now + TOKEN_LIFETIME}
     with store.writing(durable=False) as connection:
-        connection.execute(_INSERT_TOKEN, row)
+        connection.execute(sa.insert(tokens), row)
     if not 0 <= now - store.purged_at < 60.0:  # seconds, in each process
         store.purged_at = now
         try:

@@ -191,10 +191,12 @@ class Store:
 
     def _prepare(self, passphrase: Passphrase | None, with_keys: bool) -> None:
         with self.writing() as connection:
-            if self.path:
-                self._prepare_file(connection)
-            else:
-                self._prepare_database(connection)
+            find_revision = self._file_revision if self.path else self._database_revision
+            revision = find_revision(connection)
+            schema.prepare(connection, revision, self.name)
+            if self.path and revision != schema.REVISION:
+                connection.exec_driver_sql(f"PRAGMA application_id = {_APPLICATION_ID}")
+                connection.exec_driver_sql(f"PRAGMA user_version = {_LAYOUT}")
             if passphrase is not None:
                 self._adopt(connection, passphrase)
             elif with_keys and (
@@ -211,21 +213,22 @@ class Store:
             # Only now: another program's database may be for others to read.
             refuse(file_fault(self.path, private=True), UsageError, hint=_OWN_DIRECTORY)
 
-    def _prepare_database(self, connection: sa.Connection) -> None:
+    def _database_revision(self, connection: sa.Connection) -> str | None:
+        """The revision of the tables, None without any. Raises UsageError for those of others."""
         connection.execute(sa.text("SET LOCAL statement_timeout = 0"))  # for large tables
         connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({_UPGRADE_LOCK})"))
         tables = set(sa.inspect(connection).get_table_names())
         if schema.VERSION_TABLE in tables:
-            schema.require_current(connection, self.name)
-        elif taken := tables & set(schema.metadata.tables):
+            return schema.revision_of(connection)
+        if taken := tables & set(schema.metadata.tables):
             raise UsageError(
                 f"{self.name} has tables of another program: {', '.join(sorted(taken))}",
                 hint="use a database of its own for the service",
             )
-        else:
-            schema.create(connection)
+        return None
 
-    def _prepare_file(self, connection: sa.Connection) -> None:
+    def _file_revision(self, connection: sa.Connection) -> str | None:
+        """The same of a file, with "" before there were revisions."""
         application_id, layout, tables = (
             connection.exec_driver_sql(query).scalar_one()
             for query in (
@@ -235,19 +238,15 @@ class Store:
             )
         )
         if not (tables or application_id or layout):  # a new file
-            schema.create(connection)
-            connection.exec_driver_sql(f"PRAGMA application_id = {_APPLICATION_ID}")
-        elif application_id != _APPLICATION_ID:
+            return None
+        if application_id != _APPLICATION_ID:
             raise UsageError(
                 f"{self.path} is a database of another program",
                 hint="use a data file of the service, or a path that does not exist yet",
             )
-        elif layout > _LAYOUT:
-            raise schema.newer_version(self.name)
-        else:
-            schema.require_current(connection, self.name, is_unversioned=layout < _LAYOUT)
-        if layout != _LAYOUT:
-            connection.exec_driver_sql(f"PRAGMA user_version = {_LAYOUT}")
+        if layout == _LAYOUT:
+            return schema.revision_of(connection)
+        return "" if layout < _LAYOUT else "newer"
 
     def _use_write_ahead_log(self, path: Path) -> None:
         """Let readers continue during a write.

@@ -32,6 +32,8 @@ METHODS = {
 _PROTECTED = {"/domain/dkim", "/send/{delivery_id}"}  # by a bearer token
 _FORM = "application/x-www-form-urlencoded"
 _MAX_FIELDS = 100
+_ENTRY = 2048  # octets; the longest names take about 600
+_MIN_BODY, _MAX_BODY = 128 * 1024, 1024 * 1024
 
 _logger = logging.getLogger(__name__)
 
@@ -51,17 +53,16 @@ class Api:
         clock: Callable[[], float],
         *,
         max_domains: int,
-        max_body: int,
-        bodies_at_once: int,
+        threads: int,
     ) -> None:
         self._store = store
         self._registrar = registrar
         self._clock = clock
         self._max_domains = max_domains
-        self._max_body = max_body
+        self._max_body = min(max(_ENTRY * max_domains, _MIN_BODY), _MAX_BODY)
         # A body that comes slowly keeps a thread of the server, which has no time limit for it. So
-        # some threads are left for requests without a body.
-        self._free = threading.BoundedSemaphore(bodies_at_once)
+        # some threads, if there are many, are left for requests without a body.
+        self._free = threading.BoundedSemaphore(threads * 3 // 4 if threads >= 16 else threads)
 
     def on_post_token(self, request: falcon.Request, response: falcon.Response) -> None:
         """POST /oauth2/token (interface 4.1, 5.1, 7.1): issue a token for client credentials."""

@@ -68,40 +68,29 @@ _version = sa.Table(
 VERSION_TABLE = _version.name
 
 
-def create(connection: sa.Connection) -> None:
-    """Create all tables. Alembic would do the same, but takes 0.1 s to import."""
-    metadata.create_all(connection)
-    _version.create(connection)
-    connection.execute(sa.insert(_version).values(version_num=REVISION))
+def prepare(connection: sa.Connection, revision: str | None, name: str) -> None:
+    """Create the tables, or upgrade those of an earlier revision; None: there are none.
 
-
-def require_current(connection: sa.Connection, name: str, *, is_unversioned: bool = False) -> None:
-    """Upgrade the tables if they are of an earlier version.
-
-    `is_unversioned`: they are of this service, and older than the table with the revision. Raises
-    UsageError if they are of a newer version.
+    Raises UsageError if they are of a newer version.
     """
-    if not is_unversioned:
-        revision = connection.execute(sa.select(_version.c.version_num)).scalar_one()
-        if revision == REVISION:
-            return
-        if revision > REVISION:
-            raise newer_version(name)
-    upgrade(connection)
+    if revision is None:  # Alembic would do the same, but takes 0.1 s to import
+        metadata.create_all(connection)
+        _version.create(connection)
+        connection.execute(sa.insert(_version).values(version_num=REVISION))
+    elif revision > REVISION:
+        raise UsageError(
+            f"{name} was written by a newer dkimctl", hint="upgrade dkimctl, or use other data"
+        )
+    elif revision < REVISION:
+        from alembic import command
+        from alembic.config import Config
+
+        config = Config()
+        config.set_main_option("script_location", "dkimctl.service:migrations")
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
 
 
-def upgrade(connection: sa.Connection) -> None:
-    """Run the migrations that the tables have not had."""
-    from alembic import command
-    from alembic.config import Config
-
-    config = Config()
-    config.set_main_option("script_location", "dkimctl.service:migrations")
-    config.attributes["connection"] = connection
-    command.upgrade(config, "head")
-
-
-def newer_version(name: str) -> UsageError:
-    return UsageError(
-        f"{name} was written by a newer dkimctl", hint="upgrade dkimctl, or use other data"
-    )
+def revision_of(connection: sa.Connection) -> str:
+    """The revision that the tables have."""
+    return str(connection.execute(sa.select(_version.c.version_num)).scalar_one())

@@ -190,5 +190,5 @@ def test_migrations_make_what_new_data_has(store):
         open_store(store.path).close()
     else:  # where there was no such version
         with engine.begin() as connection:
-            schema.upgrade(connection)
+            schema.prepare(connection, "", "")
     assert _schema(engine) == new

@@ -20,7 +20,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from description import DescribedClient, assert_valid, description, operations, resolve
 from dkimctl.service import app as app_module
-from dkimctl.service import clients
+from dkimctl.service import clients, resources
 from dkimctl.service import registrations as validation
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import (
@@ -127,7 +127,7 @@ def test_it_has_the_limits_of_the_service():
         (SCHEMAS["RegistrationEntry"]["description"], validation._GENERATED_SELECTOR_OCTETS),
         (SCHEMAS["RegistrationRequest"]["properties"]["domains"]["description"],
          MAX_DOMAINS),
-        (RESPONSES["TooLarge"]["description"], app_module._MAX_BODY),
+        (RESPONSES["TooLarge"]["description"], resources._MAX_BODY),
         (RESPONSES["HeadTooLarge"]["description"], MAX_HEAD),
     ],
 )  # fmt: skip
