@@ -25,6 +25,9 @@ from dkimctl.errors import DkimctlError, ThreadLimitError, UsageError
 from dkimctl.service.access_log import describe_failure
 from dkimctl.service.database import StoreUnavailable
 
+if sys.platform != "win32":
+    import resource
+
 MAX_HEAD = 16 * 1024  # octets; a bearer token has about 1,000
 TIME_LIMIT = 30.0  # seconds to receive the head of a request, also between two requests
 STOP_LIMIT = 30  # seconds in which requests are still answered when the server is to stop
@@ -100,8 +103,6 @@ class HttpServer(MPServer):
     def run(self) -> None:
         """Serve until SIGTERM or Ctrl-C; then what was asked is answered. Raises UsageError."""
         if sys.platform != "win32":  # have room for connections, each of which takes a file
-            import resource
-
             soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
             if 0 <= soft < _FILES:  # below 0: without a limit
                 wanted = _FILES if hard < 0 else min(_FILES, hard)

@@ -44,6 +44,9 @@ from dkimctl.service.key_pairs import WrongPassphrase
 from dkimctl.service.registrations import validate_entry
 from dkimctl.service.schema import clients, registrations
 
+if sys.platform != "win32":
+    import grp
+
 KEPT = timedelta(hours=1)  # how long a file stays that is not in use any more
 
 _STATE = ".dkimctl-export.json"
@@ -408,8 +411,6 @@ def _make_directory(path: Path) -> None:
 def _group_id(name: str) -> int:
     if sys.platform == "win32":
         raise UsageError("--group has no effect on Windows", hint="leave it out")
-    import grp
-
     try:
         return grp.getgrnam(name).gr_gid
     except KeyError:
