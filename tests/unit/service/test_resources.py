@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from sqlalchemy import text
 
 from description import DescribedClient
@@ -180,6 +183,19 @@ def test_a_request_that_is_wrong_as_a_whole_is_400(post, body, message):
     assert result.json == {"items": [], "count": 0, "total": 0, "message": result.json["message"]}
 
 
+JSON: st.SearchStrategy[object] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec=None)),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+).map(json.dumps)
+
+
+@given(body=st.binary(max_size=200) | JSON | JSON.map('{{"domains": {}}}'.format))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_body_is_answered_as_described(post, body):
+    assert post(body).status_code in {200, 400}
+
+
 @pytest.mark.interface("4.2", "content-type")
 @pytest.mark.interface("7.4", "other-statuses")
 @pytest.mark.interface("8", "body-size")
@@ -193,11 +209,11 @@ def test_a_body_has_any_type_and_at_most_128_kibibytes(post, content_type):
 
 
 @pytest.mark.interface("8", "batch-size")
-@pytest.mark.parametrize(("most", "settings"), [(50, {}), (2, {"max_domains": 2})])
+@pytest.mark.parametrize(("most", "limits"), [(50, {}), (2, {"max_domains": 2})])
 def test_a_request_has_at_most_50_domains_or_as_many_as_are_set(
-    store, clock, make_key, register_at, most, settings
+    store, clock, make_key, register_at, most, limits
 ):
-    app = create_app(store, clock=clock, make_key=make_key, **settings)
+    app = create_app(store, clock=clock, make_key=make_key, **limits)
     entries = [{"sign_domain": f"d{number}.example"} for number in range(most + 1)]
     result = register_at(app, *entries)
     assert (result.status_code, str(most) in result.json["message"]) == (400, True)
