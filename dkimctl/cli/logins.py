@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -11,6 +11,7 @@ from dkimctl.cli.session import Session
 from dkimctl.errors import CredentialsError, UsageError, naming
 from dkimctl.models import Secret, Token
 from dkimctl.settings import profile as profiles
+from dkimctl.settings.profile import Login, Logins
 from dkimctl.settings.values import Check
 
 # What an account consists of, by key, with an example.
@@ -117,9 +118,7 @@ def delete_login(
     return existed, others
 
 
-def find_login(
-    session: Session, name: str, logins: Mapping[str, Mapping[str, str]]
-) -> tuple[dict[str, str] | None, list[str]]:
+def find_login(session: Session, name: str, logins: Logins) -> tuple[Login | None, list[str]]:
     """The login of a profile, if any, and the other profiles that use its credentials.
 
     It is the profile's own or, if it has none, what its config file says.
@@ -133,7 +132,7 @@ def find_login(
 
 
 def _delete_unused(
-    session: Session, logins: Mapping[str, Mapping[str, str]], unused: Sequence[Mapping[str, str]]
+    session: Session, logins: Logins, unused: Sequence[Login]
 ) -> list[CredentialsError]:
     """Delete the secrets of `unused` logins but those that a profile uses again."""
     errors, kept = [], []
@@ -150,7 +149,7 @@ def _delete_unused(
     return errors
 
 
-def _delete(session: Session, login: Mapping[str, str]) -> None:
+def _delete(session: Session, login: Login) -> None:
     try:
         session.delete_credentials(login)
     except CredentialsError as error:

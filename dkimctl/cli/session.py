@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ import typer
 from dkimctl.addresses import other_loopback_urls
 from dkimctl.cli import terminal
 from dkimctl.cli.next_steps import given_options, options_of
+from dkimctl.cli.options import SHARED
 from dkimctl.cli.report import Reporter, log_requests
 from dkimctl.cli.sandbox import Sandbox
 from dkimctl.client.tokens import TokenProvider
@@ -33,7 +34,6 @@ from dkimctl.models import Secret, Token
 from dkimctl.registration.limits import Limits
 from dkimctl.settings import profile as profiles
 from dkimctl.settings.config import Config, load_config
-from dkimctl.settings.values import CHECKS
 from dkimctl.specs import spec_file
 from dkimctl.text import counted
 
@@ -83,7 +83,7 @@ class Session:
         return load_config(self.config_file, required=required)
 
     @cached_property
-    def logins(self) -> Mapping[str, Mapping[str, str]]:
+    def logins(self) -> profiles.Logins:
         """The stored logins by profile name."""
         return profiles.read_logins(self.state_dir)[0]
 
@@ -121,11 +121,11 @@ class Session:
         profiles.require_account(self.profile)
         return _account_of(profiles.stored_login(self.profile, self.logins))
 
-    def delete_credentials(self, login: Mapping[str, Any]) -> None:
+    def delete_credentials(self, login: profiles.Login) -> None:
         """Delete the secret and token of a stored login."""
         self._open_store(login["credential_store"]).delete(_account_of(login))
 
-    def has_credentials(self, login: Mapping[str, Any]) -> bool:
+    def has_credentials(self, login: profiles.Login) -> bool:
         """Whether a secret or token of a login is stored. Raises CredentialsError."""
         entries = self._open_store(login["credential_store"]).entries(_account_of(login))
         return any(text is not None for text in entries.values())
@@ -310,10 +310,8 @@ class Session:
 
 def open_session(ctx: typer.Context) -> Session:
     """The session of a command, with the options that all commands share; it ends with `ctx`."""
-    names = (*CHECKS, "profile", "sandbox", "config", "color", "verbose", "quiet")
-    flags = {name: ctx.meta.get(name) for name in names}
-    return ctx.with_resource(Session(flags, ctx.obj))
+    return ctx.with_resource(Session({name: ctx.meta.get(name) for name in SHARED}, ctx.obj))
 
 
-def _account_of(login: Mapping[str, Any]) -> Account:
+def _account_of(login: profiles.Login) -> Account:
     return Account(login["auth_url"], login["base_url"], login["client_id"])

@@ -22,6 +22,9 @@ from dkimctl.text import listed, printable
 if TYPE_CHECKING:
     from dkimctl.settings.config import Config
 
+Login = Mapping[str, str]  # LOGIN_KEYS; URLs may not be in canonical form
+Logins = Mapping[str, Login]  # by profile name
+
 DEFAULT_PROFILE = "default"  # used if no source names another
 SANDBOX_CLIENT_ID = values.SANDBOX_FIXED["client_id"]
 LOGIN_KEYS = ("auth_url", "base_url", "client_id", "credential_store")
@@ -102,7 +105,7 @@ class Sources(NamedTuple):
     environ: Mapping[str, str]
     config: Config
     config_file: str
-    logins: Mapping[str, Mapping[str, str]]
+    logins: Logins
     state_dir: Path
 
 
@@ -214,9 +217,7 @@ def _required(profile: Profile, key: str) -> str:
     return value
 
 
-def profiles_with(
-    login: Mapping[str, str], config: Config, logins: Mapping[str, Mapping[str, str]]
-) -> list[str]:
+def profiles_with(login: Login, config: Config, logins: Logins) -> list[str]:
     """The names of the profiles that use the credentials of `login`."""
     return [
         name
@@ -225,9 +226,7 @@ def profiles_with(
     ]
 
 
-def stored_settings(
-    name: str, config: Config, logins: Mapping[str, Mapping[str, str]]
-) -> dict[str, Any]:
+def stored_settings(name: str, config: Config, logins: Logins) -> dict[str, Any]:
     """What the config file and the login of a profile set, whatever options and environment say."""
     default = {"credential_store": Profile._field_defaults["credential_store"]}
     return {**default, **logins.get(name, {}), **config.profiles.get(name, {})}
@@ -279,11 +278,7 @@ def logins_lock(state_dir: Path) -> Iterator[None]:
             yield
 
 
-def write_logins(
-    state_dir: Path,
-    logins: Mapping[str, Mapping[str, str]],
-    unused: Sequence[Mapping[str, str]] = (),
-) -> None:
+def write_logins(state_dir: Path, logins: Logins, unused: Sequence[Login] = ()) -> None:
     """Replace all logins with these, and those that no profile has any more. Raises UsageError."""
     path = state_dir / _LOGINS
     content = {**logins, _UNUSED: unused} if unused else logins
@@ -296,12 +291,12 @@ def login_of(profile: Profile) -> dict[str, str]:
     return {key: getattr(profile, key) for key in LOGIN_KEYS}
 
 
-def settings_of(login: Mapping[str, str]) -> dict[str, object]:
+def settings_of(login: Login) -> dict[str, object]:
     """The settings of a stored login: its URLs in canonical form."""
     return {key: values.parse_value(key, text, "logins.json") for key, text in login.items()}
 
 
-def stored_login(profile: Profile, logins: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
+def stored_login(profile: Profile, logins: Logins) -> Login:
     """The login with whose URLs, as they are written, the credentials of a profile are stored.
 
     The profile's own or, if it has none, another one with the same settings.

@@ -57,7 +57,7 @@ def list_(ctx: typer.Context, fmt: TableOrJsonOption = TableOrJson.TABLE) -> int
         settings = profiles.stored_settings(name, config, logins)
         if name == SANDBOX:
             settings |= SANDBOX_FIXED
-        account = {key: settings.get(key) for key in profiles.LOGIN_KEYS}
+        account: dict[str, Any] = {key: settings.get(key) for key in profiles.LOGIN_KEYS}
         logged_in: bool | None = name == SANDBOX
         if name != SANDBOX and all(account.values()):
             try:
