@@ -4,7 +4,7 @@ Every error explains itself: `message` says what happened and where, `hint` what
 `dkimctl.cli.main` catches them all.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from typing import NamedTuple
@@ -81,6 +81,15 @@ def naming(source: str) -> Iterator[None]:
         yield
     except UsageError as error:
         raise UsageError(f"in {source}: {error.message}", hint=error.hint) from None
+
+
+@contextmanager
+def os_errors_as(error: Callable[..., DkimctlError], what: str, *, hint: str) -> Iterator[None]:
+    """Raise an `error` for an OSError inside: `what` failed, why, and what to do about it."""
+    try:
+        yield
+    except OSError as failure:
+        raise error(f"{what}: {failure.strerror or failure}", hint=hint) from None
 
 
 class InputError(UsageError):

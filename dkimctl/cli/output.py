@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from dkimctl.cli.report import KEPT, PLAIN_TERMINALS, Reporter, StdoutWriter, write
-from dkimctl.errors import OutputError, UsageError, naming
+from dkimctl.errors import OutputError, UsageError, naming, os_errors_as
 from dkimctl.files import atomic_writer
 from dkimctl.formats.renderer import PER_ZONE, Format, Provider, TableLayout, outside_zones
 from dkimctl.formats.table import columns_of
@@ -265,16 +265,12 @@ class _FileWriter:
                 self._failure = error
 
     def close(self) -> None:
-        try:
+        hint = f"check that its directory exists and has space; {KEPT}"
+        with os_errors_as(OutputError, f"cannot write {self._path}", hint=hint):
             if self._failure is not None:
                 self.abort()
                 raise self._failure
             self._open.close()
-        except OSError as error:
-            raise OutputError(
-                f"cannot write {self._path}: {error.strerror or error}",
-                hint=f"check that its directory exists and has space; {KEPT}",
-            ) from None
 
     def abort(self) -> None:
         with suppress(_Abandoned, OSError), self._open:

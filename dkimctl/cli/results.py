@@ -18,7 +18,7 @@ from dkimctl.cli.output import (
     write_chunks,
 )
 from dkimctl.cli.report import KEPT, Reporter
-from dkimctl.errors import ExitCode, OutputError, worst
+from dkimctl.errors import ExitCode, OutputError, os_errors_as, worst
 from dkimctl.formats.renderer import (
     Format,
     PerZoneRenderer,
@@ -288,13 +288,9 @@ def _write_into(
 
     Warns of files of these zones that may be out of date, and names those of other zones.
     """
-    try:
+    what, hint = f"cannot create the directory {directory}", "name another with --output-dir"
+    with os_errors_as(OutputError, what, hint=f"{hint}; {KEPT}"):
         directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(
-            f"cannot create the directory {directory}: {error.strerror or error}",
-            hint=f"name another with --output-dir; {KEPT}",
-        ) from None
     written: list[str] = []
     try:
         for file in files:

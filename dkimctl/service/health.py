@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import falcon
 from sqlalchemy import func, select
 
-from dkimctl.errors import UsageError
+from dkimctl.errors import UsageError, os_errors_as
 from dkimctl.service.clients import ClientState
 from dkimctl.service.database import Store
 from dkimctl.service.key_pairs import KeyMaker, KeyPair
@@ -137,14 +137,10 @@ def serving_metrics(bind: str, open_store: Callable[[], Store]) -> Iterator[None
         registry = CollectorRegistry()
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         registry.register(_ClientsByState(open_store))
-        try:
+        what = f"in --metrics-bind: cannot listen on {host} port {port}"
+        hint = "choose another port, or an address of this machine"
+        with os_errors_as(UsageError, what, hint=hint):
             server, _ = start_http_server(int(port), host.strip("[]"), registry)
-        except OSError as error:
-            raise UsageError(
-                f"in --metrics-bind: cannot listen on {host} port {port}: "
-                f"{error.strerror or error}",
-                hint="choose another port, or an address of this machine",
-            ) from error
         stack.callback(server.server_close)
         stack.callback(server.shutdown)
         yield

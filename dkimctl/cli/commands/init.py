@@ -19,7 +19,7 @@ from dkimctl.cli.logins import QUESTIONS, answer, no_terminal
 from dkimctl.cli.options import ACCOUNT, App, flag, option, read_output
 from dkimctl.cli.sandbox import INSTALL, is_installed
 from dkimctl.cli.session import Session, open_session
-from dkimctl.errors import ExitCode, OutputError, UsageError
+from dkimctl.errors import ExitCode, OutputError, UsageError, os_errors_as
 from dkimctl.files import create_files, directory_fault, prepare_directory, refuse
 from dkimctl.formats.pages import environment
 from dkimctl.names import parse_domain
@@ -232,23 +232,13 @@ def _write(session: Session, config: Path | None, texts: dict[Path, str]) -> Non
     """Write all files or none. Raises DkimctlError."""
     if config is not None and not _given_value(session, "config"):
         hint = "name another file with --config FILE"
-        try:
+        with os_errors_as(UsageError, f"cannot create {printable(str(config.parent))}", hint=hint):
             prepare_directory(config.parent)  # for the user alone
-            fault = directory_fault(config.parent)
-        except OSError as error:
-            raise UsageError(
-                f"cannot create {printable(str(config.parent))}: {error.strerror or error}",
-                hint=hint,
-            ) from None
-        refuse(fault, UsageError, hint=hint)
-    try:
+            refuse(directory_fault(config.parent), UsageError, hint=hint)
+    what = f"cannot write {' and '.join(printable(str(file)) for file in texts)}"
+    hint = "check the permissions and the space there; nothing was written"
+    with os_errors_as(OutputError, what, hint=hint):
         create_files(texts, private=[] if config is None else [config])
-    except OSError as error:
-        files = " and ".join(printable(str(file)) for file in texts)
-        raise OutputError(
-            f"cannot write {files}: {error.strerror or 'a file is there by now'}",
-            hint="check the permissions and the space there; nothing was written",
-        ) from None
 
 
 def _parse_key_file(text: str) -> str:

@@ -33,7 +33,7 @@ from dkimctl.cli.options import (
 )
 from dkimctl.cli.report import Reporter, write
 from dkimctl.cli.sandbox import open_service_store
-from dkimctl.errors import ExitCode, OutputError, UsageError
+from dkimctl.errors import ExitCode, OutputError, UsageError, os_errors_as
 from dkimctl.files import create_files, directory_fault, refuse
 from dkimctl.text import counted, few, format_duration, printable
 
@@ -203,20 +203,17 @@ def _hand_over(
 
 
 def _write_secret(path: Path, secret: str, undone: str) -> None:
-    try:
+    hint = f"check that its directory exists and has space; {undone}"
+    with os_errors_as(OutputError, f"cannot write {path}", hint=hint):
         fault = directory_fault(path.parent, in_own_group=True)
         refuse(fault, UsageError, hint="name a file in a directory of your own")
-        create_files({path: f"{secret}\n"}, private=[path])
-    except FileExistsError:
-        raise UsageError(
-            f"{path} exists, and is not overwritten: it may hold another secret",
-            hint="name a new file with --output, or move this one away",
-        ) from None
-    except OSError as error:
-        raise OutputError(
-            f"cannot write {path}: {error.strerror or error}",
-            hint=f"check that its directory exists and has space; {undone}",
-        ) from None
+        try:
+            create_files({path: f"{secret}\n"}, private=[path])
+        except FileExistsError:
+            raise UsageError(
+                f"{path} exists, and is not overwritten: it may hold another secret",
+                hint="name a new file with --output, or move this one away",
+            ) from None
 
 
 def _announce_secret(
