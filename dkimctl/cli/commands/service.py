@@ -10,7 +10,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, ExitStack, closing
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -184,20 +184,16 @@ def _hand_over(
     UsageError for a file that exists, or a directory in which other users could replace it, and
     OutputError.
     """
-    written: Path | None = None
-    try:
+    with ExitStack() as undo:
         with change as new:
             if output is None:
                 document = {"client_id": new.client_id, "client_secret": new.secret}
                 write([json.dumps(document) + "\n"], must_arrive=True, hint=undone)
             else:
                 _write_secret(output, new.secret, undone)
-                written = output
-    except BaseException:
-        if written:
-            written.unlink(missing_ok=True)
-        raise
-    if written:
+                undo.callback(output.unlink, missing_ok=True)
+        undo.pop_all()
+    if output is not None:
         write([new.client_id + "\n"], hint=f"{done} is in {output}")
     return new.client_id
 

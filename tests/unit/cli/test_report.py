@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import subprocess
 import sys
 import threading
@@ -11,38 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl.cli.report import Color, Reporter, problem_lines
+from dkimctl.cli.report import Reporter, problem_lines
 from dkimctl.cli.results import AttentionWarnings
 from dkimctl.errors import Problem
 from dkimctl.models import Outcome, Registration, Result
-from fakes import Terminal
-
-PIPE = io.StringIO()
-
-
-@pytest.mark.parametrize(
-    ("environ", "on_terminal", "in_pipe"),
-    [({}, True, False),
-     ({"TERM": "xterm"}, True, False),
-     ({"TERM": "dumb"}, False, False),
-     ({"NO_COLOR": "1"}, False, False),
-     ({"NO_COLOR": ""}, True, False),
-     ({"FORCE_COLOR": "1"}, True, True),
-     ({"FORCE_COLOR": "0"}, True, False),
-     ({"FORCE_COLOR": ""}, True, False),
-     ({"CLICOLOR_FORCE": "1"}, True, True),
-     ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False, False)],
-)  # fmt: skip
-def test_the_environment_decides_unless_an_option_does(monkeypatch, environ, on_terminal, in_pipe):
-    for name in ("TERM", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in environ.items():
-        monkeypatch.setenv(name, value)
-    assert Reporter().shows_colour(Terminal()) is on_terminal
-    assert Reporter().shows_colour(PIPE) is in_pipe
-    for stream in (Terminal(), PIPE):
-        assert Reporter(color=Color.ALWAYS).shows_colour(stream)
-        assert not Reporter(color=Color.NEVER).shows_colour(stream)
 
 
 @given(st.lists(st.sampled_from(["a", "b", "c"]), max_size=200))
