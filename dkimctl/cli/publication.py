@@ -307,9 +307,7 @@ def _warn_blocked(blocked: Sequence[Change], options: PublishOptions, reporter: 
         replace = next_steps.publish(options.words, "--replace", by_target=True)
         advice.append(f"{replace} replaces TXT records of others")
     reporter.warn(
-        f"blocked by what is in DNS: {_names(blocked)}",
-        hint="; ".join(advice),
-        code=Action.BLOCKED,
+        f"blocked by what is in DNS: {_names(blocked)}", hint="; ".join(advice), code=Action.BLOCKED
     )
 
 

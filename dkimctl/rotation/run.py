@@ -288,9 +288,7 @@ class RotationRun:
             self._remove(removals, due)
 
     def _remove(
-        self,
-        removals: Mapping[Registration, str | None],
-        due: Mapping[RegistrationKey, datetime],
+        self, removals: Mapping[Registration, str | None], due: Mapping[RegistrationKey, datetime]
     ) -> None:
         """Remove these records, as far as targets cover them, and prove that they are gone."""
         tools = self._tools

@@ -71,8 +71,7 @@ def handoff(
         ),
     ] = None,
     language: Annotated[
-        Language | None,
-        option("--language", "LANGUAGE", f"{', '.join(Language)} (default: en)."),
+        Language | None, option("--language", "LANGUAGE", f"{', '.join(Language)} (default: en).")
     ] = None,
     contact: Annotated[str, option("--contact", "TEXT", "Whom to tell when it is done.")] = "",
     zone: Annotated[

@@ -68,13 +68,11 @@ def init(
         list[str] | None, option("--domain", "DOMAIN", "A signing domain; repeatable.")
     ] = None,
     output: Annotated[
-        Path,
-        option("--output -o", "FILE", "Spec file to write.", parser=read_output),
+        Path, option("--output -o", "FILE", "Spec file to write.", parser=read_output)
     ] = Path(next_steps.SPEC_FILE),
     no_config: Annotated[bool, flag("--no-config", "Write only the spec file.")] = False,
     dns: Annotated[
-        DnsMethod | None,
-        _dns_option("--dns", "METHOD", f"{', '.join(DnsMethod)} (default: hand)."),
+        DnsMethod | None, _dns_option("--dns", "METHOD", f"{', '.join(DnsMethod)} (default: hand).")
     ] = None,
     server: Annotated[
         str | None,
@@ -84,8 +82,7 @@ def init(
         str | None, _dns_option("--key-file", "FILE", "File of the TSIG key that signs them.")
     ] = None,
     class_name: Annotated[
-        str | None,
-        _dns_option("--class", "CLASS", "Class of the octoDNS provider."),
+        str | None, _dns_option("--class", "CLASS", "Class of the octoDNS provider.")
     ] = None,
 ) -> int:
     """Write a first config file and a first spec file.

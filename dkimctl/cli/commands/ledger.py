@@ -35,8 +35,7 @@ app = options.App(
     shows=options.LEDGER,
 )
 def import_(
-    ctx: typer.Context,
-    file: Annotated[str, argument("FILE", options.SAVED_RESULT)],
+    ctx: typer.Context, file: Annotated[str, argument("FILE", options.SAVED_RESULT)]
 ) -> int:
     """Import the registrations of a saved result.
 
@@ -91,8 +90,7 @@ def forget(
     ],
     force: Annotated[bool, flag("--force", "Forget the whole selection, retired or not.")] = False,
     still_published: Annotated[
-        bool,
-        flag("--still-published", "Also forget those whose records may still be in DNS."),
+        bool, flag("--still-published", "Also forget those whose records may still be in DNS.")
     ] = False,
     assume_successors: options.AssumeSuccessorsOption = False,
     fmt: Annotated[

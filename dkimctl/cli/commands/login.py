@@ -34,8 +34,7 @@ def login(
         bool, flag("--secret-stdin", "Read the client secret from standard input.")
     ] = False,
     allow_plaintext_keyring: Annotated[
-        bool,
-        flag("--allow-plaintext-keyring", "Store the secret even in an unencrypted keyring."),
+        bool, flag("--allow-plaintext-keyring", "Store the secret even in an unencrypted keyring.")
     ] = False,
 ) -> int:
     """Log in: verify a client ID and secret, and store them.

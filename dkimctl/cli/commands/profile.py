@@ -34,8 +34,7 @@ app = App(
     help="List the profiles, choose one, or delete one.",
 )
 NameArgument = Annotated[
-    str,
-    argument("NAME", "Name of the profile.", autocompletion=complete_profiles),
+    str, argument("NAME", "Name of the profile.", autocompletion=complete_profiles)
 ]
 
 

@@ -48,13 +48,11 @@ def publish(
     ctx: typer.Context,
     selection: SelectionArgument = None,
     dry_run: Annotated[
-        bool,
-        flag("--dry-run -n", "Show what would be changed; 1 if there is something."),
+        bool, flag("--dry-run -n", "Show what would be changed; 1 if there is something.")
     ] = False,
     yes: YesOption = False,
     replace: Annotated[
-        bool,
-        flag("--replace", "Also replace TXT records that are not DKIM key records."),
+        bool, flag("--replace", "Also replace TXT records that are not DKIM key records.")
     ] = False,
     wait: Annotated[
         str | None,
@@ -65,12 +63,10 @@ def publish(
         ),
     ] = None,
     check_access: Annotated[
-        bool,
-        flag("--check-access", "Tell what can be read and written; nothing is changed."),
+        bool, flag("--check-access", "Tell what can be read and written; nothing is changed.")
     ] = False,
     fmt: Annotated[
-        PublicationFormat,
-        option("--format -f", "FORMAT", f"{', '.join(PublicationFormat)}."),
+        PublicationFormat, option("--format -f", "FORMAT", f"{', '.join(PublicationFormat)}.")
     ] = PublicationFormat.TABLE,
     output: OutputOption = None,
 ) -> int:

@@ -77,8 +77,7 @@ def register(
         ),
     ] = False,
     publish: Annotated[
-        bool,
-        flag("--publish", "Then publish the records, and check DNS, without asking."),
+        bool, flag("--publish", "Then publish the records, and check DNS, without asking.")
     ] = False,
     wait: Annotated[
         str | None,

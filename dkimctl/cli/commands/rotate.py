@@ -74,15 +74,13 @@ def rotate(
     ctx: typer.Context,
     selection: SelectionArgument = None,
     older_than: Annotated[
-        str | None,
-        option("--older-than", "TIME", "Age of keys to replace (default: `max_age`)."),
+        str | None, option("--older-than", "TIME", "Age of keys to replace (default: `max_age`).")
     ] = None,
     start_in: Annotated[
         str, option("--start-in", "TIME", "Time until signing with the new keys starts.")
     ] = _START_IN,
     template: Annotated[
-        str,
-        option("--selector", "TEMPLATE", "New selectors; {domain} is a hash of the domain."),
+        str, option("--selector", "TEMPLATE", "New selectors; {domain} is a hash of the domain.")
     ] = _TEMPLATE,
     key_len: Annotated[
         KeyLen, option("--key-len", "BITS", f"Length of the new keys: {' or '.join(KeyLen)}.")
@@ -95,8 +93,7 @@ def rotate(
         option("--format -f", "FORMAT", "Table (default on a terminal), json or nsupdate."),
     ] = None,
     zone: Annotated[
-        list[str] | None,
-        option("--zone", "ZONE", "With nsupdate: a zone of your DNS; repeatable."),
+        list[str] | None, option("--zone", "ZONE", "With nsupdate: a zone of your DNS; repeatable.")
     ] = None,
     no_check: Annotated[
         bool, flag("--no-check", "With --retired: rely on earlier checks of DNS.")

@@ -32,12 +32,10 @@ app = App()
 def serve(
     ctx: typer.Context,
     host: Annotated[
-        str,
-        option("--host", "ADDRESS", "Address to listen on; 0.0.0.0: all IPv4 addresses."),
+        str, option("--host", "ADDRESS", "Address to listen on; 0.0.0.0: all IPv4 addresses.")
     ] = "127.0.0.1",
     port: Annotated[
-        int,
-        option("--port", "PORT", "Port to listen on; 0: a free one.", min=0, max=65535),
+        int, option("--port", "PORT", "Port to listen on; 0: a free one.", min=0, max=65535)
     ] = 8025,
     data: DataOption = None,
     max_domains: Annotated[

@@ -237,8 +237,7 @@ def list_registrations(
         ),
     ] = None,
     domain: Annotated[
-        str | None,
-        option("--domain", "DOMAIN", "List those of this signing domain."),
+        str | None, option("--domain", "DOMAIN", "List those of this signing domain.")
     ] = None,
     fmt: TableOrJsonOption = TableOrJson.TABLE,
     data: DataOption = None,
@@ -346,10 +345,7 @@ class SignerFormat(StrEnum):
 )
 def export(
     ctx: typer.Context,
-    signer: Annotated[
-        SignerFormat,
-        option("--format -f", "FORMAT", f"{', '.join(SignerFormat)}."),
-    ],
+    signer: Annotated[SignerFormat, option("--format -f", "FORMAT", f"{', '.join(SignerFormat)}.")],
     output_dir: Annotated[
         Path, option("--output-dir", "DIR", "Write the files to this directory.")
     ],
