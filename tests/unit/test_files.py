@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shutil
-import sqlite3
 import stat
 import subprocess
 import sys
@@ -16,13 +14,10 @@ from typing import NamedTuple
 import pytest
 
 from dkimctl.files import (
-    Fault,
     atomic_writer,
     directory_fault,
     fault_of,
-    file_fault,
     is_private,
-    peeking,
     try_lock,
     wait_for_lock,
     write_private,
@@ -90,44 +85,6 @@ def test_waiting_ends_with_an_error_that_names_the_lock(tmp_path):
     assert raised.value.errno == errno.ETIMEDOUT
     unlock()
     wait_for_lock(path, seconds=0)()
-
-
-@pytest.fixture
-def database(tmp_path):
-    """A database with a write-ahead log that is in use, and its connection."""
-    path = tmp_path / "in use?.db"
-    connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("CREATE TABLE name (text)")
-    connection.execute("INSERT INTO name VALUES ('one')")
-    yield path, connection
-    connection.close()
-
-
-def names(path):
-    with peeking(path) as connection:
-        return [text for (text,) in connection.execute("SELECT text FROM name")]
-
-
-@POSIX
-def test_nothing_is_created_and_nothing_can_be_written(database, tmp_path):
-    path, writer = database
-    writer.execute("PRAGMA wal_checkpoint")
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    copy = elsewhere / "copy.db"
-    shutil.copy(path, copy)
-    shutil.copy(f"{path}-wal", f"{copy}-wal")
-    files = sorted(elsewhere.iterdir())
-    assert names(copy) == ["one"]
-    assert sorted(elsewhere.iterdir()) == files
-    with peeking(copy) as connection, pytest.raises(sqlite3.OperationalError):
-        connection.execute("DELETE FROM name")
-    os.mkfifo(tmp_path / "pipe.db")  # nothing waits for it
-    for missing in (elsewhere / "missing.db", tmp_path / "pipe.db"):
-        with pytest.raises(FileNotFoundError):
-            names(missing)
-    assert sorted(elsewhere.iterdir()) == files
 
 
 class User(NamedTuple):
@@ -219,27 +176,6 @@ def test_a_directory_above_that_a_shared_group_can_write_is_unsafe(home, needs_r
     for mode, is_safe in ((0o775, False), (0o1775, True)):
         home.chmod(mode)
         assert (fault_in(home) is None) is is_safe
-
-
-def test_a_private_file_may_not_be_read_either(home):
-    path = home / "state" / "ledger.db"
-    message, hint = f"unsafe file {path}: other users can read or change it", f"chmod 600 {path}"
-    for mode in (0o600, 0o640, 0o604):
-        path.chmod(mode)
-        assert file_fault(path) is None
-        expected = None if mode == 0o600 else Fault(message, f"run `{hint}`")
-        assert file_fault(path, private=True) == expected
-
-
-def test_anything_but_a_regular_file_is_unsafe(home):
-    path = home / "state" / "ledger.db"
-    for target in (home / "none", "/etc/passwd"):
-        path.unlink()
-        path.symlink_to(target)
-        assert message_of(fault_in(home)) == f"unsafe file {path}: it is a symbolic link"
-    path.unlink()
-    path.mkdir()
-    assert message_of(fault_in(home)) == f"unsafe file {path}: it is not a regular file"
 
 
 class TestALinkToTheDirectory:

@@ -43,26 +43,6 @@ def problems(text: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("parser")
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("a: &x b\n", "f.yaml:1:4: YAML anchors (&) are not supported"),
-        ("a: *x\n", "f.yaml:1:4: it must be a single value, not a YAML alias (*)"),
-        ("a: !!str b\n", "f.yaml:1:4: YAML tags (!) are not supported"),
-        ("a: {<<: {b: c}}\n", "f.yaml:1:5: YAML merge keys (<<) are not supported"),
-        ("%YAML 1.1\n--- [a]\n", "f.yaml:1:1: YAML directives are not supported"),
-        ("[a]\n--- [b]\n", "f.yaml:2:1: a second YAML document"),
-        ("? [a]\n: b\n", "f.yaml:1:3: a key must be a single word, not a list"),
-        ("a: b\nc: d\n'a': e\n", 'f.yaml:3:1: the key "a" is already on line 1'),
-        ("a:\n", "f.yaml:1:3: it has no value"),
-        ("😀é: {<<: b}\n", "f.yaml:1:6: YAML merge keys (<<) are not supported"),
-    ],
-)
-def test_surprising_yaml_is_reported_with_its_place(text, expected):
-    assert problems(text) == [expected]
-
-
-@pytest.mark.usefixtures("parser")
 def test_deep_nesting_stops_at_once():
     begun = time.process_time()
     *_, last = problems("[" * 100_000)

@@ -53,14 +53,11 @@ def test_only_the_refused_token_is_discarded_and_delete_removes_both(store, acco
 
 @pytest.mark.parametrize(
     "other",
-    [
-        ACCOUNT._replace(auth_url="https://auth.other"),
-        ACCOUNT._replace(base_url="https://api.other"),
-        ACCOUNT._replace(client_id="client-2"),
-        Account("https://api.example", "https://auth.example", "client-1"),
-        Account('https://auth.example", "https://api.example', "", "client-1"),
-    ],
-)
+    [ACCOUNT._replace(auth_url="https://auth.other"), ACCOUNT._replace(client_id="client-2"),
+     ACCOUNT._replace(base_url="https://api.other"),
+     Account("https://api.example", "https://auth.example", "client-1"),
+     Account('https://auth.example", "https://api.example', "", "client-1")],
+)  # fmt: skip
 def test_an_account_gets_only_its_own_credentials(store, account, other):
     store.set_secret(account, SECRET)
     store.set_token(account, a_token())

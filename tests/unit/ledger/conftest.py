@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,7 +13,6 @@ import pytest
 from dkimctl.ledger.ledger import Ledger
 
 ACCOUNT = {"base_url": "https://api.example", "client_id": "me"}
-_NOBODY = 65534
 _PREPARED = """
 import os, sqlite3, sys
 from pathlib import Path
@@ -31,17 +28,6 @@ parse_url(ACCOUNT["base_url"])  # imports what a migration needs
 def answer(number):
     record = DnsRecord("s._domainkey.x", "TXT", "v" * 415)
     return Registration(f"d{number}.example", "s", 2048, record=record, code="201")
-"""
-# Imported before, as this user may not be able to read the Python installation.
-_UNPRIVILEGED = """
-import filelock, shutil, tempfile, urllib.parse
-if os.geteuid() == 0:
-    try:
-        os.setgroups([])
-        os.setgid(65534)
-        os.setuid(65534)
-    except OSError:
-        sys.exit(77)
 """
 
 
@@ -88,39 +74,3 @@ def start(path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
             return process
 
         yield start_one
-
-
-class Elsewhere:
-    """A directory that every user may enter, and processes of an unprivileged user."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def give(self, path: Path) -> None:
-        """Let this user own a file or directory."""
-        if os.geteuid() == 0:
-            os.chown(path, _NOBODY, _NOBODY)
-
-    def run(self, program: str, ledger: Path) -> str:
-        """Run a program as this user, with the ledger as `path`; returns what it prints."""
-        done = subprocess.run(
-            [sys.executable, "-c", _PREPARED + _UNPRIVILEGED + program, ledger],
-            capture_output=True, text=True,
-        )  # fmt: skip
-        if done.returncode == 77:
-            pytest.skip("this process may not change its user")
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-
-@pytest.fixture
-def elsewhere() -> Iterator[Elsewhere]:
-    if sys.platform == "win32":
-        pytest.skip("file modes and users are POSIX")
-    # Not in pytest's directory, which other users may not enter.
-    with tempfile.TemporaryDirectory(prefix="dkimctl-test-") as name:
-        Path(name).chmod(0o755)
-        place = Elsewhere(Path(name) / "state")
-        place.path.mkdir()
-        yield place
-        place.path.chmod(0o755)

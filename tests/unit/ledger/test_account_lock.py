@@ -152,15 +152,10 @@ def test_a_killed_holder_leaves_no_lock_and_is_not_named(
 
 @pytest.mark.parametrize(
     "content",
-    [
-        None,
-        b"\x1b[31m\xff\x00",
-        b"1 2026-11-21T10:15:30+09:00",
-        b"9999999999 2026-11-21T10:15:30+09:00\n",
-        b"1 2026-11-21T10:15:30+09:00\x1b]0;owned\x07\n",
-        pytest.param(b"1 " * 1_000_000, id="long"),
-    ],
-)
+    [None, b"\x1b[31m\xff\x00", b"1 2026-11-21T10:15:30+09:00", b"1 " * 1_000_000,
+     b"9999999999 2026-11-21T10:15:30+09:00\n", b"1 2026-11-21T10:15:30+09:00\x1b]0;owned\x07\n"],
+    ids=range(6),
+)  # fmt: skip
 def test_an_invalid_holder_file_names_no_process(lock, locked_without_holder, content):
     with locked_without_holder(content):
         assert reported_holder(lock) == UNKNOWN
@@ -185,14 +180,9 @@ def test_a_holder_file_that_is_not_a_regular_file_is_neither_read_nor_written(
 
 @pytest.mark.parametrize(
     "other",
-    [
-        {"client_id": "you"},
-        {"base_url": "https://other.example"},
-        {"base_url": "https://api.exampleme", "client_id": ""},
-        {"client_id": "me\udcff"},
-        {"purpose": Purpose.ROTATE},
-    ],
-)
+    [{"client_id": "you"}, {"base_url": "https://other.example"}, {"client_id": "me\udcff"},
+     {"base_url": "https://api.exampleme", "client_id": ""}, {"purpose": Purpose.ROTATE}],
+)  # fmt: skip
 def test_two_accounts_or_purposes_do_not_wait_for_each_other(directory, lock, other):
     with lock(), lock(**other):
         assert len(list(directory.glob("*.holder"))) == 2

@@ -10,7 +10,6 @@ import pytest
 from dkimctl.errors import LedgerError
 from dkimctl.models import DomainSpec, Registration, key_of
 
-NOON = 1795262400.0  # 2026-11-21T12:00:00Z
 SPEC = DomainSpec("a.example", "s1")
 
 

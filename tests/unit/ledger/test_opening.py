@@ -13,15 +13,6 @@ from dkimctl.errors import LedgerError
 from dkimctl.ledger.opening import open_for_writing, require_disk_space, translate_errors
 from dkimctl.models import DomainSpec
 
-COUNT = """
-try:
-    with Ledger.open_existing(path, **ACCOUNT) as ledger:
-        print(len(list(ledger.all())))
-except LedgerError as error:
-    print(error.message, error.hint, sep="\\n")
-"""
-
-
 # As on a file system that has no write-ahead log.
 KILLED_IN_A_CHANGE = """
 import signal
@@ -44,16 +35,6 @@ def test_a_reader_undoes_a_change_that_was_killed(path, start, read):
     with read() as ledger:
         assert {known.record.value for known in ledger.all()} == {"v" * 415}
     assert not journal.exists()
-
-
-def test_a_ledger_that_the_user_cannot_read_is_reported(elsewhere, write):
-    path = elsewhere.path / "ledger.db"
-    write(path=path).close()
-    path.chmod(0)
-    assert f"cannot use the ledger {path}: unable to open" in elsewhere.run(COUNT, path)
-    path.chmod(0o644)
-    elsewhere.path.chmod(0)
-    assert f"cannot use the ledger {path}: Permission denied" in elsewhere.run(COUNT, path)
 
 
 def fill_up(ledger, make_registration):

@@ -97,7 +97,7 @@ def register(make_registration, make_run):
 
     def register(
         specs, *script, before=lambda specs, run: None, on_result=lambda result: None,
-        is_stopped=False, **options,
+        **options,
     ):  # fmt: skip
         server = RegistrationService(make_registration, script)
 
@@ -107,8 +107,6 @@ def register(make_registration, make_run):
 
         run = make_run(send, **options)
         run.server, run.results = server, []
-        if is_stopped:
-            run.engine.stop()
         try:
             run.engine.execute(
                 specs, lambda result: (run.results.append(result), on_result(result))

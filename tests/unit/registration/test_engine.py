@@ -6,17 +6,14 @@ import contextlib
 import sqlite3
 import threading
 import time
-from datetime import UTC, datetime
 
 import pytest
 
 from dkimctl.client.wire import Reply
 from dkimctl.errors import (
     CredentialsError,
-    Interrupted,
     LedgerError,
     MaybeProcessed,
-    NoService,
     NotProcessed,
     RequestRefused,
     Throttled,
@@ -30,8 +27,6 @@ from dkimctl.registration.limits import WorkerChannel
 from fakes import entries
 
 LOST = MaybeProcessed("x")
-NOW = datetime(2026, 11, 21, tzinfo=UTC)
-FUTURE = "2026-12-01T00:00+00:00"
 
 
 def domains_of(registrations) -> set[str]:
@@ -85,15 +80,6 @@ def test_refresh_asks_for_the_key_as_it_is_and_not_for_a_new_one(
     run = register([spec], Reply((known._replace(code="409"),)), refresh=True)
     assert run.server.batches == [[DomainSpec("a.example", "chosen", 1024, sent, 0, True)]]
     assert run.outcomes == ["exists"]
-
-
-def test_stray_items_and_faults_are_reported(ledger, make_registration, register):
-    items = make_registration("d0.example"), make_registration("evil.example")
-    run = register(entries(1), Reply(items, ("a fault",)))
-    assert run.outcomes == ["created"]
-    assert "a fault" in run.warned[0]
-    assert "evil.example (selector s1)" in run.warned[1]
-    assert domains_of(ledger.all()) == {"d0"}
 
 
 @pytest.mark.parametrize(
@@ -152,23 +138,6 @@ class TestAStop:
         assert run.outcomes == ["unknown"] * 2 + ["pending"] * 2
         assert domains_of(ledger.intents()) == {"d0", "d1"}
         assert run.engine.may_have_reached_service
-
-    def test_of_a_run_that_is_ending_ends_the_wait(self, register):
-        release, failed = threading.Event(), NoService("the service answered 404")
-
-        def before(specs, run):
-            run.observer.ending = lambda *_: run.engine.stop()
-            if specs[0].sign_domain in ("d1.example", "d3.example"):
-                release.wait(20)
-            if specs[0].sign_domain == "d2.example":
-                raise failed
-
-        started = time.monotonic()
-        run = register(entries(8), before=before, batch_size=1, concurrency=4, grace=60.0)
-        release.set()
-        assert time.monotonic() - started < 15
-        assert isinstance(run.engine.stopped, Interrupted)
-        assert (run.warned, run.outcomes[0]) == ([failed.message], "created")
 
     @pytest.mark.parametrize(
         ("error", "count", "outcome"),
@@ -317,21 +286,3 @@ class TestTheLedgerFails:
         assert "disk full" in run.engine.stopped.message
         assert run.engine.stopped.exit_code == 4
         assert open_intents(path) == {("d0.example", "s1"), ("d1.example", "s1")}
-
-    @pytest.mark.parametrize("page", [2, 5, 8])
-    def test_nothing_is_sent_if_any_page_is_damaged(
-        self, path, open_ledger, make_run, make_registration, page
-    ):
-        """Also one that holds nothing about this domain: the answer might not be kept."""
-        with open_ledger() as ledger:
-            ledger.record([make_registration(f"d{number}.example") for number in range(30)])
-            ledger.commit(begun=[[DomainSpec("a.example")]])
-        with contextlib.closing(sqlite3.connect(path)) as other:
-            other.execute("PRAGMA wal_checkpoint (TRUNCATE)")
-        with path.open("r+b") as file:
-            file.seek((page - 1) * 4096)
-            file.write(b"\xff" * 4096)
-        with pytest.raises(LedgerError, match="was quarantined"):
-            make_run(pytest.fail).engine.execute(
-                [DomainSpec("new.example", "s1")], lambda result: None
-            )

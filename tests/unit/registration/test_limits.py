@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from dkimctl.errors import LedgerError, Throttled
+from dkimctl.errors import Throttled
 from dkimctl.registration.limits import ConcurrencyLimiter, WorkerChannel
 from fakes import Clock, entries
 
@@ -64,22 +64,3 @@ def test_no_request_is_sent_during_a_pause(register, selector):
     meanwhile = [at for at in sent if waits_since[0] + 0.1 < at < waits_since[0] + PAUSE - 0.1]
     assert meanwhile == []
     assert len(sent) == 61
-
-
-def test_a_full_disk_stops_sending_and_leaves_nothing_in_doubt(ledger, register, monkeypatch):
-    asked = []
-
-    def require_disk_space(count):
-        asked.append(count)
-        if len(asked) > 2:
-            raise LedgerError("there is no space", hint="free some")
-
-    monkeypatch.setattr(ledger, "require_disk_space", require_disk_space)
-    run = register(entries(20, None), batch_size=2)
-    sent = sum(map(len, run.server.batches))
-    assert 0 < sent < 20
-    assert run.outcomes == ["created"] * sent + ["pending"] * (20 - sent)
-    assert len(list(ledger.all())) == sent
-    assert ledger.intents() == []
-    assert "no space" in run.engine.stopped.message
-    assert run.engine.stopped.exit_code == 4

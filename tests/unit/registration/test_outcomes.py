@@ -106,24 +106,20 @@ def test_an_entry_without_selector_stands_for_a_key_that_has_a_length_and_a_star
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 BEGUN, TO_COME = "2026-11-21T00:00+00:00", "2026-11-21T00:01+00:00"
-# Keys: selector, month of the registration (0: no date), other fields.
+# Keys: selector, month of the registration (or no date), other fields.
 LATER = {"start_date": TO_COME}
 OFF = {"enable": False}
-MARKED = (
-    ("s1", 1, {"enable": True, "default": 1}),
-    ("s2", 2, {"enable": False, "default": 0}),
-    ("s3", 3, {"enable": True, "default": 0}),
-)
+MARKED = [(f"s{number}", number, {"enable": enable, "default": default})
+          for number, enable, default in ((1, True, 1), (2, False, 0), (3, True, 0))]  # fmt: skip
 THEIRS = {"code": "409", "record": None}
 
 
 @pytest.mark.parametrize(
     ("known", "stated", "expected"),
     [
-        # The same selector, in any case.
+        # The same selector, in any case; without one the newest that signs, in any order.
         ([("S1", 2, {}), ("s2", 1, {})], {"selector": "s1"}, "S1"),
         ([("S1", 2, {}), ("s2", 1, {})], {"selector": "s3"}, None),
-        # Without one the newest that signs, whatever the ledger's order.
         ([("s1", 1, {}), ("s2", 2, {"start_date": BEGUN})], {}, "s2"),
         ([("s2", 2, {}), ("s1", 1, {})], {}, "s2"),
         ([("s1", 1, {}), ("s2", 2, LATER)], {}, "s1"),
@@ -131,10 +127,9 @@ THEIRS = {"code": "409", "record": None}
         # If none signs, the newest.
         ([("s1", 1, LATER), ("s2", 2, LATER)], {}, "s2"),
         ([("s1", 1, OFF), ("s2", 2, OFF)], {}, "s2"),
-        ([("s1", 1, OFF), ("s2", 2, LATER)], {}, "s2"),
         # One without dates is old and has begun.
-        ([("s1", 1, {}), ("s0", 0, {})], {}, "s1"),
-        ([("s1", 1, LATER), ("s0", 0, {})], {}, "s0"),
+        ([("s1", 1, {}), ("s0", None, {})], {}, "s1"),
+        ([("s1", 1, LATER), ("s0", None, {})], {}, "s0"),
         # First those with the default and enable that are asked for.
         (MARKED, {"default": 1}, "s1"),
         (MARKED, {"enable": False}, "s2"),
@@ -142,18 +137,16 @@ THEIRS = {"code": "409", "record": None}
         (MARKED, {"default": 7}, "s3"),
         (MARKED, {"key_len": 1024}, "s3"),  # which is for a new key
         # Another account's is not meant without selector.
-        ([("s1", 0, THEIRS)], {}, None),
-        ([("s1", 0, THEIRS)], {"selector": "s1"}, "s1"),
+        ([("s1", None, THEIRS)], {}, None),
+        ([("s1", None, THEIRS)], {"selector": "s1"}, "s1"),
         # One without record is meant, so that no second is made.
-        ([("s1", 0, {"record": None})], {}, "s1"),
+        ([("s1", None, {"record": None})], {}, "s1"),
     ],
 )
 def test_which_known_registration_an_entry_means(make_registration, known, stated, expected):
     registrations = [
         make_registration(
-            selector=selector,
-            regist_date=f"2026-{month:02}-01T00:00:00+00:00" if month else None,
-            **fields,
+            selector=selector, regist_date=month and f"2026-{month:02}-01T00:00:00Z", **fields
         )
         for selector, month, fields in known
     ]
@@ -164,19 +157,13 @@ def test_which_known_registration_an_entry_means(make_registration, known, state
 
 @pytest.mark.parametrize(
     ("stated", "answered", "expected"),
-    [
-        ({}, {}, True),
-        ({}, {"regist_date": "2026-11-21T23:59:59+00:00"}, False),
-        ({}, {"regist_date": "2026-11-22T09:00:00+09:00"}, True),
-        ({}, {"start_date": "2026-11-23T00:00+00:00"}, True),  # moved to the registration
-        ({}, {"start_date": "2026-11-23T00:01+00:00"}, False),
-        ({}, {"code": "409"}, False),
-        ({}, {"enable": False}, False),
-        ({}, {"regist_date": "soon"}, False),
-        ({"start_date": BEGUN}, {}, False),
-        ({"start_date": BEGUN, "replaces": "s0"}, {}, True),
-    ],
-)
+    [({}, {}, True), ({}, {"regist_date": "2026-11-21T23:59:59+00:00"}, False),
+     ({}, {"regist_date": "2026-11-22T09:00:00+09:00"}, True),
+     ({}, {"start_date": "2026-11-23T00:00+00:00"}, True),  # moved to the registration
+     ({}, {"start_date": "2026-11-23T00:01+00:00"}, False), ({}, {"code": "409"}, False),
+     ({}, {"enable": False}, False), ({}, {"regist_date": "soon"}, False),
+     ({"start_date": BEGUN}, {}, False), ({"start_date": BEGUN, "replaces": "s0"}, {}, True)],
+)  # fmt: skip
 def test_a_key_that_was_to_sign_later_by_the_clock_here_shows_in_its_dates(
     make_registration, stated, answered, expected
 ):
@@ -188,11 +175,7 @@ def test_a_key_that_was_to_sign_later_by_the_clock_here_shows_in_its_dates(
 
 @pytest.mark.interface("2.4", "sign_domain")
 def test_an_item_without_selector_belongs_to_the_only_entry_of_its_domain():
-    specs = [
-        DomainSpec("a.example", "s"),
-        DomainSpec("b.example", "s"),
-        DomainSpec("b.example", "t"),
-    ]
+    specs = [DomainSpec(f"{pair[0]}.example", pair[1]) for pair in ("as", "bs", "bt")]
     items = [Registration("a.example"), Registration("b.example"), Registration("c.example", "s")]
     answers, strays = match(specs, items)
     assert answers == [Registration("a.example", "s"), None, None]

@@ -151,24 +151,14 @@ def test_without_libyaml_a_file_has_at_most_3_mib():
 @pytest.mark.interface("2.3", "selector-unique")
 @pytest.mark.parametrize(
     ("selectors", "expected"),
-    [
-        (["s1", "s2", "s3"], []),
-        (["s1", "s2", "S1"], [(3, '"S1" is already on line 1')]),
-        (["s1", "s2", "S2"], [(3, '"S2" is already on line 2')]),
-        (["s1", "s2", None], [(3, "with and without a selector (line 1)")]),
-        ([None, "s1", "s2"], [(line, "without a selector (line 1)") for line in (2, 3)]),
-        (["s1", None, None], [(2, "a selector (line 1)"), (3, "is already on line 2")]),
-    ],
-)
+    [(["s1", "s2", "s3"], []), (["s1", "s2", "S2"], [(3, '"S2" is already on line 2')]),
+     ([None, "s1", "s2"], [(line, "without a selector (line 1)") for line in (2, 3)]),
+     (["s1", None, None], [(2, "a selector (line 1)"), (3, "is already on line 2")])],
+)  # fmt: skip
 def test_all_entries_of_a_domain_are_compared(selectors, expected):
-    entries = [
-        f"- {{sign_domain: Bücher.example, selector: {selector}}}\n"
-        if selector
-        else "- xn--bcher-kva.example.\n"
-        for selector in selectors
-    ]
+    named = "- {{sign_domain: Bücher.example, selector: {}}}\n".format
+    entries = [(name and named(name)) or "- xn--bcher-kva.example.\n" for name in selectors]
     problems = refusals("".join(entries))
-    assert len(problems) == len(expected)
     for problem, (line, words) in zip(problems, expected, strict=True):
         assert problem.startswith(f'f.yaml:{line}:3: "xn--bcher-kva.example" ')
         assert words in problem
@@ -206,17 +196,12 @@ def test_wrong_domains_are_refused(tmp_path, monkeypatch, domains, expected):
 
 @pytest.mark.parametrize(
     ("file", "name", "what"),
-    [*((name, "list.txt", "is a table (CSV)") for name in
-       ("csv", "csv-semicolons", "csv-tabs", "csv-without-header", "csv-one-column")),
-     *((name, "list.txt", "is a plain list") for name in
-       ("plain-list", "plain-list-with-mark", "email-addresses", "urls")),
+    [("csv-semicolons", "list.txt", "is a table (CSV)"),
+     ("email-addresses", "list.txt", "is a plain list"),
      ("saved-lines", "list.txt", "is output of dkimctl"),
-     ("saved-result", "list.txt", "is output of dkimctl"),
      ("zone-file", "list.txt", "is a zone file"), ("html", "list.txt", "is an HTML"),
      ("plain-list-utf-16", "list.txt", "is in UTF-16"), ("spreadsheet", "list.txt", "is binary"),
      ("config", "list.txt", "is a config file"), ("replaces", "list.csv", "is a spec file (YAML)"),
-     ("plain-list", "list.csv", "is a plain list"), ("html", "list.csv", "is an HTML"),
-     ("plain-list-utf-16", "list.csv", "is in UTF-16"),
      ("saved-result", "list.csv", "is output of dkimctl")],
 )  # fmt: skip
 def test_another_file_is_called_what_it_is(file, name, what):
