@@ -10,7 +10,6 @@ import pytest
 
 from dkimctl.dns.messages import NS, SOA, decode, encode
 from dkimctl.dns.nameserver import NoAnswer
-from dkimctl.errors import UsageError
 from dkimctl.handoff.providers import Trouble, look_up_places, provider_of, provider_with, providers
 
 SERVERS = {
@@ -42,13 +41,6 @@ def test_each_provider_is_told_by_its_name_servers():
 )  # fmt: skip
 def test_other_servers_tell_nothing(names):
     assert provider_of(names) is None
-
-
-def test_an_unknown_provider_is_a_usage_error():
-    with pytest.raises(UsageError) as caught:
-        provider_with("acme\x1b")
-    assert caught.value.message == r'unknown provider "acme\x1b"'
-    assert "cloudflare" in caught.value.hint
 
 
 NAME = "s1._domainkey.mail.example.com"

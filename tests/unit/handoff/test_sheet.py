@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import string
-from datetime import UTC, datetime, timedelta, timezone
 from html.parser import HTMLParser
 
 import pytest
@@ -13,70 +12,16 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from dkimctl.formats.renderer import txt_data
-from dkimctl.handoff.providers import DnsPlace, Trouble, ValueForm, provider_with, read_yaml
+from dkimctl.handoff.providers import DnsPlace, Trouble, read_yaml
 from dkimctl.handoff.sheet import (
     Language,
     Sheet,
     SheetFormat,
-    Timing,
     Words,
-    make_sheet,
     render_sheet,
 )
 from rendering import HOSTILE, VALUES, txt_value
 from terminals import is_harmless
-
-NOW = datetime(2027, 1, 1, tzinfo=UTC)
-PLACE = DnsPlace("example.com", ("ada.ns.cloudflare.com",))
-
-
-@pytest.fixture
-def make(make_registration):
-    """The only record of a sheet; `place` and `provider` are those of its zone."""
-
-    def make(*, place=PLACE, provider=None, **fields):
-        registration = make_registration(**fields)
-        record = registration.record
-        sheet = make_sheet([(registration, record)], {record.fqdn: place}, NOW, panel=provider)
-        [zone] = sheet.zones
-        [of_zone] = zone.records
-        return of_zone
-
-    return make
-
-
-@pytest.mark.parametrize(
-    ("fields", "timing", "starts", "due"),
-    [
-        ({"start_date": "2027-03-01T00:00+09:00"}, Timing.LATER, "2027-03-01T00:00+09:00",
-         "2027-02-27T00:00+09:00"),
-        ({"start_date": "2027-01-02T00:00+00:00"}, Timing.LATER, "2027-01-02T00:00+00:00", None),
-        ({"start_date": "2026-01-02T00:00+00:00"}, Timing.NOW, "2026-01-02T00:00+00:00", None),
-        ({"start_date": "2027-03-01T00:00+09:00", "enable": False}, Timing.DISABLED,
-         "2027-03-01T00:00+09:00", None),
-        ({"start_date": "soon"}, Timing.UNKNOWN, None, None),
-    ],
-)  # fmt: skip
-def test_when_a_record_is_due(make, fields, timing, starts, due):
-    record = make(**fields)
-    assert record.timing is timing
-    assert record.starts_at == (starts and datetime.fromisoformat(starts))
-    assert record.due == (due and datetime.fromisoformat(due))
-    if starts:
-        assert record.starts_at.utcoffset() == datetime.fromisoformat(starts).utcoffset()
-
-
-@pytest.mark.parametrize(
-    ("key", "key_len", "form", "is_too_long"),
-    [("cloudflare", 4096, ValueForm.WHOLE, False), ("godaddy", 4096, ValueForm.WHOLE, False),
-     ("route53", 2048, ValueForm.STRINGS, False), ("ovh", 1024, ValueForm.WHOLE, False),
-     ("ovh", 2048, ValueForm.STRINGS, False), ("sakura", 1024, ValueForm.WHOLE, False),
-     ("sakura", 2048, ValueForm.WHOLE, True)],
-)  # fmt: skip
-def test_the_value_is_entered_as_the_panel_takes_it(make, key, key_len, form, is_too_long):
-    record = make(key_len=key_len, provider=provider_with(key))
-    assert (record.form, record.is_too_long) == (form, is_too_long)
-
 
 EN, JA = (
     {key: text for key, text in words.items() if isinstance(text, str)}
@@ -107,24 +52,6 @@ def test_japanese_has_no_english_left_in_it(key):
     assert not re.findall(r"[A-Za-z]+", text)
 
 
-@pytest.mark.parametrize("texts", [EN, JA], ids=["en", "ja"])
-def test_no_text_is_markup_itself(texts):
-    assert not [text for text in texts.values() if re.search(r"[<>&`*\[\]|\\\n]", text)]
-
-
-@pytest.mark.parametrize(
-    ("offset", "in_english", "in_japanese"),
-    [
-        (9.0, "1 March 2027, 00:05 (UTC+09:00)", "2027年3月1日(月)0:05(日本時間)"),
-        (-3.5, "1 March 2027, 00:05 (UTC-03:30)", "2027年3月1日(月)0:05(UTC-03:30)"),
-        (0.0, "1 March 2027, 00:05 (UTC)", "2027年3月1日(月)0:05(UTC)"),
-    ],
-)
-def test_times_are_as_people_write_them(offset, in_english, in_japanese):
-    time = datetime(2027, 3, 1, 0, 5, tzinfo=timezone(timedelta(hours=offset)))
-    assert (ENGLISH.time(time), JAPANESE.time(time)) == (in_english, in_japanese)
-
-
 @pytest.mark.parametrize(
     ("seconds", "in_english", "in_japanese"),
     [(0, "0 seconds", "0秒"), (60, "60 seconds (1 minute)", "60秒(1分)"),
@@ -136,7 +63,6 @@ def test_a_ttl_is_in_seconds_and_in_a_larger_unit(seconds, in_english, in_japane
     assert (ENGLISH.duration(seconds), JAPANESE.duration(seconds)) == (in_english, in_japanese)
 
 
-TEXTS = [EN, JA]
 LANGUAGES = pytest.mark.parametrize("language", Language)
 HOSTILE_CONTACT = f"</code><script>alert(1)</script> `x` ** [a](b) | {HOSTILE}"
 
@@ -224,17 +150,3 @@ def test_a_contact_and_names_from_dns_are_only_text(sheet_of, fmt):
         _, shown, kinds = parse_markdown(text)
         assert "</code><script>alert(1)</script> `x` ** [a](b)" in shown
         assert not {"html_inline", "html_block", "link_open"} & kinds
-
-
-@LANGUAGES
-def test_a_sheet_to_delete_has_nothing_about_entering(sheet_of, language):
-    sheet = sheet_of(is_removal=True, panel=provider_with("sakura"))
-    texts = TEXTS[list(Language).index(language)]
-    for fmt in (SheetFormat.TEXT, SheetFormat.HTML, SheetFormat.MARKDOWN):
-        text = render(sheet, fmt, language)
-        for value in forms(sheet):
-            assert value in text
-            text = text.replace(value, "")  # there may be any three letters in it
-        assert texts["delete_title"] in text
-        for key in ("title", "ttl", "at_once", "no_quotes", "value_enter", "never_cname"):
-            assert texts[key] not in text, key

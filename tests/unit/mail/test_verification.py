@@ -12,7 +12,6 @@ from damaged_mail import CASES, DOMAIN, MAIL, key_pair, rsa_record, signed
 from dkimctl.dkim import record_name
 from dkimctl.dns.messages import NOERROR, Answer
 from dkimctl.dns.queries import Source
-from dkimctl.errors import UsageError
 from dkimctl.mail.message import KnownKey, read_message
 from dkimctl.mail.verification import MAX_SIGNATURES, verify_mail
 from dkimctl.models import DnsRecord, Registration
@@ -88,23 +87,6 @@ def test_files_as_programs_save_them(change):
     assert found.verdict == "pass", found
 
 
-@pytest.mark.parametrize(
-    ("data", "said"),
-    [
-        (b"\r\n\r\n", "is empty"),
-        (b"\r\nbody", "begins with an empty line"),
-        (b" folded: first\n\n", "line 1 is not a header field"),
-        (b"From: a@b.example\nno colon\n\nbody", "line 2 is not a header field"),
-        (GOOD.decode().encode("utf-16"), "line 1 is not a header field"),
-    ],
-    # Each process signs GOOD with a key of its own, and all have to find the same tests.
-    ids=["empty lines", "no header", "folded", "no colon", "UTF-16"],
-)
-def test_what_is_no_mail_is_an_error_that_names_the_file(data, said):
-    with pytest.raises(UsageError, match=f"^mail.eml .*{said}"):
-        read_message(data, "mail.eml")
-
-
 def test_aliases_are_followed_to_the_key_but_not_for_ever():
     dns = {at("s1"): "a.example.net", "a.example.net": "b.example.net", "b.example.net": [RIGHT]}
     assert verify(GOOD, FakeDns(dns)).verdict == "pass"
@@ -156,26 +138,6 @@ def test_all_signatures_of_registered_domains_have_to_be_valid():
     another = registration(RIGHT, "unused", "example.net")
     assert verify(both, dns, another).verdict == "fail", "its domain is registered"
     assert verify(MAIL, dns).verdict == "fail"
-
-
-def test_a_registered_sender_without_a_signature_of_its_domain_is_missing():
-    dns = FakeDns({at("s1", "example.net"): [RIGHT]})
-    mail = signed(MAIL, domain="example.net")
-    assert verify(mail, dns, registration(RIGHT)).missing == [DOMAIN]
-    assert verify(mail, dns).missing == []
-    assert verify(signed(MAIL), dns, registration(RIGHT)).missing == []
-
-
-@pytest.mark.parametrize(
-    ("sender", "expected"),
-    [("joe@example.com", "strict"), ("joe@EXAMPLE.COM", "strict"),
-     ('"joe@evil.test" <joe@example.com>', "strict"), ("joe@news.example.com", "relaxed"),
-     ("joe@example.net", "none"), ("a group: ;", "none"), ("", "none"), ("x" * 100_000, "none")],
-)  # fmt: skip
-def test_alignment_with_the_sender(sender, expected):
-    mail = MAIL.replace(b"Joe <joe@example.com>", sender.encode())
-    [found] = verify(signed(mail), FakeDns({at("s1"): [RIGHT]})).signatures
-    assert found.alignment == expected
 
 
 def test_ten_thousand_signatures_do_not_hide_ours():

@@ -8,9 +8,8 @@ import dns.message
 import dns.rrset
 import pytest
 
-from dkimctl.addresses import Address
 from dkimctl.errors import DnsRefused, NegativeAnswer, ServiceError
-from dkimctl.publishing.rfc2136 import Rfc2136Target, UpdateTimeouts
+from dkimctl.publishing.rfc2136 import UpdateTimeouts
 from dns_servers import SECRET
 from scripted_dns import HangUp, framed, is_update, reply, scripted_dns
 from update_servers import change, open_target
@@ -155,9 +154,3 @@ def test_a_zone_that_is_not_loaded_is_found_by_where_failures_begin():
     with scripted_dns(say) as server:
         zones = target_of(server).find_zones(["s1._domainkey.a.example.com"])
     assert zones == {"s1._domainkey.a.example.com": "example.com"}
-
-
-def test_a_server_name_without_address_is_named():
-    target = Rfc2136Target("test", Address("no-such-host.invalid"), 60, timeouts=QUICK)
-    with pytest.raises(ServiceError, match=r"cannot connect to .* no-such-host.invalid"):
-        target.read("example.com", NAMES)

@@ -123,15 +123,3 @@ def test_a_successor_whose_request_got_no_answer_is_shown():
         assert one.since == one.due == NOW
         assert what in one.note
         assert one.needs_attention
-
-
-@pytest.mark.parametrize(
-    ("newer", "due"),
-    [
-        (key(made=100, starts=320, published=90), -80),  # registered later, starts earlier
-        (key(made=100, starts=320, published=90, default=1), 120),  # of another line
-        (key(made=100, starts=320, enable=False), 120),
-    ],
-)
-def test_the_newest_key_of_its_line_says_when_a_successor_is_due(stages_of, newer, due):
-    assert stages_of(old=key(made=300, published=290), new=newer)["old"].due == ago(due)
