@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from datetime import datetime, timedelta
 from functools import partial
@@ -87,41 +88,36 @@ def test_after_a_rotation_both_secrets_are_valid_until_the_overlap_ends(store, c
 # Expired tokens.
 
 
-def _stored(store):
-    with store.reading() as connection:
-        return connection.execute(select(func.count()).select_from(tokens)).scalar_one()
+@pytest.fixture
+def issue(store, credentials, clock):
+    """Issue a token while there are five expired ones more, and give how many are stored then."""
 
+    def issue(after):
+        clock.now += after
+        rows = [
+            {"token_hash": os.urandom(32), "client_id": credentials.client_id, "expires_at": 1.0}
+            for _ in range(5)
+        ]
+        with store.writing() as connection:
+            connection.execute(insert(tokens), rows)
+        token = issue_token(store, credentials.client_id, clock.now)
+        assert client_of_token(store, token, clock.now) == credentials.client_id
+        with store.reading() as connection:
+            return connection.execute(select(func.count()).select_from(tokens)).scalar_one()
 
-def _add_expired(store, client_id, count):
-    rows = [
-        {"token_hash": number.to_bytes(4), "client_id": client_id, "expires_at": 1.0}
-        for number in range(count)
-    ]
-    with store.writing() as connection:
-        connection.execute(insert(tokens), rows)
+    return issue
 
 
 @pytest.mark.interface("3.1", "expired")
-def test_expired_tokens_are_deleted_once_a_minute(credentials, store, clock):
-    issue_token(store, credentials.client_id, clock.now)
-    clock.now += 59
-    _add_expired(store, credentials.client_id, 5)
-    issue_token(store, credentials.client_id, clock.now)
-    assert _stored(store) == 7
-    clock.now += 1
-    issue_token(store, credentials.client_id, clock.now)
-    assert _stored(store) == 3
-    _add_expired(store, credentials.client_id, 5)
-    issue_token(store, credentials.client_id, clock.now - 1e6)
-    assert _stored(store) == 4, "a clock that was set back does not stop it"
+def test_expired_tokens_are_deleted_once_a_minute(issue):
+    assert [issue(seconds) for seconds in (0, 59, 1)] == [1, 7, 3]
+    assert issue(-1e6) == 4, "a clock that was set back does not stop it"
 
 
-def test_a_token_is_issued_although_the_deletion_fails(sqlite_store, clock, caplog):
-    client_id = create_client(sqlite_store).client_id
-    _add_expired(sqlite_store, client_id, 1)
-    with sqlite_store.writing() as connection:
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+def test_a_token_is_issued_although_the_deletion_fails(store, issue, caplog):
+    with store.writing() as connection:
         trigger = "CREATE TRIGGER broken BEFORE DELETE ON tokens BEGIN DELETE FROM absent; END"
         connection.execute(text(trigger))
-    token = issue_token(sqlite_store, client_id, clock.now)
-    assert client_of_token(sqlite_store, token, clock.now) == client_id
+    assert issue(0) == 6
     assert "expired tokens cannot be deleted" in caplog.text
