@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import itertools
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 
 import pytest
 
-from dkimctl.dns.check import CheckPolicy, check_publication
-from dkimctl.dns.verdicts import recording_looks
-from dkimctl.models import KeyHistory, key_of
-from dkimctl.names import Selection
+from dkimctl.dns.verdicts import Check, Finding, Looks, Verdict
+from dkimctl.models import KeyHistory
 from dkimctl.rotation.retirement import (
-    GRACE_PERIOD,
+    KnownKeys,
     Retirement,
     RetirementPolicy,
-    read_known_keys,
     review,
     statuses_of,
 )
-from rotation_world import Dns
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -166,79 +161,32 @@ def test_every_condition_on_a_successor_counts_whatever_the_others_are(status_of
         assert (status.retirement is RETIRED) == (chosen == sound), chosen
 
 
-A = "a.example"
-SUCCESSOR = f"s20270630._domainkey.{A}"
+@pytest.mark.parametrize(
+    ("verdicts", "retirement", "is_unanswered"),
+    [((Verdict.PUBLISHED, Verdict.NO_ANSWER), RETIRED, False),
+     ((Verdict.MISSING, Verdict.NO_ANSWER), DUE, False), ((Verdict.REVOKED,) * 2, DUE, False),
+     ((Verdict.NO_ANSWER,) * 2, DUE, True)],
+)  # fmt: skip
+def test_what_dns_answers_now_decides(make_keys, verdicts, retirement, is_unanswered):
+    """One of two successors that answers is an answer: a no, and not a failure of DNS."""
+    sound = {"replaces": "old", "published": 20, "looked": 0.1}
+    keys = make_keys(old=started(200), new=started(20, **sound), other=started(20, **sound))
+    old, *successors = keys
+    looks = Looks()
+    checks = {
+        key.key: Check("example.com", key.selector, "", None, None, Finding(verdict))
+        for key, verdict in zip(successors, verdicts, strict=True)
+    }
+    for check in checks.values():
+        looks.add(check)
+    [status] = review(KnownKeys([keys], frozenset([old])), POLICY, checks, looks)
+    assert (status.retirement, status.is_unanswered) == (retirement, is_unanswered)
 
 
-@pytest.fixture
-def replaced(world):
-    """A key whose successor has signed for 15 days."""
-    world.register(A)
-    world.run()
-    world.pass_time(days=180)
-    world.run()
-    world.pass_time(days=22)
-    return world
-
-
-def look(world):
-    """Look at all successors; gives the status of the first key."""
-    policy = RetirementPolicy(world.now, world.now - DAY)
-    with (
-        world.open_ledger(for_writing=False) as ledger,
-        recording_looks(
-            lambda: world.open_ledger(for_writing=True), on_failure=pytest.fail
-        ) as looks,
-    ):
-        known = read_known_keys(ledger, Selection())
-        checks = check_publication(
-            [each for status in known.statuses(policy) for each in status.successors],
-            Dns(world),
-            CheckPolicy(0.0, DAY, expect_absent=False),
-            progress=SimpleNamespace(checked=lambda _: None, pause=lambda *_: None),
-            looks=looks,
-        )
-        statuses = review(known, policy, {check.key: check for check in checks}, looks)
-    [status] = [one for one in statuses if one.registration.selector == "s1"]
-    return status
-
-
-def test_only_a_successor_that_is_published_now_retires_the_old_key(replaced):
-    assert look(replaced).retirement is RETIRED
-    replaced.pass_time(seconds=1)
-    replaced.silent = {SUCCESSOR}
-    assert look(replaced).is_unanswered
-    replaced.silent = set()
-    replaced.write("dns", replaced.records | {SUCCESSOR: "v=DKIM1; p="})
-    replaced.pass_time(days=1)
-    status = look(replaced)
-    assert (status.retirement, status.is_unanswered) == (DUE, False)
-    assert "DNS now: revoked" in status.reason
-
-
-def test_a_successor_that_reappeared_is_waited_for(replaced):
-    records = replaced.records
-    replaced.write("dns", {})
-    look(replaced)
-    replaced.pass_time(days=5)
-    replaced.write("dns", records)
-    status = look(replaced)
-    assert status.retirement is WAITING
-    assert f"wait until {replaced.now + GRACE_PERIOD:%Y-%m-%d}" in status.reason
-
-
-def test_one_of_two_successors_that_answers_is_an_answer(replaced):
-    """So it is a no, and not a failure of DNS."""
-    start = (replaced.now - 20 * DAY).isoformat()
-    replaced.pass_time(days=-20)
-    replaced.register(A, selector="other", start_date=start)
-    with replaced.open_ledger(for_writing=True) as ledger:
-        ledger.note_replacements({key_of(A, "other"): "s1"})
-        ledger.note_looks({key_of(A, "other"): "published"})
-    replaced.pass_time(days=20)
-    replaced.write("dns", {})
-    replaced.silent = {f"other._domainkey.{A}"}
-    status = look(replaced)
-    assert (status.retirement, status.is_unanswered) == (DUE, False)
-    replaced.silent |= {SUCCESSOR}
-    assert look(replaced).is_unanswered
+def test_a_record_that_came_back_is_published_since_then(make_keys):
+    keys = make_keys(new=started(30, published=20, looked=1))
+    looks = Looks()
+    for verdict in Verdict.MISSING, Verdict.PUBLISHED:
+        looks.add(Check("example.com", "new", "", None, None, Finding(verdict)))
+    [after] = KnownKeys([keys], frozenset()).after(looks, NOW).histories.values()
+    assert (after.published_at, after.looked_at) == (NOW, NOW)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import shutil
 import signal
@@ -16,6 +17,12 @@ from ledgers import histories_of
 from rotation_world import World, run_until
 
 A = "a.example"
+
+
+@pytest.fixture
+def world(tmp_path, key_records):
+    with contextlib.closing(World(tmp_path, key_records[2048].partition("p=")[2])) as world:
+        yield world
 
 
 def done(report):
