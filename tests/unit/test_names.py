@@ -120,16 +120,6 @@ def test_invalid_templates_are_refused_with_the_reason(template, what):
     assert caught.value.hint
 
 
-@given(st.text(max_size=12))
-def test_any_text_is_a_selector_or_a_usage_error(text):
-    try:
-        selector = selector_template(text, NOW)("example.com")
-    except UsageError:
-        return
-    assert selector.isascii()
-    assert not set(selector) & set("%{} ;\"'\\\n")
-
-
 @pytest.mark.interface("2.3", "start_date")
 @pytest.mark.parametrize(
     ("text", "hint"),

@@ -6,7 +6,6 @@ import asyncio
 
 import dns.message
 import dns.rrset
-import pytest
 
 from dkimctl.dns.messages import NS, SOA, decode, encode
 from dkimctl.dns.nameserver import NoAnswer
@@ -31,16 +30,9 @@ def test_each_provider_is_told_by_its_name_servers():
     assert {provider.key: provider_of(SERVERS[provider.key]) for provider in providers()} == {
         key: provider_with(key.upper()) for key in sorted(SERVERS)
     }
-
-
-@pytest.mark.parametrize(
-    "names",
-    [[], ["ns1.example.com"], ["ada.ns.cloudflare.com", "ns1.example.com"],
-     ["ada.ns.cloudflare.com.example.com"], ["ada.ns.cloudflare.com\n"], ["xns1.dns.ne.jp"],
-     ["nsxdns.ne.jp"]],
-)  # fmt: skip
-def test_other_servers_tell_nothing(names):
-    assert provider_of(names) is None
+    for names in ([], ["ada.ns.cloudflare.com", "ns1.example.com"], ["xns1.dns.ne.jp"],
+                  ["ada.ns.cloudflare.com.example.com"], ["ada.ns.cloudflare.com\n"]):  # fmt: skip
+        assert provider_of(names) is None
 
 
 NAME = "s1._domainkey.mail.example.com"

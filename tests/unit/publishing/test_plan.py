@@ -11,7 +11,7 @@ from dkimctl.publishing.plan import (
     find_target_zones,
     make_plan,
 )
-from dns_targets import FakeTarget, published
+from dns_targets import FakeTarget
 
 SPF = "v=spf1 -all"
 
@@ -67,21 +67,6 @@ def _applied(plan, **options):
     applied = []
     apply_plan(plan, applied.append, **options)
     return applied
-
-
-def test_a_plan_tells_the_action_and_what_is_there(make_registration, key_records):
-    new, old, kept = (make_registration(name, "s1") for name in ("a.test", "b.test", "c.test"))
-    before = NameState((key_records[1024],), 60)
-    names = {"s1._domainkey.b.test": before, **published(kept, ttl=1)}
-    target = FakeTarget("a.test", "b.test", "c.test", names=names, ttl=300)
-    plan = make_plan([kept, new, old], [target])
-    assert [change.zone for change in plan] == ["a.test", "b.test", "c.test"]
-    create, replace, keep = plan
-    assert (create.action, create.registration, create.ttl) == (Action.CREATE, new, 300)
-    assert (replace.action, replace.before) == (Action.REPLACE, before)
-    assert replace.value == old.record.value
-    assert keep.action is Action.KEEP  # another TTL is no change
-    assert _applied(plan) == [create.made(), replace.made()]
 
 
 def test_two_registrations_of_the_same_name_are_blocked(make_registration):
