@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from octodns.provider.yaml import YamlProvider
-from octodns.record import Delete, Record, Update
+from octodns.record import Create, Delete, Record, Update
 from octodns.zone import Zone
 
 from dkimctl.errors import DkimctlError, DnsRefused, NegativeAnswer, ServiceError, UsageError
@@ -59,8 +59,6 @@ class FailingProvider(YamlProvider):
     def _extra_changes(self, existing, desired, changes):
         if not self.records_too:
             return []
-        from octodns.record import Create
-
         data = {"type": "A", "ttl": 60, "value": "127.0.0.9"}
         return [Create(Record.new(desired, "extra", data))]
 
@@ -85,25 +83,18 @@ def target(directory) -> OctodnsTarget:
 
 
 @pytest.fixture
-def providers_of_tests(monkeypatch):
-    """The name of a module with the providers of this one."""
-    monkeypatch.setitem(sys.modules, "providers_of_tests", sys.modules[__name__])
-    return "providers_of_tests"
-
-
-@pytest.fixture
-def failing(directory, monkeypatch, providers_of_tests):
+def failing(directory, monkeypatch):
     """A target whose provider fails so."""
 
     def make(
         failure: Exception | None = None, secret: str = SECRET, **options: object
     ) -> OctodnsTarget:
-        monkeypatch.setattr(FailingProvider, "failure", failure)
-        for name, value in options.items():
+        monkeypatch.setitem(sys.modules, "providers_of_tests", sys.modules[__name__])
+        for name, value in {"failure": failure, **options}.items():
             monkeypatch.setattr(FailingProvider, name, value)
         nested = [{"token": Secret(secret)}]
         return OctodnsTarget(
-            f"{providers_of_tests}.FailingProvider",
+            "providers_of_tests.FailingProvider",
             lambda: settings(directory, nested=nested),
             3600,
         )
@@ -241,10 +232,13 @@ def test_settings_that_do_not_fit_are_an_error(directory):
         ("octodns_none_such.X", "no module octodns_none_such", "pip install octodns-none-such"),
         ("octodns.provider.none.X", "no module octodns.provider.none", "check `class`"),
         ("octodns.provider.yaml.None_", "is not an octoDNS provider", "check `class`"),
+        ("octodns_x.X", "no module octodns", "pip install 'dkimctl[octodns]'"),
         ("octodns.zone.Zone", "is not an octoDNS provider", "check `class`"),
     ],
 )
-def test_classes_that_cannot_be_used(class_name, message, hint):
+def test_classes_that_cannot_be_used(monkeypatch, class_name, message, hint):
+    if class_name == "octodns_x.X":
+        monkeypatch.setitem(sys.modules, "octodns", None)
     with pytest.raises(UsageError, match=message) as caught:
         load_class(class_name)
     assert hint in caught.value.hint
@@ -265,13 +259,6 @@ def test_a_module_that_fails_while_it_is_imported(tmp_path, monkeypatch, source,
         load_class("broken_provider_of_tests.X")
     assert caught.value.message.startswith("cannot import broken_provider_of_tests.X: ")
     assert "update octodns" in caught.value.hint
-
-
-def test_without_octodns_the_command_that_installs_it_is_told(monkeypatch):
-    monkeypatch.setitem(sys.modules, "octodns", None)
-    with pytest.raises(UsageError, match="no module octodns") as caught:
-        load_class("octodns_x.X")
-    assert "pip install 'dkimctl[octodns]'" in caught.value.hint
 
 
 def test_a_provider_that_lists_no_zones_needs_their_names(failing, monkeypatch):
