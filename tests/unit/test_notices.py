@@ -19,7 +19,7 @@ import hostile
 from dkimctl.client.http import HttpClient
 from dkimctl.dns.verdicts import Urgency
 from dkimctl.errors import ServiceError
-from dkimctl.models import Alarm, key_of
+from dkimctl.models import Alarm
 from dkimctl.notices import (
     MAX_ITEMS,
     MAX_SUBJECTS,
@@ -109,26 +109,6 @@ def test_a_long_list_is_cut_and_counted():
     assert document["new"][1]["count"] == 100
     assert sum(len(item["subjects"]) for item in document["new"]) == MAX_SUBJECTS
     assert len(json.dumps(document)) < 200_000
-
-
-def unanswered(number: int, server: str = "192.0.2.1") -> KeyProblem:
-    domain = f"d{number}.example"
-    detail = f"{domain}: s1._domainkey.{domain} TXT: {server}: timed out"
-    action = f"look at the record: `dkimctl check-dns {domain}`"
-    return KeyProblem(f"{domain} s1", "no answer", Urgency.NONE, detail, action, True,
-                   key_of(domain, "s1"))  # fmt: skip
-
-
-def test_problems_of_one_cause_are_one_item():
-    dead = [unanswered(number) for number in range(500)]
-    document = read(Notice(new=pairs(*dead, unanswered(500, "192.0.2.2"))))
-    assert document["counts"]["new"] == 501
-    one, other = sorted(document["new"], key=lambda item: -item["count"])
-    assert (one["count"], other["count"]) == (500, 1)
-    assert sorted(one["subjects"]) == sorted(problem.subject for problem in dead)
-    assert one["detail"] == "DOMAIN: FQDN TXT: 192.0.2.1: timed out"
-    assert one["action"] == "look at the record: `dkimctl check-dns DOMAIN`"
-    assert "d10.example s1, … and 497 more (no answer)" in document["text"]
 
 
 @pytest.mark.parametrize("hostile", ["\x1b[31mred", "two\nlines", "\x7f", "\u202eevil", "\ud800"])
