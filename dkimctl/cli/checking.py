@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from dkimctl.cli import next_steps
-from dkimctl.cli.options import flag, option, read_duration
+from dkimctl.cli.options import option, read_duration
 from dkimctl.cli.output import LONG_TABLE, table_layout, write_chunks
 from dkimctl.cli.progress import REDRAW, ProgressDisplay
 from dkimctl.cli.report import Reporter
@@ -41,15 +41,14 @@ SERVERS_PANEL = "Servers"
 ServerOption = Annotated[
     list[str] | None,
     option(
-        "--server",
-        "IP[:PORT]",
+        "--server IP[:PORT]",
         "Ask only this server; repeatable (default: every authoritative server).",
         rich_help_panel=SERVERS_PANEL,
     ),
 ]
 ResolverOption = Annotated[
     bool,
-    flag(
+    option(
         "--resolver",
         "Ask only the system's resolver, whose cache may be out of date.",
         rich_help_panel=SERVERS_PANEL,

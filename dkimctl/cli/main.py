@@ -20,7 +20,7 @@ from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
 from dkimctl import __version__
-from dkimctl.cli.options import COMMON_PANEL, App, Group, flag
+from dkimctl.cli.options import COMMON_PANEL, App, Group, option
 from dkimctl.cli.report import Color, Reporter, open_missing_streams, show_lines, write
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, OutputError, UsageError
 
@@ -153,7 +153,7 @@ def dkimctl(
     ctx: typer.Context,
     version: Annotated[  # noqa: ARG001 - `_show_version` takes it
         bool,
-        flag(
+        option(
             "--version -V",
             "Show the version and exit.",
             is_eager=True,

@@ -55,14 +55,10 @@ MOST_DOMAINS = 200  # a list that nobody would read further
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@%+,-]*", re.ASCII)
 
 
-def option(names: str, metavar: str, text: str, **more: Any) -> Any:
-    """For an annotation: an option with a value, perhaps with its short form."""
-    return typer.Option(*names.split(), metavar=metavar, help=text, **more)
-
-
-def flag(names: str, text: str, **more: Any) -> Any:
-    """For an annotation: an option without a value."""
-    return typer.Option(*names.split(), help=text, **more)
+def option(names: str, text: str, **more: Any) -> Any:
+    """For an annotation: an option such as `--output -o FILE`; a flag has no last word."""
+    words, metavar = _declared(names)
+    return typer.Option(*words, metavar=metavar, help=text, **more)
 
 
 def argument(metavar: str, text: str, **more: Any) -> Any:
@@ -73,9 +69,15 @@ def argument(metavar: str, text: str, **more: Any) -> Any:
 _result = functools.partial(option, rich_help_panel="Output")
 
 
-def _shared(names: str, metavar: str | None, text: str, **more: Any) -> TyperOption:
+def _declared(names: str) -> tuple[list[str], str | None]:
+    words = names.split()
+    return (words, None) if words[-1].startswith("-") else (words[:-1], words[-1])
+
+
+def _shared(names: str, text: str, **more: Any) -> TyperOption:
+    words, metavar = _declared(names)
     return TyperOption(
-        param_decls=names.split(),
+        param_decls=words,
         metavar=metavar,
         help=text,
         expose_value=False,
@@ -94,33 +96,31 @@ def _keep(ctx: typer.Context, option: TyperOption, value: Any) -> None:
 _setting = functools.partial(_shared, rich_help_panel="Profile settings")
 _common = functools.partial(_shared, rich_help_panel=COMMON_PANEL)
 _SHARED = (
-    _setting("--auth-url", "URL", "URL that issues access tokens."),
-    _setting("--base-url", "URL", "URL of the service."),
-    _setting("--client-id", "ID", "Client ID."),
-    _setting("--credential-store", "STORE", "keyring or file, for secret and token."),
-    _setting("--batch-size", "N", "Domains per request (default: 50)."),
-    _setting("--concurrency", "N", "Parallel requests (default: 8)."),
-    _setting("--timeout", "TIME", "Longest wait for an answer (default: 30s)."),
-    _setting("--max-wait", "TIME", "Longest Retry-After to honour (default: 5m)."),
-    _setting("--ca-bundle", "FILE", "PEM file of CAs to trust, not the system's."),
-    _setting("--proxy", "URL", "Proxy for all requests."),
+    _setting("--auth-url URL", "URL that issues access tokens."),
+    _setting("--base-url URL", "URL of the service."),
+    _setting("--client-id ID", "Client ID."),
+    _setting("--credential-store STORE", "keyring or file, for secret and token."),
+    _setting("--batch-size N", "Domains per request (default: 50)."),
+    _setting("--concurrency N", "Parallel requests (default: 8)."),
+    _setting("--timeout TIME", "Longest wait for an answer (default: 30s)."),
+    _setting("--max-wait TIME", "Longest Retry-After to honour (default: 5m)."),
+    _setting("--ca-bundle FILE", "PEM file of CAs to trust, not the system's."),
+    _setting("--proxy URL", "Proxy for all requests."),
     _common(
-        "--profile -p",
-        "NAME",
+        "--profile -p NAME",
         "Profile to use.",
         autocompletion=lambda ctx, _args, _incomplete: complete_profiles(ctx),
     ),
-    _common("--sandbox", None, "Use the embedded service: no account, no network."),
-    _common("--config", "FILE", "Config file to read."),
+    _common("--sandbox", "Use the embedded service: no account, no network."),
+    _common("--config FILE", "Config file to read."),
     _common(
-        "--color",
-        "WHEN",
+        "--color WHEN",
         f"{', '.join(Color)} (default: auto, on a terminal).",
         type=typer.main.get_click_type(annotation=Color, parameter_info=typer.Option()),
         is_eager=True,  # an invalid value is an error even before --help
     ),
-    _common("--verbose -v", None, "Log requests and DNS queries; show lists in full."),
-    _common("--quiet -q", None, "Show only warnings and errors."),
+    _common("--verbose -v", "Log requests and DNS queries; show lists in full."),
+    _common("--quiet -q", "Show only warnings and errors."),
 )
 
 
@@ -323,16 +323,16 @@ SAVED_RESULT = (
 _OUTPUT = "Write the result to this file, atomically; `-` is stdout."
 
 TableOrJsonOption = Annotated[
-    TableOrJson, option("--format -f", "FORMAT", f"{', '.join(TableOrJson)}.")
+    TableOrJson, option("--format -f FORMAT", f"{', '.join(TableOrJson)}.")
 ]
 KeyFormatOption = Annotated[
-    KeyFormat | None, option("--format -f", "FORMAT", f"{', '.join(KeyFormat)} (default: table).")
+    KeyFormat | None, option("--format -f FORMAT", f"{', '.join(KeyFormat)} (default: table).")
 ]
-OutputOption = Annotated[Path | None, option("--output -o", "FILE", _OUTPUT, parser=read_output)]
-YesOption = Annotated[bool, flag("--yes -y", "Answer the question with yes, without asking.")]
+OutputOption = Annotated[Path | None, option("--output -o FILE", _OUTPUT, parser=read_output)]
+YesOption = Annotated[bool, option("--yes -y", "Answer the question with yes, without asking.")]
 AssumeSuccessorsOption = Annotated[
     bool,
-    flag(
+    option(
         "--assume-successors",
         "Assume that newer keys replace older ones, where that is not recorded.",
     ),
@@ -341,8 +341,7 @@ AssumeSuccessorsOption = Annotated[
 DataOption = Annotated[
     Any,
     option(
-        "--data --database",
-        "FILE|URL",
+        "--data --database FILE|URL",
         "Data of the service: a file (default: in your data directory), or the URL of a "
         "PostgreSQL database.",
         parser=read_data,
@@ -353,46 +352,36 @@ DataOption = Annotated[
 FormatOption = Annotated[
     Format | None,
     _result(
-        "--format -f", "FORMAT", f"{', '.join(Format)} (default: table on a terminal, else zone)."
+        "--format -f FORMAT", f"{', '.join(Format)} (default: table on a terminal, else zone)."
     ),
 ]
-TtlOption = Annotated[int, _result("--ttl", "SECONDS", "TTL of the records.", min=0, max=MAX_TTL)]
+TtlOption = Annotated[int, _result("--ttl SECONDS", "TTL of the records.", min=0, max=MAX_TTL)]
 OriginOption = Annotated[
-    str | None, _result("--origin", "ZONE", "Write names relative to this zone (format zone).")
+    str | None, _result("--origin ZONE", "Write names relative to this zone (format zone).")
 ]
 ZoneOption = Annotated[
     list[str] | None,
     _result(
-        "--zone",
-        "ZONE",
+        "--zone ZONE",
         "Zone of your DNS; repeatable. A record goes into the longest zone that contains it.",
     ),
 ]
 FindZonesOption = Annotated[
-    bool,
-    flag(
-        "--find-zones", "Look up the zones in DNS, by their SOA records.", rich_help_panel="Output"
-    ),
+    bool, _result("--find-zones", "Look up the zones in DNS, by their SOA records.")
 ]
 ProviderOption = Annotated[
     Provider | None,
     _result(
-        "--provider",
-        "NAME",
+        "--provider NAME",
         f"Provider of the terraform resources: {', '.join(Provider)} (default: route53).",
     ),
 ]
 ResultsOutputOption = Annotated[
-    Path | None, _result("--output -o", "FILE", _OUTPUT, parser=read_output)
+    Path | None, _result("--output -o FILE", _OUTPUT, parser=read_output)
 ]
 OutputDirOption = Annotated[
-    Path | None, _result("--output-dir", "DIR", "Write one file per zone to this directory.")
+    Path | None, _result("--output-dir DIR", "Write one file per zone to this directory.")
 ]
 WideOption = Annotated[
-    bool,
-    flag(
-        "--wide",
-        "Add the service's result code and message to the table.",
-        rich_help_panel="Output",
-    ),
+    bool, _result("--wide", "Add the service's result code and message to the table.")
 ]

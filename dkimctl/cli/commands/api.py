@@ -36,7 +36,7 @@ def api(
     ],
     path: Annotated[str, argument("PATH", "Path or URL of the service.")],
     body_file: Annotated[
-        str | None, option("--input", "FILE", "File with the request body; `-` is standard input.")
+        str | None, option("--input FILE", "File with the request body; `-` is standard input.")
     ] = None,
 ) -> int:
     """Send any bearer-protected request, and print the response.

@@ -12,7 +12,7 @@ import typer
 from dkimctl.cli import checking, selected
 from dkimctl.cli.checking import ResolverOption, ServerOption
 from dkimctl.cli.notify import CheckNotices, require_notify, send_test_notice
-from dkimctl.cli.options import LEDGER, SAVED_RESULT, App, OutputOption, flag, option
+from dkimctl.cli.options import LEDGER, SAVED_RESULT, App, OutputOption, option
 from dkimctl.cli.output import require_writable
 from dkimctl.cli.session import Session, open_session
 from dkimctl.cli.terminal import ending_like_ctrl_c
@@ -44,8 +44,7 @@ def check_dns(
     saved: Annotated[
         str | None,
         option(
-            "--from",
-            "FILE",
+            "--from FILE",
             f"Check the registrations in a file instead of those in the ledger: {SAVED_RESULT}",
         ),
     ] = None,
@@ -54,8 +53,7 @@ def check_dns(
     max_in_flight: Annotated[
         int,
         option(
-            "--max-in-flight",
-            "N",
+            "--max-in-flight N",
             "Parallel queries to one server, 1 to 1000.",
             min=1,
             max=1000,
@@ -65,36 +63,34 @@ def check_dns(
     wait: Annotated[
         str | None,
         option(
-            "--wait",
-            "TIME",
+            "--wait TIME",
             "Check again until all records are as expected, for at most this long, such as 30m.",
         ),
     ] = None,
     expect_absent: Annotated[
-        bool, flag("--expect-absent", "Expect the records to be gone from DNS.")
+        bool, option("--expect-absent", "Expect the records to be gone from DNS.")
     ] = False,
     warn_within: Annotated[
         str,
         option(
-            "--warn-within",
-            "TIME",
+            "--warn-within TIME",
             "Warn about unpublished records whose signing starts within this time.",
         ),
     ] = checking.WARN_WITHIN,
     notify: Annotated[
         bool,
-        flag(
+        option(
             "--notify",
             "Tell what has become worse or better since the last run: see notify in the "
             "config file.",
         ),
     ] = False,
     test_notice: Annotated[
-        bool, flag("--test-notice", "Only send a notice, as a test: see notify.")
+        bool, option("--test-notice", "Only send a notice, as a test: see notify.")
     ] = False,
     fmt: Annotated[
         CheckFormat | None,
-        option("--format -f", "FORMAT", f"{', '.join(CheckFormat)} (default: table)."),
+        option("--format -f FORMAT", f"{', '.join(CheckFormat)} (default: table)."),
     ] = None,
     output: OutputOption = None,
 ) -> int:

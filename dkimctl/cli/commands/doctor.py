@@ -16,7 +16,7 @@ import typer
 from dkimctl.cli import doctor_checks as checks
 from dkimctl.cli import terminal
 from dkimctl.cli.doctor_checks import Health, Remark
-from dkimctl.cli.options import ACCOUNT, CONNECTION, App, TableOrJson, TableOrJsonOption, flag
+from dkimctl.cli.options import ACCOUNT, CONNECTION, App, TableOrJson, TableOrJsonOption, option
 from dkimctl.cli.output import table_layout
 from dkimctl.cli.report import write
 from dkimctl.cli.session import Session, open_session
@@ -89,7 +89,7 @@ CHECKS = (
 )
 def doctor(
     ctx: typer.Context,
-    offline: Annotated[bool, flag("--offline", "Leave out what needs the network.")] = False,
+    offline: Annotated[bool, option("--offline", "Leave out what needs the network.")] = False,
     fmt: TableOrJsonOption = TableOrJson.TABLE,
 ) -> int:
     """Check the set-up: what is wrong, and what to do about it.

@@ -9,15 +9,7 @@ from typing import Annotated
 import typer
 
 from dkimctl.cli import next_steps
-from dkimctl.cli.options import (
-    LEDGER,
-    MAX_TTL,
-    App,
-    AssumeSuccessorsOption,
-    OutputOption,
-    flag,
-    option,
-)
+from dkimctl.cli.options import LEDGER, MAX_TTL, App, AssumeSuccessorsOption, OutputOption, option
 from dkimctl.cli.output import read_zone, require_writable, write_chunks
 from dkimctl.cli.report import Reporter
 from dkimctl.cli.results import AttentionWarnings
@@ -65,32 +57,28 @@ def handoff(
     fmt: Annotated[
         SheetFormat | None,
         option(
-            "--format -f",
-            "FORMAT",
+            "--format -f FORMAT",
             f"{', '.join(SheetFormat)} (default: by the suffix of --output, else text).",
         ),
     ] = None,
     language: Annotated[
-        Language | None, option("--language", "LANGUAGE", f"{', '.join(Language)} (default: en).")
+        Language | None, option("--language LANGUAGE", f"{', '.join(Language)} (default: en).")
     ] = None,
-    contact: Annotated[str, option("--contact", "TEXT", "Whom to tell when it is done.")] = "",
+    contact: Annotated[str, option("--contact TEXT", "Whom to tell when it is done.")] = "",
     zone: Annotated[
         list[str] | None,
-        option("--zone", "ZONE", "Zone of the DNS; repeatable. Then DNS is not asked."),
+        option("--zone ZONE", "Zone of the DNS; repeatable. Then DNS is not asked."),
     ] = None,
     provider: Annotated[
         str,
         option(
-            "--provider",
-            "PROVIDER",
+            "--provider PROVIDER",
             "DNS provider, such as cloudflare (default: told by the zone's name servers).",
         ),
     ] = "",
-    ttl: Annotated[
-        int, option("--ttl", "SECONDS", "TTL of the records.", min=0, max=MAX_TTL)
-    ] = 3600,
+    ttl: Annotated[int, option("--ttl SECONDS", "TTL of the records.", min=0, max=MAX_TTL)] = 3600,
     retired: Annotated[
-        bool, flag("--retired", "Records to delete, of keys that have been replaced.")
+        bool, option("--retired", "Records to delete, of keys that have been replaced.")
     ] = False,
     assume_successors: AssumeSuccessorsOption = False,
     output: OutputOption = None,

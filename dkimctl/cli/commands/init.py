@@ -16,7 +16,7 @@ import typer
 from dkimctl.addresses import parse_server
 from dkimctl.cli import next_steps, terminal
 from dkimctl.cli.logins import QUESTIONS, answer, no_terminal
-from dkimctl.cli.options import ACCOUNT, App, flag, option, read_output
+from dkimctl.cli.options import ACCOUNT, App, option, read_output
 from dkimctl.cli.sandbox import INSTALL, is_installed
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, OutputError, UsageError, os_errors_as
@@ -65,24 +65,23 @@ _METHODS = {
 def init(
     ctx: typer.Context,
     domain: Annotated[
-        list[str] | None, option("--domain", "DOMAIN", "A signing domain; repeatable.")
+        list[str] | None, option("--domain DOMAIN", "A signing domain; repeatable.")
     ] = None,
     output: Annotated[
-        Path, option("--output -o", "FILE", "Spec file to write.", parser=read_output)
+        Path, option("--output -o FILE", "Spec file to write.", parser=read_output)
     ] = Path(next_steps.SPEC_FILE),
-    no_config: Annotated[bool, flag("--no-config", "Write only the spec file.")] = False,
+    no_config: Annotated[bool, option("--no-config", "Write only the spec file.")] = False,
     dns: Annotated[
-        DnsMethod | None, _dns_option("--dns", "METHOD", f"{', '.join(DnsMethod)} (default: hand).")
+        DnsMethod | None, _dns_option("--dns METHOD", f"{', '.join(DnsMethod)} (default: hand).")
     ] = None,
     server: Annotated[
-        str | None,
-        _dns_option("--server", "HOST[:PORT]", "The primary server, for dynamic updates."),
+        str | None, _dns_option("--server HOST[:PORT]", "The primary server, for dynamic updates.")
     ] = None,
     key_file: Annotated[
-        str | None, _dns_option("--key-file", "FILE", "File of the TSIG key that signs them.")
+        str | None, _dns_option("--key-file FILE", "File of the TSIG key that signs them.")
     ] = None,
     class_name: Annotated[
-        str | None, _dns_option("--class", "CLASS", "Class of the octoDNS provider.")
+        str | None, _dns_option("--class CLASS", "Class of the octoDNS provider.")
     ] = None,
 ) -> int:
     """Write a first config file and a first spec file.

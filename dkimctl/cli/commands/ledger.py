@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dkimctl.cli import options
-from dkimctl.cli.options import TableOrJson, argument, complete_selection, flag, option
+from dkimctl.cli.options import TableOrJson, argument, complete_selection, option
 from dkimctl.cli.output import OutputOptions, default_format
 from dkimctl.cli.report import warn_alike, warn_unreadable
 from dkimctl.cli.results import write_results
@@ -88,16 +88,17 @@ def forget(
             autocompletion=complete_selection,
         ),
     ],
-    force: Annotated[bool, flag("--force", "Forget the whole selection, retired or not.")] = False,
+    force: Annotated[
+        bool, option("--force", "Forget the whole selection, retired or not.")
+    ] = False,
     still_published: Annotated[
-        bool, flag("--still-published", "Also forget those whose records may still be in DNS.")
+        bool, option("--still-published", "Also forget those whose records may still be in DNS.")
     ] = False,
     assume_successors: options.AssumeSuccessorsOption = False,
     fmt: Annotated[
         TableOrJson | None,
         option(
-            "--format -f",
-            "FORMAT",
+            "--format -f FORMAT",
             f"{', '.join(TableOrJson)} (default: table on a terminal, else json).",
         ),
     ] = None,

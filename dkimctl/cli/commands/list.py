@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dkimctl.cli.options import LEDGER, App, KeyFormatOption, OutputOption, flag, option
+from dkimctl.cli.options import LEDGER, App, KeyFormatOption, OutputOption, option
 from dkimctl.cli.output import require_writable, table_layout, write_chunks
 from dkimctl.cli.selected import SelectionArgument, read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import open_session
@@ -51,7 +51,7 @@ def _choice(name: str, choices: Collection[str], help_: str) -> Any:
         return word
 
     text = f"{help_}: {', '.join(typed)}."
-    return option(name, name[2:].upper(), text, parser=read, autocompletion=lambda: typed)
+    return option(f"{name} {name[2:].upper()}", text, parser=read, autocompletion=lambda: typed)
 
 
 @app.command(
@@ -75,9 +75,9 @@ def list_keys(
     sort_by: Annotated[
         str | None, _choice("--sort-by", _SORT_VALUES, "What to sort by (default: domain)")
     ] = None,
-    reverse: Annotated[bool, flag("--reverse", "Sort the other way round.")] = False,
-    all_: Annotated[bool, flag("--all -a", "Show keys that were removed, too.")] = False,
-    wide: Annotated[bool, flag("--wide -w", "Show all columns, and the FQDN.")] = False,
+    reverse: Annotated[bool, option("--reverse", "Sort the other way round.")] = False,
+    all_: Annotated[bool, option("--all -a", "Show keys that were removed, too.")] = False,
+    wide: Annotated[bool, option("--wide -w", "Show all columns, and the FQDN.")] = False,
     fmt: KeyFormatOption = None,
     output: OutputOption = None,
 ) -> int:

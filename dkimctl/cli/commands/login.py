@@ -11,12 +11,12 @@ import typer
 
 from dkimctl.cli import next_steps, terminal
 from dkimctl.cli.logins import QUESTIONS, answer, delete_login, find_login, store_login
-from dkimctl.cli.options import ACCOUNT, CONNECTION, App, YesOption, flag
+from dkimctl.cli.options import ACCOUNT, CONNECTION, App, YesOption, option
 from dkimctl.cli.session import Session, open_session
 from dkimctl.client.failures import TEST_PATH, strange_answer
 from dkimctl.errors import CredentialsError, ExitCode, ServiceError, TokenRejected, UsageError
 from dkimctl.models import Token
-from dkimctl.settings.profile import LOGIN_KEYS, option
+from dkimctl.settings import profile as profiles
 from dkimctl.settings.values import CHECKS
 
 app = App()
@@ -31,10 +31,11 @@ app = App()
 def login(
     ctx: typer.Context,
     secret_stdin: Annotated[
-        bool, flag("--secret-stdin", "Read the client secret from standard input.")
+        bool, option("--secret-stdin", "Read the client secret from standard input.")
     ] = False,
     allow_plaintext_keyring: Annotated[
-        bool, flag("--allow-plaintext-keyring", "Store the secret even in an unencrypted keyring.")
+        bool,
+        option("--allow-plaintext-keyring", "Store the secret even in an unencrypted keyring."),
     ] = False,
 ) -> int:
     """Log in: verify a client ID and secret, and store them.
@@ -55,7 +56,7 @@ def login(
     with terminal.interruptible("nothing was stored"):
         for key, label in QUESTIONS.items():
             if getattr(session.resolve_settings(may_be_new=True).profile, key) is None:
-                text = answer(session, label, option(key).name, CHECKS[key], None)
+                text = answer(session, label, profiles.option(key).name, CHECKS[key], None)
                 session.flags[key] = text
         # Other values in the config file would override what is stored.
         profile = session.profile
@@ -64,7 +65,7 @@ def login(
                 "the sandbox needs no login", hint="run `dkimctl register --sandbox FILE`"
             )
         for key, value in session.config.profiles.get(profile.name, {}).items():
-            if key in LOGIN_KEYS and value != getattr(profile, key):
+            if key in profiles.LOGIN_KEYS and value != getattr(profile, key):
                 raise UsageError(
                     f"the config file has another {key} for the profile {profile.name}, "
                     "which would override the login",

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from dkimctl.cli.options import LEDGER, App, OutputOption, YesOption, flag, option
+from dkimctl.cli.options import LEDGER, App, OutputOption, YesOption, option
 from dkimctl.cli.output import require_writable, table_layout, write_chunks
 from dkimctl.cli.progress import PublicationProgress
 from dkimctl.cli.publication import (
@@ -48,25 +48,24 @@ def publish(
     ctx: typer.Context,
     selection: SelectionArgument = None,
     dry_run: Annotated[
-        bool, flag("--dry-run -n", "Show what would be changed; 1 if there is something.")
+        bool, option("--dry-run -n", "Show what would be changed; 1 if there is something.")
     ] = False,
     yes: YesOption = False,
     replace: Annotated[
-        bool, flag("--replace", "Also replace TXT records that are not DKIM key records.")
+        bool, option("--replace", "Also replace TXT records that are not DKIM key records.")
     ] = False,
     wait: Annotated[
         str | None,
         option(
-            "--wait",
-            "TIME",
+            "--wait TIME",
             "Then check DNS until it has the records, for at most this long, such as 30m.",
         ),
     ] = None,
     check_access: Annotated[
-        bool, flag("--check-access", "Tell what can be read and written; nothing is changed.")
+        bool, option("--check-access", "Tell what can be read and written; nothing is changed.")
     ] = False,
     fmt: Annotated[
-        PublicationFormat, option("--format -f", "FORMAT", f"{', '.join(PublicationFormat)}.")
+        PublicationFormat, option("--format -f FORMAT", f"{', '.join(PublicationFormat)}.")
     ] = PublicationFormat.TABLE,
     output: OutputOption = None,
 ) -> int:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from dkimctl.cli import next_steps, options
-from dkimctl.cli.options import argument, flag, option
+from dkimctl.cli.options import argument, option
 from dkimctl.cli.output import OutputOptions, read_output_options, resolve_zones
 from dkimctl.cli.progress import RegistrationProgress
 from dkimctl.cli.results import Doing, ResultSink, show, summary
@@ -49,41 +49,38 @@ def register(
     domain: Annotated[
         list[str] | None,
         option(
-            "--domain",
-            "DOMAIN",
+            "--domain DOMAIN",
             "Also register this signing domain, with the profile's defaults; repeatable.",
         ),
     ] = None,
     dry_run: Annotated[
-        bool, flag("--dry-run -n", "Show what would be done, and send nothing.")
+        bool, option("--dry-run -n", "Show what would be done, and send nothing.")
     ] = False,
     refresh: Annotated[
-        bool, flag("--refresh", "Also send entries that are already in the ledger.")
+        bool, option("--refresh", "Also send entries that are already in the ledger.")
     ] = False,
     assign_selector: Annotated[
         str | None,
         option(
-            "--assign-selector",
-            "TEMPLATE",
+            "--assign-selector TEMPLATE",
             "Selector for entries without one, such as s%Y%m; {domain} is a short hash "
             "of the domain.",
         ),
     ] = None,
     retry_unknown: Annotated[
         bool,
-        flag(
+        option(
             "--retry-unknown",
             "Retry unanswered entries that have no selector; may create duplicates.",
         ),
     ] = False,
     publish: Annotated[
-        bool, flag("--publish", "Then publish the records, and check DNS, without asking.")
+        bool, option("--publish", "Then publish the records, and check DNS, without asking.")
     ] = False,
     wait: Annotated[
         str | None,
         option(
-            "--wait",
-            "TIME",
+            "--wait TIME",
             "With --publish: longest time to wait until DNS has the records (default: 2m).",
         ),
     ] = None,

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from dkimctl.cli import next_steps, options
-from dkimctl.cli.options import App, flag, option, read_duration
+from dkimctl.cli.options import App, option, read_duration
 from dkimctl.cli.output import (
     OutputOptions,
     default_format,
@@ -74,33 +74,33 @@ def rotate(
     ctx: typer.Context,
     selection: SelectionArgument = None,
     older_than: Annotated[
-        str | None, option("--older-than", "TIME", "Age of keys to replace (default: `max_age`).")
+        str | None, option("--older-than TIME", "Age of keys to replace (default: `max_age`).")
     ] = None,
     start_in: Annotated[
-        str, option("--start-in", "TIME", "Time until signing with the new keys starts.")
+        str, option("--start-in TIME", "Time until signing with the new keys starts.")
     ] = _START_IN,
     template: Annotated[
-        str, option("--selector", "TEMPLATE", "New selectors; {domain} is a hash of the domain.")
+        str, option("--selector TEMPLATE", "New selectors; {domain} is a hash of the domain.")
     ] = _TEMPLATE,
     key_len: Annotated[
-        KeyLen, option("--key-len", "BITS", f"Length of the new keys: {' or '.join(KeyLen)}.")
+        KeyLen, option("--key-len BITS", f"Length of the new keys: {' or '.join(KeyLen)}.")
     ] = KeyLen.LONG,
     retired: Annotated[
-        bool, flag("--retired", "List the old records that may be removed instead.")
+        bool, option("--retired", "List the old records that may be removed instead.")
     ] = False,
     fmt: Annotated[
         RetiredFormat | None,
-        option("--format -f", "FORMAT", "Table (default on a terminal), json or nsupdate."),
+        option("--format -f FORMAT", "Table (default on a terminal), json or nsupdate."),
     ] = None,
     zone: Annotated[
-        list[str] | None, option("--zone", "ZONE", "With nsupdate: a zone of your DNS; repeatable.")
+        list[str] | None, option("--zone ZONE", "With nsupdate: a zone of your DNS; repeatable.")
     ] = None,
     no_check: Annotated[
-        bool, flag("--no-check", "With --retired: rely on earlier checks of DNS.")
+        bool, option("--no-check", "With --retired: rely on earlier checks of DNS.")
     ] = False,
     max_age: Annotated[
         str | None,
-        option("--max-age-of-check", "TIME", f"Their longest age (default: {MAX_AGE_OF_CHECK})."),
+        option("--max-age-of-check TIME", f"Their longest age (default: {MAX_AGE_OF_CHECK})."),
     ] = None,
     assume_successors: options.AssumeSuccessorsOption = False,
     output: options.OutputOption = None,

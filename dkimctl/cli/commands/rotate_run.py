@@ -15,7 +15,7 @@ import typer
 from dkimctl.cli import next_steps, options
 from dkimctl.cli.checking import CheckProgress, open_source
 from dkimctl.cli.notify import send_run_notices
-from dkimctl.cli.options import App, TableOrJson, flag, option, read_duration
+from dkimctl.cli.options import App, TableOrJson, option, read_duration
 from dkimctl.cli.output import require_writable, table_layout, write_chunks
 from dkimctl.cli.progress import RegistrationProgress
 from dkimctl.cli.report import Reporter
@@ -64,9 +64,9 @@ _DONE = {Step.REGISTER: "registered", Step.PUBLISH: "published", Step.REMOVE: "r
 def run(
     ctx: typer.Context,
     selection: SelectionArgument = None,
-    dry_run: Annotated[bool, flag("--dry-run -n", "Show what is due, and do nothing.")] = False,
+    dry_run: Annotated[bool, option("--dry-run -n", "Show what is due, and do nothing.")] = False,
     wait: Annotated[
-        str, option("--wait", "TIME", "Longest wait for all servers to have what was changed.")
+        str, option("--wait TIME", "Longest wait for all servers to have what was changed.")
     ] = "2m",
     fmt: options.TableOrJsonOption = TableOrJson.TABLE,
     output: options.OutputOption = None,

@@ -32,41 +32,38 @@ app = App()
 def serve(
     ctx: typer.Context,
     host: Annotated[
-        str, option("--host", "ADDRESS", "Address to listen on; 0.0.0.0: all IPv4 addresses.")
+        str, option("--host ADDRESS", "Address to listen on; 0.0.0.0: all IPv4 addresses.")
     ] = "127.0.0.1",
     port: Annotated[
-        int, option("--port", "PORT", "Port to listen on; 0: a free one.", min=0, max=65535)
+        int, option("--port PORT", "Port to listen on; 0: a free one.", min=0, max=65535)
     ] = 8025,
     data: DataOption = None,
     max_domains: Annotated[
-        int, option("--max-domains", "N", "Most domains in one request.", min=1)
+        int, option("--max-domains N", "Most domains in one request.", min=1)
     ] = 50,
     threads: Annotated[
         int,
         option(
-            "--threads",
-            "N",
+            "--threads N",
             "Requests that each process answers at the same time, 1 to 1024.",
             min=1,
             max=1024,
         ),
     ] = 256,
     workers: Annotated[
-        int, option("--workers", "N", "Processes, 1 to 64; on Windows 1.", min=1, max=64)
+        int, option("--workers N", "Processes, 1 to 64; on Windows 1.", min=1, max=64)
     ] = 1,
     trusted_proxy: Annotated[
         list[str] | None,
         option(
-            "--trusted-proxy",
-            "ADDRESS",
+            "--trusted-proxy ADDRESS",
             "IP address or network of a proxy whose X-Forwarded-For to believe; may be repeated.",
         ),
     ] = None,
     metrics_bind: Annotated[
         str | None,
         option(
-            "--metrics-bind",
-            "HOST:PORT",
+            "--metrics-bind HOST:PORT",
             "Answer Prometheus at this address, such as 127.0.0.1:9100 (default: nowhere).",
         ),
     ] = None,

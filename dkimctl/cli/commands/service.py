@@ -72,8 +72,7 @@ ClientArgument = Annotated[
 SecretOutputOption = Annotated[
     Path | None,
     option(
-        "--output -o",
-        "FILE",
+        "--output -o FILE",
         "Write the secret to this new file, which only you can read, and print the ID alone.",
         parser=read_output,
     ),
@@ -152,8 +151,7 @@ def rotate_secret(
     overlap: Annotated[
         str,
         option(
-            "--overlap",
-            "TIME",
+            "--overlap TIME",
             "How long the old secret stays valid, such as 12h; 0s ends it at once.",
         ),
     ] = "24h",
@@ -232,12 +230,10 @@ def _announce_secret(
 def list_registrations(
     client: Annotated[
         str | None,
-        option(
-            "--client", "CLIENT_ID", "List those of this client.", autocompletion=complete_clients
-        ),
+        option("--client CLIENT_ID", "List those of this client.", autocompletion=complete_clients),
     ] = None,
     domain: Annotated[
-        str | None, option("--domain", "DOMAIN", "List those of this signing domain.")
+        str | None, option("--domain DOMAIN", "List those of this signing domain.")
     ] = None,
     fmt: TableOrJsonOption = TableOrJson.TABLE,
     data: DataOption = None,
@@ -345,21 +341,18 @@ class SignerFormat(StrEnum):
 )
 def export(
     ctx: typer.Context,
-    signer: Annotated[SignerFormat, option("--format -f", "FORMAT", f"{', '.join(SignerFormat)}.")],
-    output_dir: Annotated[
-        Path, option("--output-dir", "DIR", "Write the files to this directory.")
-    ],
+    signer: Annotated[SignerFormat, option("--format -f FORMAT", f"{', '.join(SignerFormat)}.")],
+    output_dir: Annotated[Path, option("--output-dir DIR", "Write the files to this directory.")],
     group: Annotated[
         str | None,
         option(
-            "--group", "GROUP", "Let members of this group read the files, too (default: only you)."
+            "--group GROUP", "Let members of this group read the files, too (default: only you)."
         ),
     ] = None,
     third_party_client: Annotated[
         str | None,
         option(
-            "--third-party-client",
-            "CLIENT_ID",
+            "--third-party-client CLIENT_ID",
             "Sign mail of domains without a key with the registration of this client that is "
             "marked `default` (default: the only client's, if there is only one).",
             autocompletion=complete_clients,

@@ -45,8 +45,7 @@ def show_dns(
     saved: Annotated[
         str | None,
         option(
-            "--from",
-            "FILE",
+            "--from FILE",
             f"Read the registrations in a file instead of those in the ledger: {SAVED_RESULT}",
         ),
     ] = None,
