@@ -15,7 +15,6 @@ import typer
 from dkimctl.addresses import other_loopback_urls
 from dkimctl.cli import terminal
 from dkimctl.cli.next_steps import given_options, options_of
-from dkimctl.cli.options import SHARED
 from dkimctl.cli.report import Reporter, log_requests
 from dkimctl.cli.sandbox import Sandbox
 from dkimctl.client.tokens import TokenProvider
@@ -34,6 +33,7 @@ from dkimctl.models import Secret, Token
 from dkimctl.registration.limits import Limits
 from dkimctl.settings import profile as profiles
 from dkimctl.settings.config import Config, load_config
+from dkimctl.settings.values import CHECKS
 from dkimctl.specs import spec_file
 from dkimctl.text import counted
 
@@ -310,7 +310,9 @@ class Session:
 
 def open_session(ctx: typer.Context) -> Session:
     """The session of a command, with the options that all commands share; it ends with `ctx`."""
-    return ctx.with_resource(Session({name: ctx.meta.get(name) for name in SHARED}, ctx.obj))
+    names = (*CHECKS, "profile", "sandbox", "config", "color", "verbose", "quiet")
+    flags = {name: ctx.meta.get(name) for name in names}
+    return ctx.with_resource(Session(flags, ctx.obj))
 
 
 def _account_of(login: profiles.Login) -> Account:
