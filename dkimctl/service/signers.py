@@ -382,13 +382,13 @@ def open_directory(path: Path, kind: str, group: str | None = None) -> Iterator[
             hint="use a directory whose path has only letters of ASCII, digits and / . _ - + @",
         )
     gid = _group_id(group) if group is not None else None
-    if not path.parent.is_dir():
-        raise UsageError(
-            f"{path}: the directory {path.parent} does not exist",
-            hint="create it, in a way that the signer can read what is below it",
-        )
     with ExitStack() as stack:
         try:
+            if not path.parent.is_dir():
+                raise UsageError(
+                    f"{path}: the directory {path.parent} does not exist",
+                    hint="create it, in a way that the signer can read what is below it",
+                )
             _make_directory(path)
             stack.callback(wait_for_lock(lock_file_of(path / _STATE), seconds=30))
             yield ExportDirectory(path, kind, gid)
