@@ -8,8 +8,8 @@ import os
 import stat
 import subprocess
 import sys
+from collections import namedtuple
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -87,33 +87,20 @@ def test_waiting_ends_with_an_error_that_names_the_lock(tmp_path):
     wait_for_lock(path, seconds=0)()
 
 
-class User(NamedTuple):
-    pw_name: str
-    pw_uid: int
-    pw_gid: int
-
-
-class Group(NamedTuple):
-    gr_name: str
-    gr_gid: int
-    gr_mem: list[str]
-
-
+User = namedtuple("User", "pw_name pw_uid pw_gid")
+Group = namedtuple("Group", "gr_name gr_gid gr_mem")
 ROOT, ME, YOU = User("root", 0, 0), User("me", 1000, 1000), User("you", 1001, 1001)
 EVERYBODY = [ROOT, ME, YOU]
 
 
 @pytest.mark.parametrize(
     ("group", "users", "expected"),
-    [
-        (Group("me", 1000, ["me"]), EVERYBODY, True),  # as on Debian
-        (Group("me", 1000, ["me", "you"]), EVERYBODY, False),
-        (Group("me", 1000, []), [ROOT, ME, YOU._replace(pw_gid=1000)], False),
-        (Group("users", 100, []), [ROOT, ME._replace(pw_gid=100)], False),
-        (Group("root", 0, []), EVERYBODY, True),
-        (Group("me", 1000, []), [ROOT, YOU], False),
-    ],
-)
+    [(Group("me", 1000, ["me"]), EVERYBODY, True),  # as on Debian
+     (Group("me", 1000, ["me", "you"]), EVERYBODY, False),
+     (Group("me", 1000, []), [ROOT, ME, YOU._replace(pw_gid=1000)], False),
+     (Group("users", 100, []), [ROOT, ME._replace(pw_gid=100)], False),
+     (Group("root", 0, []), EVERYBODY, True), (Group("me", 1000, []), [ROOT, YOU], False)],
+)  # fmt: skip
 def test_is_private(group, users, expected):
     assert is_private(group, users, own_uid=1000) is expected
 
@@ -131,12 +118,6 @@ def home(tmp_path):
         directory.mkdir(mode=0o700)
     (home / "state" / "ledger.db").touch(mode=0o600)
     return home
-
-
-@pytest.fixture
-def give(needs_root):
-    """Let another user own a path; of a link, the link itself."""
-    return lambda path: os.chown(path, OTHER, OTHER, follow_symlinks=False)
 
 
 def fault_in(home):
@@ -194,8 +175,8 @@ class TestALinkToTheDirectory:
         assert directory_fault(link / ".." / "state") is None
 
     @pytest.mark.parametrize("name", ["links/state", "more/home"])
-    def test_of_another_user_is_unsafe(self, home, link, give, name):
-        give(home / name)
+    def test_of_another_user_is_unsafe(self, home, link, needs_root, name):
+        os.chown(home / name, OTHER, OTHER, follow_symlinks=False)
         expected = f"unsafe symbolic link {home / name}: it belongs to another user"
         assert message_of(directory_fault(link)) == expected
 

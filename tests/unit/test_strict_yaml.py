@@ -14,13 +14,6 @@ from dkimctl.errors import InputError
 from dkimctl.strict_yaml import Document, Node
 
 
-@pytest.fixture(params=[True, False], ids=["libyaml", "python"])
-def parser(request, monkeypatch):
-    """With libyaml, if PyYAML comes with it, and without."""
-    if not request.param:
-        monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
-
-
 def as_python(document: Document, node: Node):
     """A whole node as dicts, lists and strings; None for an alias, which is a problem."""
     if document.is_mapping(node):
@@ -36,21 +29,14 @@ def read(text: str):
         return None if root is None else as_python(document, root)
 
 
-def problems(text: str) -> list[str]:
-    with pytest.raises(InputError) as caught:
-        read(text)
-    return [str(problem) for problem in caught.value.problems]
-
-
-@pytest.mark.usefixtures("parser")
-def test_deep_nesting_stops_at_once():
+@pytest.mark.parametrize("has_libyaml", [True, False])
+def test_deep_nesting_stops_at_once(has_libyaml, monkeypatch):
+    if not has_libyaml:
+        monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
     begun = time.process_time()
-    *_, last = problems("[" * 100_000)
     # libyaml 0.2.6 reads ahead of us, and stops by itself at 1,000 levels.
-    assert last in (
-        "f.yaml:1:9: nested too deeply",
-        "f.yaml:1:1001: invalid YAML: nested too deeply",
-    )
+    with pytest.raises(InputError, match=r"f\.yaml:1:(9|1001): .*nested too deeply"):
+        read("[" * 100_000)
     assert time.process_time() - begun < 5
 
 

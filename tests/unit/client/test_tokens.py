@@ -39,9 +39,7 @@ def cached(seconds_left: float) -> Token:
 def test_a_token_is_reused_and_renewed_when_a_minute_is_left(seconds_left, used):
     service, persisted = TokenService(NOW), []
     provider = TokenProvider(
-        issue=service.issue,
-        cached=cached(seconds_left),
-        persist=persisted.append,
+        issue=service.issue, cached=cached(seconds_left), persist=persisted.append
     )
     assert [provider.call(service.request) for _ in range(2)] == ["answer"] * 2
     assert service.used == [used] * 2

@@ -52,26 +52,18 @@ class AnsweringKeyring:
 
 @pytest.mark.parametrize(
     ("raised", "message"),
-    [
-        (NoKeyringError("hunter2"), "this machine has no keyring"),
-        (InitError("hunter2"), "the keyring cannot be opened"),
-        (KeyringLocked("hunter2"), "the keyring is locked"),
-        (LockedException("hunter2"), "the keyring is locked"),
-        (SecretServiceNotAvailableException("hunter2"), "the keyring cannot be opened"),
-        (PasswordSetError("hunter2"), "the keyring refused to store an entry"),
-        (KeyringError("hunter2"), "the keyring failed (KeyringError)"),
-        (SystemExit("hunter2"), "the keyring failed (SystemExit)"),
-    ],
-)
+    [(NoKeyringError, "this machine has no keyring"),
+     *((kind, "the keyring cannot be opened") for kind in
+       (InitError, SecretServiceNotAvailableException)),
+     *((kind, "the keyring is locked") for kind in (KeyringLocked, LockedException)),
+     (PasswordSetError, "the keyring refused to store an entry"),
+     *((kind, f"the keyring failed ({kind.__name__})") for kind in (KeyringError, SystemExit))],
+)  # fmt: skip
 def test_every_exception_of_a_backend_is_explained(account, raised, message):
-    store = KeyringStore(AnsweringKeyring(raised))
-    for use in (
-        lambda: store.get_secret(account),
-        lambda: store.set_secret(account, SECRET),
-        lambda: store.delete(account),
-    ):
+    store = KeyringStore(AnsweringKeyring(raised("hunter2")))
+    for use in (store.get_secret, store.delete, lambda account: store.set_secret(account, SECRET)):
         with pytest.raises(CredentialsError) as caught:
-            use()
+            use(account)
         assert caught.value.message == message
         assert "hunter2" not in caught.value.hint
         for way in ("DKIMCTL_CLIENT_ID", "DKIMCTL_CLIENT_SECRET", "--credential-store file"):

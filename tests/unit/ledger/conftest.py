@@ -1,4 +1,4 @@
-"""Ledgers in real files, other processes that use them, small disks and unprivileged users."""
+"""Ledgers in real files, other processes that use them, and small disks."""
 
 from __future__ import annotations
 

@@ -26,11 +26,8 @@ import sys
 from pathlib import Path
 from dkimctl.ledger.account_lock import account_lock
 
-def on_wait(holder):
-    print("waits for", holder.pid, flush=True)
-
 directory, base_url, client_id = sys.argv[1:]
-with account_lock(Path(directory), base_url=base_url, client_id=client_id, on_wait=on_wait):
+with account_lock(Path(directory), base_url=base_url, client_id=client_id, on_wait=print):
     print("holds", flush=True)
     sys.stdin.read()
 """
@@ -58,27 +55,15 @@ def lock(directory):
 
 
 @pytest.fixture
-def start(directory):
-    """Start processes that acquire the lock of an account, and end them with the test."""
-    with contextlib.ExitStack() as stack:
-
-        def start_one():
-            process = subprocess.Popen(
-                [sys.executable, "-c", _PROGRAM, directory, *ACCOUNT.values()],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            )  # fmt: skip
-            stack.enter_context(process)
-            stack.callback(process.kill)
-            return process
-
-        yield start_one
-
-
-@pytest.fixture
-def holder(start):
-    process = start()
-    assert process.stdout.readline() == "holds\n"
-    return process
+def holder(directory):
+    """A process that holds the lock of the account."""
+    with subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM, directory, *ACCOUNT.values()],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout.readline() == "holds\n"
+        yield process
+        process.kill()
 
 
 @pytest.fixture

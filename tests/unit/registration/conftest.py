@@ -21,13 +21,8 @@ def path(tmp_path):
 
 
 @pytest.fixture
-def open_ledger(path):
-    return lambda: Ledger.open(path, base_url="https://x.example", client_id="me")
-
-
-@pytest.fixture
-def ledger(open_ledger):
-    with open_ledger() as ledger:
+def ledger(path):
+    with Ledger.open(path, base_url="https://x.example", client_id="me") as ledger:
         yield ledger
 
 

@@ -172,21 +172,6 @@ def test_a_defect_loses_no_answers_of_other_batches(ledger, register):
 
 
 class TestIntents:
-    @pytest.mark.parametrize("selector", ["s1", None])
-    def test_are_stored_before_the_request_and_removed_with_the_answer(
-        self, register, path, selector
-    ):
-        seen = []
-        register(
-            entries(4, selector), batch_size=2,
-            before=lambda specs, run: seen.append(open_intents(path)),
-        )  # fmt: skip
-        assert seen == [
-            {("d0.example", selector), ("d1.example", selector)},
-            {("d2.example", selector), ("d3.example", selector)},
-        ]
-        assert open_intents(path) == set()
-
     @pytest.mark.parametrize(("selector", "most"), [("s1", 7), (None, 3)])
     def test_only_of_repeatable_batches_are_stored_ahead(self, register, path, selector, most):
         seen, emitted = [], []
@@ -218,10 +203,6 @@ class TestIntents:
         assert open_intents(path) == ({("d0.example", selector)} if is_open else set())
 
 
-def assigning(selector):
-    return {"selector_for": lambda domain: selector}
-
-
 class TestTheNextRun:
     def test_retries_entries_without_a_selector_only_with_retry_unknown(self, ledger, register):
         register(entries(2, None), LOST)
@@ -234,8 +215,8 @@ class TestTheNextRun:
 
     def test_assigns_none_where_a_request_without_one_went_unanswered(self, register):
         register(entries(1, None), LOST)
-        assert register(entries(1, None), **assigning("s1")).outcomes == ["unknown"]
-        again = register(entries(1, None), retry_unknown=True, **assigning("s1"))
+        assert register(entries(1, None), selector_for=lambda domain: "s1").outcomes == ["unknown"]
+        again = register(entries(1, None), retry_unknown=True, selector_for=lambda domain: "s1")
         assert again.outcomes == ["created"]
         assert again.server.batches == [[DomainSpec("d0.example", "s1")]]
 

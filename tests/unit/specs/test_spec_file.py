@@ -157,7 +157,7 @@ def test_without_libyaml_a_file_has_at_most_3_mib():
 )  # fmt: skip
 def test_all_entries_of_a_domain_are_compared(selectors, expected):
     named = "- {{sign_domain: Bücher.example, selector: {}}}\n".format
-    entries = [(name and named(name)) or "- xn--bcher-kva.example.\n" for name in selectors]
+    entries = [named(name) if name else "- xn--bcher-kva.example.\n" for name in selectors]
     problems = refusals("".join(entries))
     for problem, (line, words) in zip(problems, expected, strict=True):
         assert problem.startswith(f'f.yaml:{line}:3: "xn--bcher-kva.example" ')
