@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import stat
@@ -181,3 +182,12 @@ def test_the_files_are_private_and_do_not_name_the_account(directory, lock):
         assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o600] * 2
         content = b"".join(os.fsencode(file.name) + file.read_bytes() for file in files)
         assert b"example" not in content
+
+
+@posix_only
+def test_a_file_system_without_locks_is_reported(directory, lock, monkeypatch):
+    def flock(descriptor, operation):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    assert_unusable(lock, directory, os.strerror(errno.ENOLCK))

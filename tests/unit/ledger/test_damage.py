@@ -150,3 +150,20 @@ def test_a_new_ledger_that_another_run_has_begun_is_left_alone(filled, write):
         find_damage_too_late()
     assert filled.read_text() == "new"
     assert names(filled) == ["ledger.db", "moved"]
+
+
+@pytest.mark.parametrize("table", ["account", "open_request"])
+def test_rows_without_ids_are_damage_too(table, path, account, write):
+    with write() as ledger:
+        ledger.commit(begun=[[DomainSpec("example.com", "s1")]])
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(
+            "UPDATE sqlite_master SET sql = replace(sql, 'PRIMARY KEY,', 'PRIMARY_KEY,') "
+            "WHERE name = ?",
+            (table,),
+        )
+    with pytest.raises(LedgerError, match="is damaged: a row in it has no ID"):
+        read_all(path, account)
+    with pytest.raises(LedgerError, match="quarantined"):
+        use(path, account)

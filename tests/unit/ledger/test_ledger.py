@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -144,3 +146,22 @@ class TestLooks:
         clock.now = NOON + DAY
         two.note_looks({FIRST: "published"})
         assert histories_of(two)[FIRST].published_at == AT_NOON - timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", "now", "2026-11-21T12:00:00", "2026-99-99T12:00:00+00:00", 1.5, b"\xff\x00",
+     "0001-01-01T00:00:00+14:00"],
+)  # fmt: skip
+def test_an_invalid_time_is_ignored_and_replaced_by_the_next_one(two, path, value, made):
+    two.record([made(code="409")])
+    two.note_looks({FIRST: "published", SECOND: "published"})
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        statement = "UPDATE history SET published_at = ?1, enabled_at = ?1 WHERE sign_domain = ?2"
+        connection.execute(statement, (value, FIRST.sign_domain))
+    assert histories_of(two)[FIRST] == KeyHistory(looked_at=AT_NOON, verdict="published")
+    two.note_looks({FIRST: "published"})
+    two.record([made(code="409")])
+    assert set(histories_of(two).values()) == {
+        KeyHistory(AT_NOON, None, None, AT_NOON, AT_NOON, "published")
+    }

@@ -267,3 +267,12 @@ class TestTheLedgerFails:
         assert "disk full" in run.engine.stopped.message
         assert run.engine.stopped.exit_code == 4
         assert open_intents(path) == {("d0.example", "s1"), ("d1.example", "s1")}
+
+
+def test_stray_items_and_faults_are_reported(ledger, make_registration, register):
+    items = make_registration("d0.example"), make_registration("evil.example")
+    run = register(entries(1), Reply(items, ("a fault",)))
+    assert run.outcomes == ["created"]
+    assert "a fault" in run.warned[0]
+    assert "evil.example (selector s1)" in run.warned[1]
+    assert domains_of(ledger.all()) == {"d0"}

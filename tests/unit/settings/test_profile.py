@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from dkimctl.errors import UsageError
@@ -10,6 +12,7 @@ from dkimctl.settings.profile import (
     Profile,
     exported_proxy,
     login_of,
+    read_logins,
     read_used_profile,
     stored_login,
     write_used_profile,
@@ -92,3 +95,19 @@ def test_credentials_are_stored_with_the_urls_of_the_profiles_own_login_first(re
     assert stored_login(PROD, {"a": old, "prod": older, "b": new}) == older
     assert stored_login(PROD, {"a": old, "b": new, "prod": other}) == new
     assert stored_login(PROD, {"b": other, "a": old}) == old
+
+
+LOGIN = json.dumps(login_of(PROD)).encode()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b'{"(unused)": 1}', b'{"(unused)": [{}]}', b"", b"[]", b"\xff", b'{"a": {}}', b"[" * 100_000,
+     b'{"a": {"auth_url": 1, "base_url": "", "client_id": "", "credential_store": ""}}',
+     LOGIN.replace(b"https", b"http"),
+     *(b'{"%s": %s}' % (name, LOGIN) for name in (rb"\u001b[31m", b"two words", rb"\u202ea", b""))],
+)  # fmt: skip
+def test_a_damaged_logins_file_is_a_usage_error(tmp_path, data):
+    (tmp_path / "logins.json").write_bytes(data)
+    with pytest.raises(UsageError, match=r"logins\.json"):
+        read_logins(tmp_path)
