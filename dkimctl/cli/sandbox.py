@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import shlex
 import time
 from collections.abc import Iterator
@@ -55,7 +54,7 @@ def open_service_store(
     with needs_service_extra():
         from dkimctl.service.database import open_key_store, open_store
     location = data or default_location()
-    if isinstance(location, Path) and not may_create and not os.path.lexists(location):
+    if isinstance(location, Path) and not may_create and _is_missing(location):
         option = data_option(data)
         create = f"create it with `dkimctl service client create{option}`"
         raise UsageError(
@@ -63,7 +62,7 @@ def open_service_store(
             hint=f"check the name, or {create}" if data else f"{create}, or name one with --data",
         )
     # Only the default directory is created: the name of another may have a typo.
-    if isinstance(data, Path) and not os.path.lexists(data.parent):
+    if isinstance(data, Path) and _is_missing(data.parent):
         raise UsageError(
             f"{data}: the directory {data.parent} does not exist",
             hint="create the directory, or name another data file with --data",
@@ -78,6 +77,16 @@ def data_option(data: Location | None) -> str:
     if isinstance(data, Path):
         return f" --data {shlex.quote(str(data))}"
     return f" --database {shlex.quote(data.text)}"  # as it was typed, so without a password
+
+
+def _is_missing(path: Path) -> bool:
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:  # reported when it is opened
+        pass
+    return False
 
 
 class Sandbox:

@@ -19,7 +19,7 @@ from dkimctl.errors import DkimctlError, naming
 from dkimctl.service import resources
 from dkimctl.service.access_log import AccessLog, LogHandler, TrustedProxies
 from dkimctl.service.database import Store, StoreUnavailable, open_key_store
-from dkimctl.service.health import METRICS_DIRECTORY, HealthEndpoints, Metrics
+from dkimctl.service.health import HealthEndpoints, Metrics
 from dkimctl.service.key_pairs import KeyMaker, KeyQueue, make_key
 from dkimctl.service.location import default_location
 from dkimctl.service.registrations import Registrar
@@ -49,6 +49,7 @@ def create_app(
     clock: Callable[[], float] = time.time,
     make_key: KeyMaker = make_key,
     proxies: TrustedProxies | None = None,  # logs requests
+    metrics: Metrics | None = None,  # counts them
 ) -> WSGIApplication:
     """The service as a WSGI callable: both hosts of the interface in one.
 
@@ -57,7 +58,6 @@ def create_app(
     """
     if store is None:
         return _app_of_environment()
-    metrics = Metrics() if os.environ.get(METRICS_DIRECTORY) else None
     make = metrics.count_keys(make_key) if metrics else make_key
     keys = KeyQueue(make, max_waiting=_MAX_WAITING, limit=_KEYS_WITHIN, threads=key_threads)
     api = resources.Api(
@@ -94,7 +94,7 @@ def load_app(open_store: Callable[[], Store], **settings: Any) -> WSGIApplicatio
     store = open_store()
     # At the end of this process SQLite then writes back its log, even one that was deleted.
     Finalize(None, store.close, exitpriority=1)
-    return create_app(store, **settings)
+    return create_app(store, metrics=Metrics.if_shared(), **settings)
 
 
 def _app_of_environment() -> WSGIApplication:
@@ -115,4 +115,5 @@ def _app_of_environment() -> WSGIApplication:
     logger = logging.getLogger("dkimctl.service")
     logger.handlers = [LogHandler()]
     logger.propagate = False  # the server may have a log of its own
-    return create_app(store, **{"proxies": TrustedProxies(), **settings})
+    settings = {"proxies": TrustedProxies(), "metrics": Metrics.if_shared(), **settings}
+    return create_app(store, **settings)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _DATABASE_LIMIT = 2.0  # seconds to answer; load balancers often wait for 5
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30)
-METRICS_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"  # where processes count together
+_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"  # where processes count together
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - the directory made there is private
 
 
@@ -89,6 +89,11 @@ class Metrics:
         text = "Logins with wrong credentials."
         self._failed_logins = Counter("dkimctl_failed_logins", text, **own)
 
+    @staticmethod
+    def if_shared() -> Metrics | None:
+        """Metrics if the environment names the directory where processes count together."""
+        return Metrics() if os.environ.get(_DIRECTORY) else None
+
     def process_request(self, request: falcon.Request, _response: falcon.Response) -> None:
         request.context.metrics_started = time.perf_counter()
 
@@ -129,8 +134,8 @@ def serving_metrics(bind: str, open_store: Callable[[], Store]) -> Iterator[None
     parent = _IN_MEMORY if os.access(_IN_MEMORY, os.W_OK | os.X_OK) else None  # no disk to be full
     with ExitStack() as stack:
         temporary = tempfile.TemporaryDirectory(prefix="dkimctl-metrics-", dir=parent)
-        os.environ[METRICS_DIRECTORY] = stack.enter_context(temporary)
-        stack.callback(os.environ.pop, METRICS_DIRECTORY)
+        os.environ[_DIRECTORY] = stack.enter_context(temporary)
+        stack.callback(os.environ.pop, _DIRECTORY)
         from prometheus_client import CollectorRegistry, start_http_server
         from prometheus_client.multiprocess import MultiProcessCollector
 

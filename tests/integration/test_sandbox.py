@@ -44,6 +44,12 @@ def test_a_second_run_sends_nothing_and_shows_the_same_selectors_and_keys(cli, r
         assert {**first, "outcome": ""} == {**second, "outcome": ""}
 
 
+def test_it_does_not_count_for_the_metrics_of_another_program(cli):
+    cli.at_start("")  # a process of its own, since the variable counts when it starts
+    done = cli("register", "--sandbox", EXAMPLE, env={"PROMETHEUS_MULTIPROC_DIR": "no/such"})
+    assert (done.status, "Traceback" in done.err) == (0, False)
+
+
 @pytest.mark.parametrize("command", [["register", EXAMPLE], ["show-dns"]])
 def test_a_wide_table_shows_what_the_service_answered(cli, registered, command):
     done = cli(*command, "--sandbox", "--wide")

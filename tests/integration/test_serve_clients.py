@@ -73,6 +73,14 @@ def test_a_missing_data_file_is_not_created(cli, words, data):
     assert _tree(cli) == before
 
 
+@pytest.mark.parametrize("words", [("client", "list"), ("client", "create")])
+@pytest.mark.parametrize("name", ["{}/service.db", "{}"])
+def test_a_data_file_that_cannot_be_looked_at_is_not_said_to_be_missing(cli, words, name):
+    done = cli("service", *words, "--data", name.format("x" * 300))
+    assert (done.status, done.out) == (2, "")
+    assert "File name too long" in done.err
+
+
 @pytest.mark.parametrize("words", [("serve", "--port", 0), ("service", "client", "create")])
 def test_a_directory_that_was_named_is_not_created(cli, words):
     before = _tree(cli)
