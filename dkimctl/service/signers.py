@@ -396,8 +396,8 @@ def open_directory(path: Path, kind: str, group: str | None = None) -> Iterator[
             name = error.filename if isinstance(error.filename, str) else path
             raise OutputError(
                 f"cannot export to {name}: {error.strerror or error}",
-                hint="check the directory, its permissions and the free disk space, and that no other "
-                "export is running; the signer still has the tables of before",
+                hint="check the directory, its permissions and the free disk space, and that no "
+                "other export is running; the signer still has the tables of before",
             ) from None
 
 
