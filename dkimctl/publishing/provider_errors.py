@@ -107,8 +107,9 @@ def _text_of(failure: Exception) -> str:
 
 def is_refusal(failure: Exception, text: str, names: Collection[str]) -> bool:
     """Whether `failure` is one, by its text, status and type; `names` in the text say nothing."""
-    # A name can have any word: without it, and those above it.
-    for known in {parent for name in names for parent in parents(name) if "." in parent}:
+    # A name can have any word: without it, and those above it, the longest first.
+    above = {parent for name in names for parent in parents(name) if "." in parent}
+    for known in sorted(above, key=len, reverse=True):
         text = text.lower().replace(known, "")
     if (status := http_status(failure)) is not None:
         return status in _REFUSED_STATUS or (status < 500 and _REFUSAL.search(text) is not None)

@@ -272,20 +272,22 @@ class Rfc2136Target:
         return known | pipeline.responses
 
     async def _connect(self) -> transport.Streams:
-        """Tries all addresses of its name, until one has answered. Raises ServiceError."""
-        try:
-            connected = socket.create_connection(self._peer, self.timeouts.connect)
-            numeric = socket.NI_NUMERICHOST | socket.NI_NUMERICSERV
-            host, port = socket.getnameinfo(connected.getpeername(), numeric)
-            self._peer = Address(host, int(port))
-            return await asyncio.open_connection(sock=connected)
-        except (OSError, UnicodeError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise ServiceError(
-                f"cannot connect to the DNS server {self._address} over TCP: {printable(reason)}",
-                hint="check `server` in the config file, that the server runs, and that a firewall "
-                "lets TCP pass",
-            ) from None
+        """Tries the address that answered last, then all of its name. Raises ServiceError."""
+        reason = ""
+        for address in dict.fromkeys((self._peer, self._address)):
+            try:
+                connected = socket.create_connection(address, self.timeouts.connect)
+                numeric = socket.NI_NUMERICHOST | socket.NI_NUMERICSERV
+                host, port = socket.getnameinfo(connected.getpeername(), numeric)
+                self._peer = Address(host, int(port))
+                return await asyncio.open_connection(sock=connected)
+            except (OSError, UnicodeError) as error:
+                reason = getattr(error, "strerror", None) or str(error)
+        raise ServiceError(
+            f"cannot connect to the DNS server {self._address} over TCP: {printable(reason)}",
+            hint="check `server` in the config file, that the server runs, and that a firewall "
+            "lets TCP pass",
+        )
 
     def refused(self, rcode: int, to: str) -> DkimctlError:
         """For a question or an update that is answered with an RCODE of no use."""

@@ -101,8 +101,8 @@ def parse_tsig_key(data: bytes) -> TsigKey:
         import yaml
 
         content: Any = None
-        # An error may quote the secret.
-        with contextlib.suppress(yaml.YAMLError, RecursionError):
+        # An error may quote the secret. ValueError, OverflowError: an escape of no character.
+        with contextlib.suppress(yaml.YAMLError, RecursionError, ValueError, OverflowError):
             content = yaml.load(text, yaml.BaseLoader)  # noqa: S506 - makes nothing but text
         match content:
             case {"key": [{"id": str(name), "algorithm": str(algorithm), "secret": str(secret)}]}:

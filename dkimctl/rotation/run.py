@@ -395,7 +395,7 @@ class RotationRun:
         except ServiceError as error:
             self._errors.append(error)
             self._unknown |= {step, Step.REMOVE}
-            return checks, None
+            return {}, None
         return checks, looks
 
     def _known(self) -> KnownKeys:

@@ -232,6 +232,7 @@ class TestSuccessors:
         ("words", "said"),
         [
             (("--older-than", "soon"), "in --older-than: invalid duration"),
+            (("--older-than", ""), "in --older-than: invalid duration"),
             (("--start-in", "0d"), "in --start-in: invalid duration"),
             (("--selector", "a b"), "in --selector"),
             (("--selector", "x" * 64), "in --selector"),

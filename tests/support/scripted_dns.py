@@ -39,6 +39,8 @@ class ScriptedDns:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # else the thread that waits accepts one more
         self._listener.close()
 
     def _listen(self) -> None:

@@ -114,7 +114,7 @@ def rotate(
     in DNS first.
     """
     session = open_session(ctx)
-    for_new = {"--older-than": older_than, "--start-in": start_in != _START_IN,
+    for_new = {"--older-than": older_than is not None, "--start-in": start_in != _START_IN,
                "--selector": template != _TEMPLATE,
                "--key-len": key_len is not KeyLen.LONG}  # fmt: skip
     for_retired = {"--format": fmt, "--zone": zone, "--no-check": no_check,
@@ -129,7 +129,8 @@ def rotate(
     require_writable(output)  # before a long look
     selected = read_selection(session, selection)
     if not retired:
-        older_than = older_than or written_duration(session.config.rotation.max_age.total_seconds())
+        if older_than is None:
+            older_than = written_duration(session.config.rotation.max_age.total_seconds())
         now = datetime.now(UTC)
         # Not zero, so that there is time to publish the new records.
         start = start_date(now, read_duration("--start-in", start_in))

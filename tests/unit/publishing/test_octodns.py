@@ -16,6 +16,7 @@ from dkimctl.errors import DkimctlError, DnsRefused, NegativeAnswer, ServiceErro
 from dkimctl.models import Secret
 from dkimctl.publishing.octodns import OctodnsTarget, load_class
 from dkimctl.publishing.plan import NameState
+from dkimctl.publishing.provider_errors import is_refusal
 from update_servers import change
 
 ZONE = r"""---
@@ -269,6 +270,24 @@ def test_a_provider_that_lists_no_zones_needs_their_names(failing, monkeypatch):
         target.find_zones([D1])
     target.zones = ["example.com"]
     assert target.find_zones([D1]) == {D1: "example.com"}
+
+
+def test_zones_in_other_scripts_are_found(target, monkeypatch):
+    listed = ["☃.example.", "bücher.example.", "example.com."]
+    monkeypatch.setattr(YamlProvider, "list_zones", lambda provider: listed)
+    name = "s1._domainkey.xn--bcher-kva.example"
+    assert target.find_zones([name, D1]) == {name: "xn--bcher-kva.example", D1: "example.com"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("{}: rate limit exceeded", False), ("zone permission.io: timed out", False),
+     ("zone permission.io: no permission", True)],
+)  # fmt: skip
+def test_words_in_names_are_no_refusal(text, expected):
+    name = "s1._DomainKey.tsig.signature.credential.permission.io"
+    failure = RuntimeError(text.format(name))
+    assert is_refusal(failure, str(failure), ["permission.io", name]) is expected
 
 
 def test_several_threads_use_one_provider_in_turn(failing, monkeypatch):

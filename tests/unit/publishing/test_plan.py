@@ -89,6 +89,15 @@ def test_a_zone_that_cannot_be_read_fails_alone(make_registration):
     assert [one.error for one in _applied(plan)] == [None]
 
 
+def test_a_defect_of_a_target_is_not_silent(make_registration):
+    def fail(change):
+        raise ZeroDivisionError
+
+    plan = make_plan([make_registration()], [FakeTarget("example.com", before_change=fail)])
+    with pytest.raises(ZeroDivisionError):
+        _applied(plan)
+
+
 NAME = "s1._domainkey.mail.example.com"
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 import time
 
 import dns.message
 import dns.rrset
 import pytest
 
+from dkimctl.addresses import Address
 from dkimctl.errors import DnsRefused, NegativeAnswer, ServiceError
-from dkimctl.publishing.rfc2136 import UpdateTimeouts
+from dkimctl.publishing.rfc2136 import Rfc2136Target, UpdateTimeouts
 from dns_servers import SECRET
 from scripted_dns import HangUp, framed, is_update, reply, scripted_dns
 from update_servers import change, open_target
@@ -149,3 +151,38 @@ def test_a_zone_that_is_not_loaded_is_found_by_where_failures_begin():
     with scripted_dns(say) as server:
         zones = target_of(server).find_zones(["s1._domainkey.a.example.com"])
     assert zones == {"s1._domainkey.a.example.com": "example.com"}
+
+
+@pytest.mark.parametrize(("made", "kind"), [(NAMES[:1], DnsRefused), ([], ServiceError)])
+def test_what_is_accepted_and_not_made_is_not_called_done(made, kind):
+    def say(wire: bytes) -> bytes:
+        name = str(dns.message.from_wire(wire, keyring=False).question[0].name)
+        return framed(reply(wire, *["value"] * (name.removesuffix(".") in made)))
+
+    with scripted_dns(say) as server:
+        target = open_target(server.port, timeouts=UpdateTimeouts(change=0.3))
+        applied = list(target.apply("example.com", [change(name, "value") for name in NAMES]))
+    assert {each.fqdn for each in applied if each.error is None} == set(made)
+    assert {type(each.error) for each in applied if each.error} == {kind}
+
+
+def test_a_server_has_several_addresses_of_which_one_may_go_down(monkeypatch):
+    find = socket.getaddrinfo
+
+    def say(wire: bytes) -> bytes:
+        return framed(reply(wire, "value"))
+
+    with scripted_dns(say) as left:
+        with scripted_dns(say) as first:
+            both = [find("127.0.0.1", server.port, 0, 1)[0] for server in (first, left)]
+            names = {"ns.test": both}
+            monkeypatch.setattr(
+                socket, "getaddrinfo", lambda *args: names.get(args[0]) or find(*args)
+            )
+            target = Rfc2136Target("test", Address("ns.test"), 60, timeouts=QUICK)
+            reads = [target.read("example.com", NAMES[:1])]
+        reads.append(target.read("example.com", NAMES[:1]))
+    assert [read[NAMES[0]].values for read in reads] == [("value",)] * 2
+    names["ns.test"] = []
+    with pytest.raises(ServiceError, match=r"cannot connect to the DNS server ns.test"):
+        target.read("example.com", NAMES[:1])

@@ -144,7 +144,7 @@ NO_KEY = [
     "", WRITTEN, BIND * 2, "key: []", KNOT + f"  - id: {WRITTEN}\n", f"key: &{WRITTEN}\n",
     KNOT.replace("secret:", f"{WRITTEN}:"), BIND.replace('";\n}', '"\n}'),
     BIND.replace("secret", WRITTEN), BIND.encode("utf-16"), b"\x00" * 100, "/*" * 8000,
-    "key {" * 3000, "key:\n" + "[" * 9000,
+    "key {" * 3000, "key:\n" + "[" * 9000, rf'key: "\U00110000{WRITTEN}"', r'key: "\UFFFFFFFF"',
 ]  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from dkimctl.errors import ExitCode, Throttled
-from dkimctl.models import DomainSpec, Registration
+from dkimctl.models import DomainSpec, Registration, key_of
 from dkimctl.rotation.due import State, Step
 from ledgers import histories_of
 from rotation_world import World, run_until
@@ -131,6 +131,19 @@ def test_a_service_that_is_down_does_not_keep_dns_from_being_done_but_nothing_is
     assert fqdn("s1") in old.records
 
 
+@pytest.mark.parametrize("silent", [{"s1", "s20270630"}, {"s20270630"}])
+def test_dns_that_is_down_loses_nothing_and_removes_nothing(old, silent):
+    old.run()
+    old.pass_time(days=22)
+    old.silent = set(map(fqdn, silent))
+    report = old.run()
+    assert {task.state for task in report.tasks} == {State.WAITING}
+    assert ExitCode.SERVICE in {*report.exit_codes()}
+    assert old.records.keys() == {fqdn("s1"), fqdn("s20270630")}
+    old.silent = set()
+    assert done(old.run()) == [("remove", "s1")]
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [
@@ -159,6 +172,26 @@ def test_a_selector_of_another_account_is_left_to_it(old):
     report = old.run()
     assert done(report) == [("register", "s20270630-2"), ("publish", "s20270630-2")]
     assert [*report.exit_codes()] == []
+
+
+def test_selectors_that_are_all_of_others_are_told(old):
+    names = ("s20270630", "s20270630-2", "s20270630-3")
+    old.answers = dict.fromkeys(names, Registration("", code="409", message="exists"))
+    report = old.run()
+    [task] = report.tasks
+    assert (task.state, task.registration.selector) == (State.BLOCKED, "s20270630-3")
+    assert {*report.exit_codes()} == {ExitCode.NO}
+
+
+def test_a_request_that_another_successor_has_overtaken_makes_no_second_one(old):
+    lost = DomainSpec(A, "lost", 2048, "2027-07-09T10:00+00:00", 0, enable=True, replaces="s1")
+    with old.open_ledger(for_writing=True) as ledger:
+        ledger.note_replacements({lost.key: "s1", key_of(A, "s2"): "s1"})
+        ledger.commit(begun=[[lost]])
+    old.register(A, selector="s2", start_date="2027-07-09T10:00+00:00")
+    assert ("register", "lost") in done(old.run())
+    assert old.read("service")[f"lost {A}"]["enable"] is False
+    assert old.records.keys() == {fqdn("s1"), fqdn("s2")}
 
 
 @pytest.mark.slow
