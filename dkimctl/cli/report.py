@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import queue
 import sys
@@ -156,6 +155,7 @@ def warn_unreadable(reporter: Reporter, path: str, faults: Iterable[object]) -> 
 
 def log_requests() -> None:
     """Write a line for each request to the service, and DNS query, from now on; for --verbose."""
+    import logging
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:

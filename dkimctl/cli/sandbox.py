@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import shlex
 import time
 from collections.abc import Iterator
@@ -93,6 +92,8 @@ class Sandbox:
     """The service in this process, with its own data file and one client."""
 
     def __init__(self) -> None:
+        import logging
+
         with needs_service_extra():
             from dkimctl.service import app, clients, database
         self._clients = clients

@@ -6,7 +6,7 @@ import itertools
 import os
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from dkimctl.cli import next_steps
 from dkimctl.cli.options import argument, complete_selection, read_duration
@@ -17,15 +17,10 @@ from dkimctl.formats.renderer import sound_record
 from dkimctl.models import Outcome, Registration, RegistrationKey, Result, named
 from dkimctl.names import Selection, is_file, is_glob, parse_domain
 from dkimctl.registration import outcomes
-from dkimctl.registration.saved_results import read_saved_results, results_of
-from dkimctl.rotation.retirement import (
-    Retirement,
-    RetirementPolicy,
-    RetirementStatus,
-    keys_past_grace,
-    read_known_keys,
-)
 from dkimctl.text import few, without_names
+
+if TYPE_CHECKING:
+    from dkimctl.rotation.retirement import RetirementStatus
 
 MAX_AGE_OF_CHECK = "24h"  # of one that shows a successor in DNS
 
@@ -83,6 +78,8 @@ def saved_results(
 
     Warns about items that cannot be read; that is exit code 1.
     """
+    from dkimctl.registration.saved_results import read_saved_results, results_of
+
     saved = read_saved_results(path)
     warn_unreadable(session.reporter, path, saved.faults)
     results = results_of(selection.pick(saved.registrations), saved.retired)
@@ -158,6 +155,8 @@ class Checkable:
 
 def retired_keys(session: Session) -> Mapping[RegistrationKey, str]:
     """The keys of the ledger whose records may be gone, each with the reason."""
+    from dkimctl.rotation.retirement import keys_past_grace
+
     ledger = session.open_ledger(for_writing=False)
     reasons = keys_past_grace(ledger, datetime.now(UTC), session.config.rotation.grace)
     return {key: session.reporter.complete(reason) for key, reason in reasons.items()}
@@ -176,6 +175,8 @@ def review_retired(
     Without a `look`, those of the last `max_age` count. Raises UsageError, and NegativeAnswer if
     nothing is selected.
     """
+    from dkimctl.rotation.retirement import RetirementPolicy, read_known_keys
+
     now, age = datetime.now(UTC), read_duration("--max-age-of-check", max_age or MAX_AGE_OF_CHECK)
     grace = session.config.rotation.grace
     policy = RetirementPolicy(now, now - age, assume_successors, grace=grace)
@@ -191,7 +192,10 @@ def review_retired(
 
 def report_not_retired(session: Session, statuses: Iterable[RetirementStatus]) -> ExitCode:
     """Warn about those that are due, and cannot be listed; returns the exit code for these."""
-    reporter, found = session.reporter, {state: list[RetirementStatus]() for state in Retirement}
+    from dkimctl.rotation.retirement import Retirement
+
+    reporter = session.reporter
+    found: dict[Retirement, list[RetirementStatus]] = {state: [] for state in Retirement}
     warnings, kind = [], "due, but check first"
     for status in statuses:
         found[status.retirement].append(status)

@@ -16,8 +16,6 @@ from dkimctl.addresses import other_loopback_urls
 from dkimctl.cli import terminal
 from dkimctl.cli.next_steps import given_options, options_of
 from dkimctl.cli.report import Reporter, log_requests
-from dkimctl.cli.sandbox import Sandbox
-from dkimctl.client.tokens import TokenProvider
 from dkimctl.credentials.keyring_store import KeyringStore, ReferencedSecrets
 from dkimctl.credentials.store import (
     IN_ENVIRONMENT,
@@ -30,7 +28,6 @@ from dkimctl.errors import ClientRefused, CredentialsError, UsageError
 from dkimctl.files import config_path, state_dir
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import Secret, Token
-from dkimctl.registration.limits import Limits
 from dkimctl.settings import profile as profiles
 from dkimctl.settings.config import Config, load_config
 from dkimctl.settings.values import CHECKS
@@ -38,9 +35,12 @@ from dkimctl.specs import spec_file
 from dkimctl.text import counted
 
 if TYPE_CHECKING:
+    from dkimctl.cli.sandbox import Sandbox
     from dkimctl.client.client import Client
     from dkimctl.client.http import HttpClient
+    from dkimctl.client.tokens import TokenProvider
     from dkimctl.models import DomainSpec
+    from dkimctl.registration.limits import Limits
     from dkimctl.registration.retrying import Send
 
 
@@ -186,6 +186,8 @@ class Session:
     @cached_property
     def token_provider(self) -> TokenProvider:
         """The tokens of the profile's account: where a new one comes from, and where it is kept."""
+        from dkimctl.client.tokens import TokenProvider
+
         if self.profile.is_sandbox:
             return TokenProvider(issue=self._sandbox.issue_token)
         credentials, account = self.credentials, self.stored_account
@@ -245,6 +247,8 @@ class Session:
     @property
     def limits(self) -> Limits:
         """The limits of a registration run."""
+        from dkimctl.registration.limits import Limits
+
         profile = self.profile
         return Limits(profile.batch_size, profile.concurrency, profile.max_wait, profile.timeout)
 
@@ -305,6 +309,8 @@ class Session:
 
     @cached_property
     def _sandbox(self) -> Sandbox:
+        from dkimctl.cli.sandbox import Sandbox
+
         return self._resources.enter_context(Sandbox())
 
 

@@ -22,12 +22,12 @@ _IN_QUOTES = [
     chr(byte) if 0x20 <= byte < 0x7F and chr(byte) not in '"\\' else escape
     for byte, escape in enumerate(_ESCAPES)
 ]
+_PLAIN_IN_NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
 _IN_NAME = [
-    chr(byte) if re.match(r"[A-Za-z0-9_.-]", chr(byte)) else escape
-    for byte, escape in enumerate(_ESCAPES)
+    chr(byte) if chr(byte) in _PLAIN_IN_NAME else escape for byte, escape in enumerate(_ESCAPES)
 ]
 # Windows devices, which no file there can be named after, with any suffix.
-_DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)", re.IGNORECASE)
+_DEVICE = r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)"
 
 
 class Format(StrEnum):
@@ -177,7 +177,7 @@ class PerZoneRenderer(Renderer[Result]):
 
     def stem(self, zone: str) -> str:
         """What the names of the zone's files begin with: its name, if Windows allows that."""
-        return f"_{zone}" if _DEVICE.match(zone) else zone
+        return f"_{zone}" if re.match(_DEVICE, zone) else zone
 
     def _parts(self, records: Sequence[DnsRecord]) -> Iterable[Sequence[DnsRecord]]:
         """The records of each file of a zone."""
@@ -210,8 +210,8 @@ def sound_record(result: Result) -> DnsRecord | None:
 
 def txt_data(value: str) -> str:
     """`value` as TXT data in a master file: quoted strings, separated by a space."""
-    strings = (part.decode("latin-1") for part in character_strings(value))
-    return " ".join(f'"{string.translate(_IN_QUOTES)}"' for string in strings)
+    parts = (part.decode("latin-1") for part in character_strings(value))
+    return " ".join(f'"{part.translate(_IN_QUOTES)}"' for part in parts)
 
 
 def owner_name(fqdn: str) -> str:
