@@ -170,7 +170,9 @@ def rotating_secret(
 def _require_client(connection: sa.Connection, client_id: str) -> None:
     """Raise NegativeAnswer unless the client exists and is not deleted."""
     query = sa.select(clients.c.state).where(clients.c.client_id == client_id).with_for_update()
-    state = connection.execute(query).scalar_one_or_none()
+    # Octets that are not UTF-8 cannot be part of a query.
+    is_possible = _CLIENT_ID.fullmatch(client_id)
+    state = connection.execute(query).scalar_one_or_none() if is_possible else None
     if state is None:
         raise NegativeAnswer(
             "the client does not exist",  # not quoted: people paste ID:SECRET here

@@ -58,7 +58,8 @@ def test_clients_are_listed_with_state_and_creation_time(store):
 def test_only_a_client_that_is_there_and_not_deleted_can_be_changed(store, state):
     create_client(store, "gone")
     change_state(store, "gone", ClientState.DELETED)
-    for client_id, message in (("unknown", "does not exist"), ("gone", "final")):
+    unknown = [(client_id, "does not exist") for client_id in ("unknown", "\udcff", "a\0")]
+    for client_id, message in (*unknown, ("gone", "final")):
         for operation in (_rotate, add_delivery, partial(change_state, state=state)):
             with pytest.raises(NegativeAnswer, match=message):
                 operation(store, client_id)
