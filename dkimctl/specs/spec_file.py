@@ -170,16 +170,15 @@ def read_table(table: _Table, entries: Entries, warn: Callable[[str], object]) -
         fields: dict[str, object] = {}
         for field, at in columns.items():
             if text := cells[at].strip(" \t"):
+                if field == "enable" and text in ("TRUE", "FALSE"):  # as spreadsheets write them
+                    text = text.lower()
                 try:
-                    fields[field] = ENTRY_FIELDS[field](_BOOLEANS.get(text, text), True)
+                    fields[field] = ENTRY_FIELDS[field](text, True)
                 except UsageError as error:
                     fields[field] = None
                     table.problem(table.cell(at), f"{field}: {error.message}", error.hint)
         entries.add(table, table.row, fields)
     table.close()
-
-
-_BOOLEANS = {"TRUE": "true", "FALSE": "false"}  # as spreadsheets write them
 
 
 class _Table(Problems):

@@ -243,10 +243,11 @@ def test_the_ways_in_which_programs_write_a_table(text):
     assert load_csv(text) == [DomainSpec(A, "s1"), DomainSpec(B, "s2")]
 
 
-def test_booleans_may_be_as_spreadsheets_write_them():
-    rows = zip("abcd", ["true", "TRUE", "false", "FALSE"], strict=True)
-    text = "".join(f"{letter}.example,{word},\n" for letter, word in rows)
-    specs = load_csv(f"sign_domain,enable,key_len\n{text}", defaults={"key_len": 2048})
+def test_booleans_may_be_as_spreadsheets_write_them_and_selectors_stay():
+    words = ["true", "TRUE", "false", "FALSE"]
+    text = "".join(f"a.{at}.example,{word},,{word}\n" for at, word in enumerate(words))
+    specs = load_csv(f"sign_domain,enable,key_len,selector\n{text}", defaults={"key_len": 2048})
+    assert [spec.selector for spec in specs] == words
     assert [spec.enable for spec in specs] == [True, True, False, False]
     assert {spec.key_len for spec in specs} == {2048}
     assert csv_refusals(f"sign_domain,enable\n{A},Yes")[0].startswith('2:11: enable: "Yes" is not')
