@@ -36,11 +36,11 @@ def test_signing_domains_become_a_labels(text, expected):
 @pytest.mark.interface("2.3", "sign_domain")
 @pytest.mark.parametrize(
     ("text", "what"),
-    [("192.0.2.1", "ends in a number"), ("[2001:db8::1]", "is not one domain name"),
+    [("192.0.2.1", "ends in a number"), ("[2001:db8::1]", "contains a colon"),
      ("https://example.com", "is a URL"), ("example.com/mail", "is a URL or a path"),
      ("s1._domainkey.example.com", "is the name of a key record"),
      ("example.com,example.net", "is not one domain name"),
-     ("sign_domain:example.com", "is not one domain name"),
+     ("sign_domain:example.com", "contains a colon"),
      ("a@example.com", "is an email address"), ("*.example.com", "is a wildcard"),
      ("localhost", "is a single label"), ("a..example", "has an empty label"),
      ("a" * 64 + ".example", "has a label of 64 octets"),
