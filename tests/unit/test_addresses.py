@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+from urllib.parse import unquote
 
 import httpx
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dkimctl.addresses import (
@@ -19,9 +20,25 @@ from dkimctl.addresses import (
 )
 from dkimctl.errors import UsageError
 
+HOSTS = st.sampled_from(
+    ("127.0.0.1", "localhost", "API.example", "api.example.", "my_host", "[::1]", "[2001:DB8::0]",
+     "[::FFFF:192.0.2.1]", "例え.jp", "例え。jp", "Bücher.example", "XN--R8JZ45G.jp", "192.0.2.1")
+)  # fmt: skip
+PORTS = st.sampled_from(("", ":", ":80", ":0443", ":443", ":0", ":00", ":65535", ":008080"))
+SEGMENTS = st.sampled_from(
+    ("", ".", "..", "a", "~b", "%7e", "%2F", "%2f", "%41", "%2E%2e", "%25", "%2541", "ü", "%c3%bc",
+     ";x=1", "a|b", "@", "'", "[", "{}", "\U0001f600")
+)  # fmt: skip
+PATHS = st.lists(SEGMENTS, max_size=5).map(lambda segments: "".join(f"/{one}" for one in segments))
+URLS = st.tuples(st.sampled_from(("http://", "HTTPS://")), HOSTS, PORTS, PATHS).map("".join)
+
 
 def canonical(text: str) -> str:
     return str(parse_url(text))
+
+
+def port_of(url: httpx.URL) -> int:
+    return {"http": 80, "https": 443}[url.scheme] if url.port is None else url.port
 
 
 @pytest.mark.parametrize(
@@ -50,6 +67,27 @@ def canonical(text: str) -> str:
 )  # fmt: skip
 def test_the_canonical_form(text, expected):
     assert canonical(text) == expected
+
+
+@given(URLS)
+def test_the_http_library_requests_the_canonical_url_unchanged(text):
+    url = parse_url(text)
+    assert canonical(str(url)) == str(url)
+    requested = httpx.URL(str(url))
+    assert requested.scheme == url.scheme
+    assert requested.netloc.decode() == url.host + (f":{url.port}" if url.port else "")
+    assert requested.raw_path.decode() == (url.path or "/")
+
+
+@given(URLS)
+def test_the_http_library_requests_the_same_place_for_the_url_as_written(text):
+    assume("%2e" not in text.lower())  # it sends an encoded dot as it is
+    written, url = httpx.URL(text), httpx.URL(canonical(text))
+    assert written.scheme == url.scheme
+    assert port_of(written) == port_of(url)
+    assert written.raw_host.lower().removesuffix(b".") == url.raw_host or ":" in url.host
+    paths = [unquote(one.raw_path.decode()).rstrip("/") for one in (written, url)]
+    assert paths[0] == paths[1]
 
 
 @pytest.mark.parametrize(

@@ -165,6 +165,13 @@ def test_a_setting_that_is_secret_is_only_a_reference(load, problems, key):
     assert target.settings == {key: "keyring/mine"}
 
 
+def test_a_setting_that_only_resembles_a_secret_is_read(load):
+    keys = ("key_name", "private_key_file", "token_url", "token_ttl", "secret_type", "keys", "host",
+            "passphrase_path", "api_token_endpoint", "access_key_id")  # fmt: skip
+    (target,) = load(OCTODNS.format(", ".join(f"{key}: plain" for key in keys))).dns
+    assert target.settings == dict.fromkeys(keys, "plain")
+
+
 @pytest.mark.parametrize(
     "text",
     [*(place.format(f"{key}: hunter2") for place in ("{}", "profiles: {{default: {{{}}}}}",

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from configs import settings_from
 from dkimctl.errors import UsageError
 from dkimctl.settings.config import Config
 from dkimctl.settings.profile import (
@@ -22,6 +23,36 @@ HTTPS = "https://auth.example"
 PROD = Profile("prod", HTTPS, "https://api.example", "me", credential_store="file", batch_size=7)
 
 
+@pytest.mark.parametrize("key", ["auth_url", "base_url", "client_id"])
+def test_option_then_environment_then_config_then_login(key):
+    order = ["option", "environment", "config", "login"]
+    values = {name: name if key == "client_id" else f"https://{name}.example" for name in order}
+    for at, name in enumerate(order):
+        left = {name: {key: values[name]} for name in order[at:]}
+        exported = left.get("environment", {}).get(key, "")  # an empty variable counts as unset
+        settings = settings_from(
+            flags=left.get("option", {}),
+            environ={f"DKIMCTL_{key.upper()}": exported, "DKIMCTL_PROFILE": ""},
+            config=Config(profiles={"default": left.get("config", {})}),
+            logins={"default": left["login"]},
+        )
+        assert getattr(settings.profile, key) == values[name]
+        assert settings.sources[key].kind == name
+
+
+@pytest.mark.parametrize(
+    "sources",
+    [
+        {"flags": {"profile": "new", "auth_url": HTTPS}},
+        {"flags": {"profile": "new"}, "environ": {"DKIMCTL_BASE_URL": HTTPS}},
+        {"flags": {"profile": "new"}, "logins": {"new": {}}},
+        {"environ": {"DKIMCTL_PROFILE": "new"}, "config": Config(profiles={"new": {}})},
+    ],
+)
+def test_any_source_that_defines_a_profile_makes_it_known(resolve, sources):
+    assert resolve(**sources).name == "new"
+
+
 def test_the_sandbox_always_exists_and_cannot_be_redirected(resolve, refusal, problems):
     environ = {"DKIMCTL_AUTH_URL": HTTPS, "DKIMCTL_BASE_URL": HTTPS, "DKIMCTL_CLIENT_ID": "me"}
     profile = resolve(
@@ -32,6 +63,8 @@ def test_the_sandbox_always_exists_and_cannot_be_redirected(resolve, refusal, pr
     assert profile == Profile(
         "sandbox", url, url, "sandbox", credential_store="file", concurrency=1
     )
+    config = Config(profiles={"sandbox": {"concurrency": 3}})
+    assert resolve(flags={"sandbox": True}, config=config).concurrency == 3
     for key, value in login_of(PROD).items():
         option = "--" + key.replace("_", "-")
         assert option in refusal(flags={"sandbox": True, key: value}).message
