@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -15,10 +17,10 @@ from keyring.errors import (
 )
 
 from dkimctl.credentials import keyring_store
-from dkimctl.credentials.keyring_store import KeyringStore
+from dkimctl.credentials.keyring_store import KeyringStore, ReferencedSecrets
 from dkimctl.credentials.store import Account
 from dkimctl.errors import CredentialsError
-from dkimctl.models import Secret
+from dkimctl.models import Secret, Token
 from thread_limits import FewThreads
 
 SECRET = Secret("hunter2")
@@ -118,6 +120,50 @@ def test_a_keyring_that_no_thread_can_ask_is_an_error(account, monkeypatch):
         store.get_secret(account)
     assert "ulimit -u" in caught.value.hint
     assert store.name == "keyring (not available)"
+
+
+class HungKeyring(AnsweringKeyring):
+    """Does not answer before it is `released`; counts the calls."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.calls = 0
+        self.released = threading.Event()
+
+    def get_password(self, service: str, username: str) -> None:
+        self.calls += 1
+        self.released.wait(60)
+
+
+def test_a_keyring_that_timed_out_is_not_asked_again(account):
+    backend = HungKeyring()
+    store = KeyringStore(backend, seconds=0.05)
+    secrets = ReferencedSecrets({}, store)
+    for ask in (lambda: store.get_secret(account), lambda: secrets.read("keyring/a")):
+        with pytest.raises(CredentialsError, match="the keyring did not answer"):
+            ask()
+    assert store.set_token(account, Token(SECRET, 2, 1)) is False
+    assert store.name == "keyring (not available)"
+    assert backend.calls == 1
+    backend.released.set()
+
+
+class PlaintextKeyring(AnsweringKeyring):
+    """Named like the one of keyrings.alt."""
+
+
+class OwnKeyring(PlaintextKeyring):
+    """A variant of it."""
+
+
+def test_a_chain_with_a_keyring_that_does_not_encrypt_is_called_so():
+    chain = AnsweringKeyring(None)
+    chain.backends = [AnsweringKeyring(None), OwnKeyring(None)]
+    store = KeyringStore(chain)
+    assert store.is_plaintext_keyring
+    assert store.name == "plain-text keyring (AnsweringKeyring, OwnKeyring)"
+    chain.backends.pop()
+    assert not store.is_plaintext_keyring
 
 
 @given(st.text())
