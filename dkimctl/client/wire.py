@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -100,14 +101,7 @@ def decode_reply(body: bytes, *, is_saved: bool = False) -> Reply:
     With `is_saved`, `body` may be the output of `--format json`, whose items may have no result.
     Raises DecodeError if the body as a whole has another shape.
     """
-    try:
-        if is_saved and body.startswith((b"\xff\xfe", b"\xfe\xff")):  # as Windows shells write it
-            body = body.decode("utf-16").encode()
-        elif is_saved:
-            body = body.removeprefix(b"\xef\xbb\xbf")
-        decoded = _body_decoder.decode(body)
-    except _NOT_AS_DOCUMENTED as error:
-        raise DecodeError(_describe(error, "")) from None
+    decoded = _decode_body(body, is_saved)
     if len(decoded.items) > _MAX_ITEMS and not is_saved:
         raise DecodeError(f".items has {len(decoded.items)} entries, far more than were requested")
     items, faults, retired = [], [], set()
@@ -158,6 +152,21 @@ def decode_error(body: bytes) -> str:
         return ""
     texts = (decoded.error, decoded.message, decoded.gateway_message)
     return next((text for text in texts if isinstance(text, str) and text), "")
+
+
+def _decode_body(body: bytes, is_saved: bool) -> _Body:
+    try:
+        return _body_decoder.decode(body)
+    except _NOT_AS_DOCUMENTED as error:
+        problem = error
+    # msgspec rejects the whole body for one escaped lone surrogate, which JSON allows.
+    try:
+        # Files may be in UTF-16. In a response, no secret would have been redacted in it.
+        text = body if is_saved else body.decode("utf-8-sig", "surrogatepass")
+        repaired = json.dumps(json.loads(text), ensure_ascii=False).encode("utf-8", "replace")
+        return _body_decoder.decode(repaired)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        raise DecodeError(_describe(problem, "")) from None
 
 
 def _to_registration(item: _Item) -> Registration:
