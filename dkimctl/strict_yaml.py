@@ -43,7 +43,7 @@ _MAX_GUESS = 60  # characters; comparing takes quadratic time
 _DIRECTIVE = rb"(?:\A(?:\xef\xbb\xbf)?|[\r\n])%"
 # For syntax errors: the first applies whose fragment the parser's context or message contains.
 _SYNTAX_HINTS = (
-    ("scanning an alias", "text cannot begin with *; of domains, list each without the *."),
+    ("scanning an alias", "put text that begins with * in quotes; no signing domain has a *"),
     ("mapping values", "check the indentation, and put text that contains ': ' in quotes"),
     ("cannot start any token", "indent with spaces; text that begins with @, ` or % needs quotes"),
     ("end of stream", "close the quotation mark or bracket"),

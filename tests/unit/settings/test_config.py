@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from configs import read_config
+from dkimctl.errors import InputError
 from dkimctl.settings.config import DnsTarget, NoticeSettings, RotationSettings
 from dkimctl.settings.profile import Profile
 
@@ -147,6 +148,12 @@ def test_a_profile_has_one_target_for_a_zone(load, problems, first, second, is_r
 )  # fmt: skip
 def test_an_invalid_target_is_refused(problems, given, message):
     assert any(message in problem for problem in problems(DYNAMIC.format(given)))
+
+
+def test_a_glob_without_quotes_needs_them(load):
+    with pytest.raises(InputError) as caught:
+        load("dns: [{provider: rfc2136, server: 192.0.2.1, zones: [*.example.net]}]")
+    assert caught.value.hint.startswith("put text that begins with * in quotes")
 
 
 SECRET_KEYS = (
