@@ -77,7 +77,7 @@ def _missing(path: str, hint: str) -> UsageError:
     if near := difflib.get_close_matches(stem, stems, n=1, cutoff=0.75):
         hint = f"did you mean {Path(path).with_name(stems[near[0]])}?"
     elif any(char in path for char in "~*?["):
-        hint = "write it without quotes, for the shell to expand it; else no file matches"
+        hint = "write it without quotes, for the shell to expand it; without any, no file matches"
     return UsageError(f"no such file: {printable(path)}", hint=hint or "check the path")
 
 

@@ -89,7 +89,7 @@ class RotationSettings(NamedTuple):
 
 
 class NoticeSettings(NamedTuple):
-    """Who is told of problems: `notify`."""
+    """Who is notified of problems: `notify`."""
 
     command: tuple[str, ...] = ()  # program and arguments
     webhook: str = ""  # a URL or, since such URLs often contain a secret, a reference as text

@@ -137,10 +137,12 @@ LOGIN = json.dumps(login_of(PROD)).encode()
     "data",
     [b'{"(unused)": 1}', b'{"(unused)": [{}]}', b"", b"[]", b"\xff", b'{"a": {}}', b"[" * 100_000,
      b'{"a": {"auth_url": 1, "base_url": "", "client_id": "", "credential_store": ""}}',
-     LOGIN.replace(b"https", b"http"),
+     b'{"a": %s}' % LOGIN.replace(b"https://api", b"http://api"),
      *(b'{"%s": %s}' % (name, LOGIN) for name in (rb"\u001b[31m", b"two words", rb"\u202ea", b""))],
 )  # fmt: skip
 def test_a_damaged_logins_file_is_a_usage_error(tmp_path, data):
+    (tmp_path / "logins.json").write_bytes(b'{"a": %s}' % LOGIN)
+    assert read_logins(tmp_path) == ({"a": login_of(PROD)}, [])
     (tmp_path / "logins.json").write_bytes(data)
     with pytest.raises(UsageError, match=r"logins\.json"):
         read_logins(tmp_path)
