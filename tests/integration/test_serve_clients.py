@@ -8,13 +8,15 @@ import re
 import sqlite3
 import stat
 import sys
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
+from dkimctl.cli.commands.service import _hand_over
 from dkimctl.cli.main import run
-from dkimctl.service.clients import authenticate
+from dkimctl.errors import UsageError
+from dkimctl.service.clients import ClientCredentials, authenticate
 from dkimctl.service.database import open_store
 
 DATA = ("--data", "service.db")
@@ -179,6 +181,17 @@ def test_a_secret_that_could_not_be_written_or_printed_is_not_valid(unchanged):
     if Path("/dev/full").exists():
         with Path("/dev/full").open("w") as full:
             assert unchanged(stdout=full) == 4
+
+
+def test_a_secret_that_does_not_take_effect_is_left_nowhere(tmp_path):
+    @contextmanager
+    def change():
+        yield ClientCredentials("me", "hush")
+        raise UsageError("the disk is full")
+
+    with pytest.raises(UsageError, match="the disk is full"):
+        _hand_over(change(), tmp_path / "secret.txt", "done", "undone")
+    assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("client_id", ["taken", "a:b"])

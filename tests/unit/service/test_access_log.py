@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import re
@@ -14,8 +15,9 @@ from falcon.testing import TestClient
 
 from dkimctl.errors import UsageError
 from dkimctl.service import access_log
-from dkimctl.service.access_log import LogHandler, TrustedProxies, describe_failure
+from dkimctl.service.access_log import LogHandler, TrustedProxies, describe_failure, write_line
 from dkimctl.service.app import create_app
+from dkimctl.service.server import _guarded
 
 SERVICE = logging.getLogger("dkimctl.service")
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -53,6 +55,18 @@ def test_a_registration(credentials, register, lines):
         rf"request_id={answer.headers['X-Request-ID']}",
         lines()[-1],
     )
+
+
+def test_a_failure_has_the_id_of_its_request(store, token, lines):
+    def broken_clock():
+        raise RuntimeError("hush")
+
+    client = TestClient(create_app(store, clock=broken_clock, proxies=TrustedProxies()))
+    answer = client.simulate_post("/domain/dkim", headers={"Authorization": f"Bearer {token}"})
+    failure, request = lines()[-2:]
+    assert re.search(r"Z ERROR a request failed: RuntimeError at test_access_log.py:\d+ ", failure)
+    for line in (failure, request):
+        assert line.endswith(f" request_id={answer.headers['X-Request-ID']}")
 
 
 def test_another_request_id_is_replaced(client, lines):
@@ -121,6 +135,34 @@ def test_lines_of_many_threads_and_processes_do_not_mix():
     assert len(lines) == 3 * 4 * 200
     assert all(line.endswith(b" text=" + b"x" * 3000 + b"\n") for line in lines)
     assert all(line.count(b"request") == 1 for line in lines)
+
+
+def test_the_log_goes_on_after_stderr_could_not_be_written(lines, monkeypatch):
+    failed = threading.Event()
+
+    def fail(*_):
+        failed.set()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as context:
+        context.setattr(os, "write", fail)
+        write_line("INFO", "lost", {})
+        assert failed.wait(10)
+    write_line("INFO", "kept", {"a": 'x y="1"', "b": "", "c": "ü"})
+    (line,) = lines()
+    assert line.endswith(r""" INFO kept a="x y=\"1\"" b="" c=ü""")
+
+
+def test_a_failure_outside_the_application_is_500_without_what_it_quotes(caplog):
+    started = []
+
+    def fail(*_):
+        raise ValueError("hush")
+
+    assert _guarded(fail, {}, lambda *head: started.append(head)) == [b""]  # type: ignore[arg-type]
+    assert started == [("500 Internal Server Error", [("Content-Length", "0")])]
+    assert "a request failed: ValueError at test_access_log.py:" in caplog.text
+    assert "hush" not in caplog.text
 
 
 def test_a_failure_is_described_in_one_line_without_what_it_quotes():

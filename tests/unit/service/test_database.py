@@ -42,8 +42,21 @@ def test_the_data_file_is_new_durable_and_for_its_owner_alone(tmp_path):
                 name: connection.execute(text(f"PRAGMA {name}")).scalar()
                 for name in ("journal_mode", "foreign_keys", "busy_timeout", "secure_delete")
             }
+        for is_durable, level in ((True, 2), (False, 1), (True, 2)):  # FULL, NORMAL
+            with store.writing(durable=is_durable) as connection:
+                assert connection.execute(text("PRAGMA synchronous")).scalar() == level
     expected = {"journal_mode": "wal", "foreign_keys": 1, "busy_timeout": 10_000}
     assert pragmas == {**expected, "secure_delete": 1}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows lets nobody delete files in use")
+@pytest.mark.parametrize("suffix", ["", "-wal", "-shm"])
+def test_a_file_that_is_not_in_place_is_noticed_at_once_by_writes_and_reads(sqlite_store, suffix):
+    create_client(sqlite_store, "before")
+    Path(f"{sqlite_store.path}{suffix}").unlink()
+    for operation in (create_client, list_clients):
+        with pytest.raises(UsageError, match="was moved or replaced"):
+            operation(sqlite_store)
 
 
 @pytest.mark.parametrize(
@@ -82,6 +95,19 @@ def test_a_file_that_other_users_can_access_is_refused(tmp_path):
         assert "other users" in refusal.message
         subprocess.run(refusal.hint.split("`")[1], shell=True, check=True)
         open_store(path).close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
+def test_a_file_that_cannot_be_written_is_refused(tmp_path, needs_tool):
+    path = tmp_path / "service.db"
+    open_store(path).close()
+    path.chmod(0o400)
+    script = "import pathlib, sys; from dkimctl.service.database import open_store;"
+    words = [sys.executable, "-c", script + "open_store(pathlib.Path(sys.argv[1]))", path]
+    if os.geteuid() == 0:  # file modes do not apply to root
+        words = [needs_tool("setpriv"), "--bounding-set=-dac_override,-dac_read_search", *words]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert f"UsageError: {path}: the service data file is not writable" in done.stderr
 
 
 def test_a_failed_transaction_is_rolled_back_and_reported_without_parameters(store):

@@ -25,6 +25,14 @@ from dkimctl.service.health import HealthEndpoints, serving_metrics
 from ports import free_port
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_they_need_no_token_and_are_not_cached(client, path):
+    answer, head = client.simulate_get(path), client.simulate_head(path)
+    assert (answer.status_code, answer.json) == (200, {"message": "OK"})
+    assert (head.status_code, head.content) == (200, b"")
+    assert answer.headers["Cache-Control"] == head.headers["Cache-Control"] == "no-store"
+
+
 @pytest.mark.parametrize("is_moved", [True, False])
 def test_a_service_without_its_database_is_alive_but_not_ready(sqlite_store, is_moved):
     client = TestClient(create_app(sqlite_store))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import gc
 import sqlite3
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -106,6 +108,19 @@ def test_a_request_whose_keys_are_not_made_in_time_gets_none():
     assert time.monotonic() - started < 5
     time.sleep(0.2)
     assert len(made) < 20, "nothing is made for nobody"
+
+
+def test_the_threads_end_with_the_queue():
+    before = set(threading.enumerate())
+    queue = _queue()
+    queue.make_all("me", [1024] * 10)
+    started = {thread for thread in set(threading.enumerate()) - before if thread.name == "key"}
+    assert len(started) == 2
+    del queue
+    gc.collect()
+    for thread in started:
+        thread.join(10)
+        assert not thread.is_alive()
 
 
 @pytest.mark.parametrize(
