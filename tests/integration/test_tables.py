@@ -40,10 +40,10 @@ def test_every_output_in_csv_is_a_list_of_the_same_keys(cli):
     cli.write("b.csv", TABLE)
     assert cli("register", "--sandbox", "b.csv").status == 0
     shown = cli("show-dns", "--sandbox", "--format", "csv").out.encode()
-    keys = {spec.key for spec in load_specs(shown, "shown.csv")}
+    keys = {spec.key for spec in load_specs(shown, "shown.csv", warn=pytest.fail)}
     assert len(keys) == 2
     listed = cli("list", "--sandbox", "--format", "csv").out.encode()
-    assert {spec.key for spec in load_specs(listed, "list.csv")} == keys
+    assert {spec.key for spec in load_specs(listed, "list.csv", warn=pytest.fail)} == keys
     (cli.home / "list.csv").write_bytes(listed)
     assert cli("register", "--sandbox", "--dry-run", "list.csv").status == 0
 

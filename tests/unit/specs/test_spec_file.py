@@ -118,6 +118,14 @@ def test_selectors_are_sent_as_written(word):
         assert spec == DomainSpec("a.example", word, replaces=f"_{word}")
 
 
+def test_an_entry_comes_before_the_defaults_of_its_file_and_these_before_the_profile():
+    entries = "domains: [a.example, {sign_domain: b.example, default: 3}]\n"
+    profile = {"key_len": 2048, "default": 1, "enable": False}
+    one, other = load(f"{entries}defaults: {{key_len: 1024, default: 2}}\n", defaults=profile)
+    assert one == DomainSpec("a.example", key_len=1024, default=2, enable=False)
+    assert other == DomainSpec("b.example", key_len=1024, default=3, enable=False)
+
+
 def test_reading_ends_after_1000_mistakes():
     problems = refusals("- a\n" * 1234)
     assert len(problems) == 1001
