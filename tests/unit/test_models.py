@@ -47,3 +47,11 @@ def test_formatting_does_not_show_it(show):
 def test_it_can_neither_be_copied_nor_pickled(leave):
     with pytest.raises(TypeError):
         leave(Secret(TEXT))
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [("x", "(1 characters)"), ("e" * 63, "(63 characters)"), ("e" * 64, "eeee... (64 characters)")],
+)
+def test_masked_text_is_too_little_to_use(text, masked):
+    assert Secret(text).masked() == masked
