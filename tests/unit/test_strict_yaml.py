@@ -30,6 +30,35 @@ def read(text: str):
 
 
 @pytest.mark.parametrize("has_libyaml", [True, False])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("a: &x b\n", "1:4: YAML anchors (&) are not supported"),
+     ("a: *x\n", "1:4: it must be a single value, not a YAML alias (*)"),
+     ("a: !!str b\n", "1:4: YAML tags (!) are not supported"),
+     ("😀é: {<<: {b: c}}\n", "1:6: YAML merge keys (<<) are not supported"),
+     ("%YAML 1.1\n--- [a]\n", "1:1: YAML directives are not supported"),
+     ("[a]\n--- [b]\n", "2:1: a second YAML document"),
+     ("? [a]\n: b\n", "1:3: a key must be a single word, not a list"),
+     ("a: b\nc: d\n'a': e\n", '3:1: the key "a" is already on line 1'),
+     ("a:\n", "1:3: it has no value")],
+)  # fmt: skip
+def test_surprising_yaml_is_reported_with_its_place(text, expected, has_libyaml, monkeypatch):
+    if not has_libyaml:
+        monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
+    with pytest.raises(InputError) as caught:
+        read(text)
+    assert [str(problem) for problem in caught.value.problems] == [f"f.yaml:{expected}"]
+
+
+def test_a_syntax_error_comes_after_the_problems_before_it_and_names_what_is_open():
+    with pytest.raises(InputError) as caught:
+        read("a: &x b\nc: [d,\ne\n")
+    first, second = map(str, caught.value.problems)
+    assert first == "f.yaml:1:4: YAML anchors (&) are not supported"
+    assert "that begins on line 2" in second
+
+
+@pytest.mark.parametrize("has_libyaml", [True, False])
 def test_deep_nesting_stops_at_once(has_libyaml, monkeypatch):
     if not has_libyaml:
         monkeypatch.delattr(yaml, "CSafeLoader", raising=False)

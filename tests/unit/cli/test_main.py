@@ -82,6 +82,22 @@ def test_no_command_quotes_what_it_does_not_understand(path, capsys):
 
 
 @pytest.mark.parametrize(
+    ("line", "error"),
+    [(SECRET, "no such command"), ("status --banana", "no such option: --banana"),
+     ("status --format yaml", "invalid value for '--format': it is not one of table, json"),
+     ("show-dns --ttl=-1",
+      "invalid value for '--ttl': it is not a whole number from 0 to 2147483647"),
+     ("serve --max-domains=0",
+      "invalid value for '--max-domains': it is not a whole number from 1 up"),
+     ("status --timeout", "option '--timeout' requires an argument"),
+     ("status x", "got unexpected extra argument"), ("register", "missing argument 'FILE'")],
+)  # fmt: skip
+def test_what_is_wrong_is_still_said(line, error, capsys):
+    assert run(line.split()) == 2
+    assert capsys.readouterr().err.startswith(f"dkimctl: error: {error}")
+
+
+@pytest.mark.parametrize(
     ("line", "hint"),
     [("regster", "did you mean `dkimctl register`?"), (SECRET, "run `dkimctl --help`"),
      ("ledger imprt", "did you mean `dkimctl ledger import`?"),

@@ -172,6 +172,13 @@ def test_all_entries_of_a_domain_are_compared(selectors, expected):
         assert words in problem
 
 
+def test_a_selector_that_is_not_chosen_yet_counts_as_one_octet_of_253():
+    fits, long = ".".join(["a" * 60] * 3 + ["b" * 57]), ".".join(["a" * 60] * 3 + ["b" * 58])
+    assert load(f"- {fits}\n- {{sign_domain: {fits[2:]}, selector: abc}}\n")
+    problems = refusals(f"- {long}\n- {{sign_domain: {long[2:]}, selector: abc}}\n")
+    assert ["254 octets" in problem for problem in problems] == [True, True]
+
+
 @pytest.mark.interface("2.3", "start_date")
 @pytest.mark.parametrize(
     ("text", "expected"),
