@@ -133,7 +133,12 @@ def atomic_writer(path: Path, *, mode: int | None = None) -> Iterator[TextIO]:
 
 def _open_at_once(path: str, flags: int) -> int:
     """An opener for `open` that raises OSError for a FIFO that nothing reads, and does not wait."""
-    descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    try:
+        descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise OSError(errno.ENXIO, "nothing reads from it") from None
+        raise
     if sys.platform != "win32":
         os.set_blocking(descriptor, True)
     return descriptor
