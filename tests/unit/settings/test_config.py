@@ -156,6 +156,16 @@ def test_a_glob_without_quotes_needs_them(load):
     assert caught.value.hint.startswith("put text that begins with * in quotes")
 
 
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [("batchSize", "did you mean batch_size?"), ("x", "known keys: auth_url, base_url, client_id")],
+)
+def test_an_unknown_key_suggests_known_ones(load, key, hint):
+    with pytest.raises(InputError) as caught:
+        load(f"profiles: {{default: {{{key}: 5}}}}")
+    assert caught.value.hint.startswith(hint)
+
+
 SECRET_KEYS = (
     "secret_access_key", "api_key", "token", "access_token", "key", "client_secret", "password",
     "application_key", "apikey", "key_secret", "credentials", "session-token", "TOKEN",
