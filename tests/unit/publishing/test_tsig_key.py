@@ -140,6 +140,10 @@ def test_the_key_is_the_same_however_it_is_written(text):
     assert parse_tsig_key(text.replace("\n", "\r\n").encode()) == KEY
 
 
+def test_without_an_algorithm_it_is_that_of_nsupdate():
+    assert parse_tsig_key(f"k1:{WRITTEN}".encode()).algorithm == "hmac-sha256"
+
+
 NO_KEY = [
     "", WRITTEN, BIND * 2, "key: []", KNOT + f"  - id: {WRITTEN}\n", f"key: &{WRITTEN}\n",
     KNOT.replace("secret:", f"{WRITTEN}:"), BIND.replace('";\n}', '"\n}'),

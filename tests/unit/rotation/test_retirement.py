@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import itertools
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from dkimctl.cli import checking
+from dkimctl.cli.checking import review_now
+from dkimctl.cli.report import Reporter
 from dkimctl.dns.verdicts import Check, Finding, Looks, Verdict
-from dkimctl.models import KeyHistory
+from dkimctl.models import DnsRecord, KeyHistory
 from dkimctl.rotation.retirement import (
     KnownKeys,
     Retirement,
@@ -138,6 +143,36 @@ def test_without_a_record_of_it_no_key_is_a_successor(status_of):
     statuses = status_of(old=started(200), new=started(20, published=20))
     assert stages(statuses) == [UNKNOWN, CURRENT]
     assert "it is not recorded whether new replaces it" in statuses["old"].reason
+
+
+@pytest.mark.parametrize(
+    "new",
+    [started(20, published=20, default=1), started(20, published=20, enable=False),
+     started(200, published=20), started(20, published=20, replaces="another")],
+)  # fmt: skip
+def test_some_keys_are_no_successor_by_any_assumption(status_of, new):
+    for policy in (POLICY, ASSUMING):
+        assert stages(status_of(policy, old=started(200), new=new))[0] is CURRENT
+
+
+def test_what_replaces_an_assumed_successor_is_one(status_of):
+    """The key in between was rotated, and disabled or removed from DNS."""
+    for between in (started(100, enable=False, disabled=10), started(100, verdict="missing")):
+        new = started(20, replaces="between", published=20)
+        keys = {"old": started(200), "between": between, "new": new}
+        assert stages(status_of(ASSUMING, **keys)) == [RETIRED, RETIRED, CURRENT]
+        assert stages(status_of(**keys)) == [UNKNOWN, RETIRED, CURRENT]
+
+
+def test_a_successor_with_an_unusable_record_is_not_looked_at(make_keys, monkeypatch, key_records):
+    record = DnsRecord("new._domainkey.example.com", "TXT", key_records[1024])  # not 2048
+    new = started(20, replaces="old", published=20, record=record)
+    keys = make_keys(old=started(200), new=new)
+    known = KnownKeys([keys], frozenset(keys))
+    monkeypatch.setattr(checking, "open_source", pytest.fail)
+    session: Any = SimpleNamespace(reporter=Reporter())
+    assert known.statuses(POLICY)[0].retirement is RETIRED
+    assert RETIRED not in [each.retirement for each in review_now(session, known, POLICY)]
 
 
 def test_every_condition_on_a_successor_counts_whatever_the_others_are(status_of):
