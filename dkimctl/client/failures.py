@@ -26,6 +26,14 @@ from dkimctl.errors import (
 )
 
 _CHECK = "check the network, the proxy and the profile's URLs: `dkimctl status` shows them"
+_PRIVATE_CA = "if you trust it, name the PEM file of its CA in --ca-bundle FILE"
+_OTHER_HOST = "check the host name in {option}: it must be one that the certificate names"
+_CERTIFICATES = {  # X509_V_ERR_*: not valid yet, expired, for another host name, another address
+    9: "check this machine's clock",
+    10: "ask the server's operator to renew it, and check this machine's clock",
+    62: _OTHER_HOST,
+    64: _OTHER_HOST,
+}
 # Errors of httpx, which few commands import, whose text quotes neither a request nor a response.
 _HARMLESS = frozenset(
     ("ConnectError", "ConnectTimeout", "PoolTimeout", "ReadError", "WriteError", "CloseError")
@@ -54,9 +62,8 @@ def unreachable(url: str, error: Exception) -> NotProcessed:
         match cause:
             case ssl.SSLCertVerificationError():
                 message = f"cannot trust {origin}: {cause.verify_message}"
-                advice = "if you trust it, name the PEM file of its CA in --ca-bundle FILE; else "
-                advice += f"check the host name in {option}, and this machine's clock"
-                return NoService(message, hint=advice)
+                advice = _CERTIFICATES.get(getattr(cause, "verify_code", 0), _PRIVATE_CA)
+                return NoService(message, hint=advice.format(option=option))
             case ssl.SSLEOFError():  # of a server without TLS, which ends the connection
                 text = handshake
             case ssl.SSLError() if re.search(_NOT_TLS, cause.reason or ""):
