@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 from hypothesis import example, given
@@ -111,6 +112,20 @@ def test_what_was_there_before_a_refused_secret_can_be_restored(
         store.set_secret(account, Secret("new one"))
     assert store.restore(account, before) is True
     assert list(keyring_backend.entries.values()) == old
+
+
+@pytest.mark.parametrize("change", [lambda text: text[:1000], lambda _text: None])
+def test_a_token_that_the_keyring_does_not_hold_leaves_none(account, keyring_backend, change):
+    store, now = KeyringStore(keyring_backend), time.time()
+    assert store.set_token(account, Token(Secret("e"), now + 60, now)) is True
+    keyring_backend.change = change
+    assert store.set_token(account, Token(Secret("e" * 1500), now + 60, now)) is False
+    assert not any(keyring_backend.entries.values())
+
+
+def test_an_entry_that_is_not_text_is_an_error(account):
+    with pytest.raises(CredentialsError, match=r"the keyring failed \(TypeError\)"):
+        KeyringStore(AnsweringKeyring(b"hunter2")).get_secret(account)
 
 
 def test_a_keyring_that_no_thread_can_ask_is_an_error(account, monkeypatch):
