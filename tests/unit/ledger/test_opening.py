@@ -100,3 +100,53 @@ def test_every_commit_reaches_the_disk_before_it_returns(write, path, account):
     ]
     connection.close()
     assert settings == ["wal", 2, 1]
+
+
+@pytest.mark.parametrize("batch_size", [1, 50])
+def test_answers_fit_into_the_space_required_for_them(
+    small_disk, on_disk, write, make_registration, batch_size
+):
+    """In batches of any size, with their intents, in random order."""
+    answers = [make_registration(f"{hash(str(n)):x}.example") for n in range(400)]
+    with write(path=on_disk) as ledger:
+        small_disk.fill(leaving=9_700_000)
+        ledger.require_disk_space(len(answers))
+        with pytest.raises(LedgerError, match="not enough space for the ledger"):
+            ledger.require_disk_space(len(answers) + 50)
+        for first in range(0, len(answers), batch_size):
+            batch = answers[first : first + batch_size]
+            ledger.commit(begun=[[DomainSpec(*answer[:2]) for answer in batch]])
+            ledger.commit(answered=batch, settled=[answer.key for answer in batch])
+        assert len(list(ledger.all())) == 400
+
+
+@pytest.mark.parametrize("with_index", [True, False])
+def test_a_log_on_a_read_only_disk_is_read_or_reported(
+    small_disk, on_disk, write, read, path, make_registration, with_index
+):
+    with write() as ledger:
+        ledger.record([make_registration()])
+        shutil.copytree(path.parent, on_disk.parent)  # as a kill leaves them
+    if not with_index:
+        on_disk.with_name("ledger.db-shm").unlink()
+    small_disk.forbid_writing()
+    if with_index:
+        with read(path=on_disk) as ledger:
+            assert list(ledger.all()) == [make_registration()]
+        return
+    with pytest.raises(LedgerError, match=r"ledger\.db-wal holds changes to it") as caught:
+        read(path=on_disk)
+    assert f"make {on_disk.parent} writable" in caught.value.hint
+
+
+def test_a_ledger_on_a_read_only_disk_is_read_and_refused_for_writing(
+    small_disk, on_disk, write, read, make_registration
+):
+    with write(path=on_disk) as ledger:
+        ledger.record([make_registration()])
+    small_disk.forbid_writing()
+    with read(path=on_disk) as ledger:
+        assert list(ledger.all()) == [make_registration()]
+    with pytest.raises(LedgerError, match="cannot use the ledger") as caught:
+        write(path=on_disk)
+    assert f"read and write in the directory {on_disk.parent}" in caught.value.hint
