@@ -36,8 +36,8 @@ class KeyringStore(CredentialStore):
     """Stores credentials in `backend`, by default the system's keyring.
 
     No call takes longer than `seconds`: a keyring that waits to be unlocked would block a script
-    for minutes. After a call that timed out, all others fail at once. `notify` is called if a call
-    takes long.
+    for minutes. After a call that timed out, all others fail at once. `notify` is called, once,
+    if a call takes long.
     """
 
     def __init__(
@@ -119,7 +119,8 @@ class KeyringStore(CredentialStore):
             try:
                 thread.join(min(_PATIENCE, self._seconds))
                 if thread.is_alive() and self._seconds > _PATIENCE:
-                    self._notify("waiting for the keyring, which may be asking you to unlock it")
+                    notify, self._notify = self._notify, lambda _text: None
+                    notify("waiting for the keyring, which may be asking you to unlock it")
                     thread.join(self._seconds - _PATIENCE)
             finally:  # also after Ctrl-C, since the call may still take effect
                 self._is_hung = thread.is_alive()

@@ -163,6 +163,22 @@ def test_a_keyring_that_timed_out_is_not_asked_again(account):
     backend.released.set()
 
 
+def test_a_long_wait_is_announced_once_and_succeeds(account, monkeypatch):
+    monkeypatch.setattr(keyring_store, "_PATIENCE", 0.05)
+    backend, notes = HungKeyring(), []
+
+    def unlock(text: str) -> None:
+        notes.append(text)
+        backend.released.set()
+
+    store = KeyringStore(backend, seconds=30, notify=unlock)
+    assert store.get_secret(account) is None
+    backend.released.clear()
+    threading.Timer(0.2, backend.released.set).start()
+    assert store.get_secret(account) is None
+    assert notes == ["waiting for the keyring, which may be asking you to unlock it"]
+
+
 class PlaintextKeyring(AnsweringKeyring):
     """Named like the one of keyrings.alt."""
 
