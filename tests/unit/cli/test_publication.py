@@ -13,7 +13,7 @@ import pytest
 from dkimctl.cli.commands.publish import access_status, report_access
 from dkimctl.cli.publication import PublishOptions, publish_records
 from dkimctl.cli.report import Reporter
-from dkimctl.errors import DnsRefused, Interrupted, ServiceError, UsageError
+from dkimctl.errors import DnsRefused, Interrupted, NegativeAnswer, ServiceError, UsageError
 from dkimctl.formats.renderer import PublicationFormat
 from dkimctl.publishing.plan import Access, NameState
 from dkimctl.publishing.targets import ZoneAccess
@@ -64,6 +64,40 @@ def test_what_no_option_replaces_has_other_advice(publish, registrations, state,
     target = FakeTarget("example.com", names={"s1._domainkey.a.example.com": state})
     code, _, err = publish(target, registrations, **YES)
     assert (code, advice in err, "--replace" in err) == (1, True, False)
+
+
+@pytest.mark.parametrize("what", ["a.test", "apply a.test"])
+@pytest.mark.parametrize(
+    ("kind", "expected"), [(ServiceError, 4), (DnsRefused, 3), (NegativeAnswer, 1)]
+)
+def test_a_failure_is_shown_and_decides_the_exit_code(
+    publish, make_registration, kind, expected, what
+):
+    keys = [("a.test", "s1"), ("a.test", "s2"), ("b.test", "s1")]
+    errors = {what: kind("ns.test refused", hint="check it")}
+    target = FakeTarget("a.test", "b.test", errors=errors)
+    code, _, err = publish(target, [make_registration(*key) for key in keys], **YES)
+    assert code == expected
+    assert err.count("error:") == 1
+    assert "2 records (s1._domainkey.a.test, s2._domainkey.a.test): ns.test refused" in err
+    assert "hint: check it" in err
+    assert target.names.keys() == {"s1._domainkey.b.test"}
+
+
+def test_the_next_command_keeps_what_decides_the_changes(publish, registrations):
+    target = FakeTarget("example.com")
+    code, _, err = publish(target, registrations, dry_run=True, replace=True)
+    assert (code, target.names) == (1, {})
+    assert "next: `dkimctl publish example.com --replace`" in err
+
+
+def test_interrupted_while_it_reads_nothing_is_changed(publish, registrations):
+    target = FakeTarget("example.com")
+    target.read = lambda zone, names: os.kill(os.getpid(), signal.SIGTERM) or time.sleep(1)
+    with pytest.raises(Interrupted) as caught:
+        publish(target, registrations, **YES)
+    assert "nothing was changed" in caught.value.hint
+    assert target.names == {}
 
 
 def test_a_signal_ends_it_with_all_told(publish, make_registration, capsys):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dkimctl.credentials.keyring_store import KeyringStore, ReferencedSecrets
-from dkimctl.errors import CredentialsError, ServiceError, UsageError
+from dkimctl.errors import CredentialsError, NegativeAnswer, ServiceError, UsageError
 from dkimctl.publishing.plan import Access
 from dkimctl.publishing.targets import check_access, open_targets
 from dkimctl.settings.config import Config, DnsTarget
@@ -39,3 +39,19 @@ def test_a_zone_that_cannot_be_tried_has_the_reason(make_registration):
         target = FakeTarget("a.test", errors={method: failure})
         (zone,), _ = check_access([make_registration("a.test")], [target])
         assert (zone.error, zone.access) == (failure, Access(False, None, "no answer"))
+
+
+def test_zones_that_are_named_are_tried_also_without_registrations(make_registration):
+    given = ["a.test", "b.test", "*.test", "missing.test"]
+    target = FakeTarget("a.test", "b.test", "c.test", given=given)
+    idle = FakeTarget("d.test", label="idle", given=["d.*"])
+    registrations = list(map(make_registration, ("a.test", "c.org")))
+    zones, uncovered = check_access(registrations, [target, idle], tries_named=True)
+    assert [(each.zone, each.names, each.access.readable) for each in zones] == [
+        ("a.test", 1, True), ("b.test", 0, True), ("missing.test", 0, False), ("", 0, None),
+    ]  # fmt: skip
+    assert uncovered == registrations[1:]
+    assert isinstance(zones[2].error, NegativeAnswer)
+    assert {zone for method, zone in target.calls if method == "check_access"} == {
+        "a.test", "b.test"
+    }  # fmt: skip
