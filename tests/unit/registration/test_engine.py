@@ -12,8 +12,10 @@ import pytest
 from dkimctl.client.wire import Reply
 from dkimctl.errors import (
     CredentialsError,
+    Interrupted,
     LedgerError,
     MaybeProcessed,
+    NoService,
     NotProcessed,
     RequestRefused,
     Throttled,
@@ -138,6 +140,23 @@ class TestAStop:
         assert run.outcomes == ["unknown"] * 2 + ["pending"] * 2
         assert domains_of(ledger.intents()) == {"d0", "d1"}
         assert run.engine.may_have_reached_service
+
+    def test_of_a_run_that_is_ending_ends_the_wait(self, register):
+        release, failed = threading.Event(), NoService("the service answered 404")
+
+        def before(specs, run):
+            run.observer.ending = lambda *_: run.engine.stop()
+            if specs[0].sign_domain == "d2.example":
+                raise failed
+            if specs[0].sign_domain != "d0.example":
+                release.wait(20)
+
+        started = time.monotonic()
+        run = register(entries(8), before=before, batch_size=1, concurrency=4, grace=60.0)
+        release.set()
+        assert time.monotonic() - started < 15
+        assert isinstance(run.engine.stopped, Interrupted)
+        assert (run.warned, run.outcomes[0]) == ([failed.message], "created")
 
     @pytest.mark.parametrize(
         ("error", "count", "outcome"),
@@ -264,8 +283,9 @@ class TestTheLedgerFails:
         run = register(entries(4), batch_size=2)
         assert run.outcomes == ["created"] * 2 + ["pending"] * 2
         assert len(run.server.batches) == 1
-        assert "disk full" in run.engine.stopped.message
-        assert run.engine.stopped.exit_code == 4
+        stopped = run.engine.stopped
+        assert "disk full; some answers of the service are not in the ledger" in stopped.message
+        assert (stopped.exit_code, stopped.hint.partition(";")[0]) == (4, "save this output")
         assert open_intents(path) == {("d0.example", "s1"), ("d1.example", "s1")}
 
 
