@@ -81,13 +81,16 @@ class Server:
 
     def __post_init__(self) -> None:
         self._address = Address(self.address, self.port)
-        self.reset()
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def ask(self, question: Question) -> Answer:
         """Its answer, of any RCODE. Raises NoAnswer."""
         answer = self._prefetched.pop(question, None)
         if answer is not None:
             return answer
+        if self._loop is not (loop := asyncio.get_running_loop()):
+            # A semaphore is for one event loop; there may be one for each mail, or round of checks.
+            self._loop, self._slots = loop, asyncio.Semaphore(self.max_in_flight)
         async with self._slots:
             if self._failures >= _MAX_FAILURES:
                 if self._answers_tcp and self._lacks_udp:
@@ -219,9 +222,8 @@ class Server:
         return result
 
     def reset(self) -> None:
-        """Try it again, although it has not answered, perhaps in another event loop."""
+        """Try it again, although it has not answered."""
         self._failures = 0
-        self._slots = asyncio.Semaphore(self.max_in_flight)
 
     @property
     def _limits_udp(self) -> bool:
@@ -310,6 +312,8 @@ class Server:
                     async with asyncio.timeout(wait):
                         await loop.sock_sendall(channel, query)
                         while True:
+                            # Lets the timeout come, however many datagrams have arrived.
+                            await asyncio.sleep(0)
                             reply = await loop.sock_recv(channel, _MAX_DATAGRAM)
                             if reply[:2] != query[:2]:
                                 continue

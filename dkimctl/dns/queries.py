@@ -72,7 +72,7 @@ class Source:
         return await gather(map(why, questions))
 
     def forget(self) -> None:
-        """Empty all caches. Needed before it is used in another event loop."""
+        """Empty all caches, and ask servers again that did not answer."""
         if self._zones is not None:
             self._zones.forget()
         for server in self._servers:

@@ -164,7 +164,7 @@ def _faults(signature: Signature, domain: str, now: float) -> Iterator[str]:
         yield "rsa-sha1 is not secure: receivers must not accept it (RFC 8301)"
     for name, wanted, fault in _SYNTAX:
         if name in tags and not re.fullmatch(wanted, tags[name]):
-            yield f"{fault.format(f'{name}={quoted(tags[name])}')}"
+            yield fault.format(f"{name}={quoted(tags[name])}")
     if not domain:
         yield f"malformed: d={quoted(tags['d'])} is not a domain name"
     if not is_name(signature.record_name):

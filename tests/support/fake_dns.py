@@ -130,7 +130,8 @@ class Resolver:
 class FakeServer:
     """A server with an answer for each name: an Answer, its values, or an error to raise.
 
-    Other names have the answer of the wildcard. `asked` keeps the names it was asked for.
+    Other names have the answer of the wildcard. `asked` keeps the names it was asked for, and
+    `bursts` those of each burst beforehand.
     """
 
     def __init__(
@@ -142,6 +143,7 @@ class FakeServer:
         self.answers = answers or {}
         self.wildcard = wildcard
         self.asked: list[str] = []
+        self.bursts: list[list[str]] = []
 
     async def ask(self, asked) -> Answer:
         name = asked.name.to_text(omit_final_dot=True).lower()
@@ -158,6 +160,7 @@ class FakeServer:
     async def prefetch(self, questions) -> None:
         names = [asked.name.to_text(omit_final_dot=True) for asked in questions]
         assert list(questions) == [make_txt_question(name) for name in names]
+        self.bursts.append(names)
 
 
 class FakeSource:

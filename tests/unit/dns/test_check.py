@@ -292,6 +292,32 @@ def test_an_unexpected_error_comes_as_it_is(make_registration):
         list(Checker(source).check(registrations))
 
 
+def test_each_server_gets_its_questions_in_one_burst(check, make_registration):
+    shared, other = FakeServer("shared.test"), FakeServer("other.test")
+    zones = {"example.com": [shared], "example.net": [shared, other]}
+    check(zones, *(make_registration(f"example.{tld}") for tld in ("com", "net", "org")))
+    net = "s1._domainkey.example.net"
+    assert (shared.bursts, other.bursts) == ([[NAME, net]], [[net]])
+
+
+def test_checks_come_in_the_order_of_registrations(check, make_registration, monkeypatch):
+    monkeypatch.setattr("dkimctl.dns.check._CHUNK", 90)
+    registrations = [make_registration(f"d{n % 70}.example.com", f"s{n}") for n in range(300)]
+    published = registrations[200].record
+    server = FakeServer(answers={published.fqdn: [published.value]})
+    checks = check({"example.com": [server]}, *registrations)
+    assert [check.fqdn for check in checks] == [each.record.fqdn for each in registrations]
+    assert [check.selector for check in checks if check.finding.verdict is PUBLISHED] == ["s200"]
+
+
+def test_record_that_should_be_absent_is_not_looked_for_elsewhere(check_one, value):
+    server = FakeServer(answers={f"{NAME}.example.com": [value]})
+    assert check_one(server).finding.verdict is Verdict.MALFORMED
+    server.asked.clear()
+    assert check_one(server, expect_absent=True).finding == Finding(Verdict.MISSING)
+    assert server.asked == [NAME]
+
+
 class Recorder:
     """A progress that keeps what it is told, and does not sleep."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 
 import dns.flags
 import dns.message
@@ -89,6 +90,53 @@ def test_other_datagrams_do_not_extend_the_wait_of_a_burst():
             await server.prefetch([ASKED])
 
     asyncio.run(work())
+
+
+def test_a_flood_of_forged_answers_does_not_extend_the_wait(monkeypatch):
+    end = time.monotonic() + 10
+
+    async def at_once(loop, channel, size):
+        assert time.monotonic() < end
+        return b"\0\0 forged"
+
+    monkeypatch.setattr("dkimctl.dns.messages.random_id", lambda: 0)
+    monkeypatch.setattr(asyncio.SelectorEventLoop, "sock_recv", at_once)
+    assert str(ask(NameServer(), timeouts=QUICK)) == "nothing answers at that address and port"
+
+
+class Slow(NameServer):
+    """Keeps how many questions were in flight at the same time, at most."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.in_flight = self.most = 0
+
+    def _answer(self, data, addr):
+        self.in_flight += 1
+        self.most = max(self.most, self.in_flight)
+        asyncio.get_running_loop().call_later(0.02, self._answer_late, data, addr)
+
+    def _answer_late(self, data, addr):
+        self.in_flight -= 1
+        super()._answer(data, addr)
+
+
+@pytest.mark.parametrize("in_burst", [False, True])
+@pytest.mark.parametrize("number", [1, 3, 64])
+def test_no_more_questions_than_allowed_are_in_flight(number, in_burst):
+    server = Server("127.0.0.1", max_in_flight=number)
+
+    async def work(there):
+        async with there:
+            server._address = Address("127.0.0.1", there.port)
+            await server.prefetch(MANY * in_burst)
+            return await asyncio.gather(*map(server.ask, MANY))
+
+    for _ in range(2):  # each in an event loop of its own
+        there = Slow()
+        answers = asyncio.run(work(there))
+        assert {answer.values for answer in answers} == {(b"v=DKIM1",)}
+        assert there.most == min(number, len(MANY))
 
 
 def test_closed_port_is_no_answer_at_once_and_tried_again_after_a_reset():

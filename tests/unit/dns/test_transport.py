@@ -251,6 +251,29 @@ def test_an_answer_of_another_time_is_not_trusted(monkeypatch):
         one.verify(answer, mac)
 
 
+@pytest.mark.parametrize(
+    ("error", "other", "server_time"),
+    [
+        (dns.rcode.BADSIG, b"", None),
+        (dns.rcode.BADKEY, b"", None),
+        (dns.rcode.BADTIME, (1_800_000_000).to_bytes(6), 1_800_000_000),
+        (dns.rcode.BADTIME, b"\xff" * 8, None),
+        (99, b"\x01", None),
+    ],
+)
+def test_what_the_server_says_of_our_signature_is_told(error, other, server_time):
+    algorithm = dns.name.from_text("hmac-sha256").to_wire()
+    data = b"".join((
+        algorithm, bytes(6), (300).to_bytes(2), bytes(2), QUERY[:2], int(error).to_bytes(2),
+        len(other).to_bytes(2), other,
+    ))  # fmt: skip
+    head = dns.name.from_text("key.example").to_wire() + b"\0\xfa\0\xff\0\0\0\0"
+    wire = QUERY[:10] + b"\0\1" + QUERY[12:] + head + len(data).to_bytes(2) + data
+    with pytest.raises(SignatureRefused) as raised:
+        signer().verify(wire, b"the MAC of the question")
+    assert (raised.value.error, raised.value.server_time) == (error, server_time)
+
+
 def test_the_secret_is_shown_nowhere():
     one = signer()
     assert SECRET not in f"{one!r} {vars(one)}"
