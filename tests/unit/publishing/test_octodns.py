@@ -51,6 +51,7 @@ class FailingProvider(YamlProvider):
 
     def __init__(self, *words, nested, **options) -> None:
         super().__init__(*words, **options)
+        assert isinstance(nested[0]["token"], str), "revealed"
 
     def populate(self, zone, target=False, lenient=False):
         if self.failure:
@@ -272,6 +273,23 @@ def test_a_provider_that_lists_no_zones_needs_their_names(failing, monkeypatch):
     assert target.find_zones([D1]) == {D1: "example.com"}
 
 
+def test_where_zones_may_not_be_listed_those_are_used_that_are_named(failing, monkeypatch):
+    def refuse(provider):
+        raise RuntimeError("unauthorized")
+
+    monkeypatch.setattr(YamlProvider, "list_zones", refuse)
+    target = failing()
+    with pytest.raises(DnsRefused):
+        target.find_zones([D1])
+    target.zones = ["example.com", "*.test"]
+    assert target.find_zones([D1]) == {D1: "example.com"}
+
+
+def test_a_name_in_a_zone_below_is_delegated(target):
+    name = "s1._domainkey.sub.example.com"
+    assert target.read("example.com", [name]) == {name: NameState(delegated="sub.example.com")}
+
+
 def test_zones_in_other_scripts_are_found(target, monkeypatch):
     listed = ["☃.example.", "bücher.example.", "example.com."]
     monkeypatch.setattr(YamlProvider, "list_zones", lambda provider: listed)
@@ -306,3 +324,5 @@ def test_several_threads_use_one_provider_in_turn(failing, monkeypatch):
         list(pool.map(lambda zone: target.read(f"z{zone}.example", []), range(8)))
     assert len(read) == 8
     assert len(set(map(id, read))) == 1
+    target.read("z1.example", [])
+    assert read[-1] is not read[0], "many keep what they have read"
