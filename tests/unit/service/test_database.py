@@ -214,6 +214,8 @@ def test_migrations_make_what_new_data_has(store):
             connection.execute(text("PRAGMA user_version = 1"))
     if store.path:
         open_store(store.path).close()
+        with engine.connect() as connection:  # the version of before refuses it
+            assert connection.execute(text("PRAGMA user_version")).scalar() == 3
     else:  # where there was no such version
         with engine.begin() as connection:
             schema.prepare(connection, "", "")

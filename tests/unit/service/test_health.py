@@ -1,4 +1,4 @@
-"""What load balancers ask."""
+"""What load balancers ask, metrics, and the application for another WSGI server."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from dkimctl.errors import UsageError
 from dkimctl.service.app import create_app
-from dkimctl.service.clients import ClientState, change_state, create_client
+from dkimctl.service.clients import ClientState, change_state, create_client, issue_token
 from dkimctl.service.database import open_store
 from dkimctl.service.health import HealthEndpoints, serving_metrics
+from dkimctl.service.key_pairs import Passphrase
 from ports import free_port
 
 
@@ -122,3 +123,65 @@ def test_all_processes_count_together_also_after_they_have_ended(tmp_path):
             pass
     assert not directory.exists()
     assert "PROMETHEUS_MULTIPROC_DIR" not in os.environ
+
+
+# As another WSGI server does.
+SERVER = """
+import sys
+from falcon.testing import TestClient
+from dkimctl.service.app import create_app
+headers = {"Authorization": f"Bearer {sys.argv[1]}", "X-Forwarded-For": "192.0.2.7"}
+domains = [{"sign_domain": "a.example"}, {"sign_domain": "b.example"}]
+answer = TestClient(create_app()).simulate_post(
+    "/domain/dkim", json={"domains": domains}, headers=headers, remote_addr="10.0.0.1"
+)
+print(answer.status_code, answer.json["message"])
+"""
+
+
+@pytest.fixture
+def run_server(tmp_path):
+    path = tmp_path / "service.db"
+    with closing(open_store(path, Passphrase(b"ours"))) as store:
+        create_client(store, "me")
+        token = issue_token(store, "me", time.time())
+
+    def run(**settings):
+        known = {
+            "DATABASE": str(path), "PASSPHRASE": "ours", "MAX_DOMAINS": "1", "KEY_THREADS": "0",
+            "TRUSTED_PROXIES": "10.0.0.1, ",
+        }  # fmt: skip
+        own = {f"DKIMCTL_SERVICE_{name}": text for name, text in (known | settings).items()}
+        words = [sys.executable, "-c", SERVER, token]
+        return subprocess.run(words, env=os.environ | own, capture_output=True, text=True)
+
+    return run
+
+
+def test_another_server_runs_the_service_with_the_settings_of_the_environment(run_server):
+    done = run_server()
+    assert done.stdout == "400 domains has 2 entries; at most 1 are allowed.\n"
+    (line,) = done.stderr.splitlines()
+    assert " status=400 " in line
+    assert " address=192.0.2.7 client_id=me " in line
+
+
+@pytest.mark.parametrize(
+    ("settings", "status", "message"),
+    [
+        ({"MAX_DOMAINS": "ten"}, 4, "in DKIMCTL_SERVICE_MAX_DOMAINS: the value is not a number"),
+        ({"KEY_THREADS": "1025"}, 4, "in DKIMCTL_SERVICE_KEY_THREADS: the value is not a number"),
+        ({"TRUSTED_PROXIES": "a\x1b"}, 4, "in DKIMCTL_SERVICE_TRUSTED_PROXIES: invalid address"),
+        ({"PASSPHRASE": "theirs"}, 4, "encrypted with another passphrase"),
+        ({"PASSPHRASE": ""}, 4, "are encrypted with a passphrase"),
+        ({"DATABASE": "postgresql://u:hush@127.0.0.1:1/x"}, 1, "cannot use the service data"),
+    ],
+)
+def test_a_worker_of_another_server_is_started_again_only_if_that_can_help(
+    run_server, settings, status, message
+):
+    done = run_server(**settings)
+    assert (done.returncode, done.stdout) == (status, "")  # gunicorn gives up after 4
+    assert message in done.stderr
+    assert "\nhint: " in done.stderr
+    assert not any(text in done.stderr for text in ("Traceback", "hush", "\x1b"))
