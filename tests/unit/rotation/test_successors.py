@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from types import SimpleNamespace
 
 import pytest
@@ -12,7 +12,14 @@ from dkimctl.ledger.intents import Intent
 from dkimctl.ledger.ledger import DomainKeys
 from dkimctl.models import DomainSpec, KeyHistory, key_of
 from dkimctl.names import Selection, parse_domain
-from dkimctl.rotation.successors import Rotation, RotationPolicy, plan_rotation
+from dkimctl.rotation.successors import (
+    Rotation,
+    RotationPolicy,
+    plan_rotation,
+    spec_of,
+    start_date,
+)
+from dkimctl.settings.config import RotationSettings
 
 NOW = datetime(2026, 11, 21, 15, 4, 5, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -148,3 +155,27 @@ def test_domains_whose_names_get_too_long_are_an_error(one, domain, selector, us
         due(*registrations, policy=policy)
     assert "--selector" in caught.value.message
     assert "shorter template" in caught.value.hint
+
+
+@pytest.mark.parametrize(("selector", "replaces"), [("k_1", "k_1"), ("a b", None), (None, None)])
+def test_only_a_selector_that_dns_can_have_is_named(one, selector, replaces):
+    [spec] = due(one()._replace(selector=selector))
+    assert spec.replaces == replaces
+
+
+@pytest.mark.parametrize(
+    ("now", "start"),
+    [
+        (NOW, "2026-11-24T15:05+00:00"),
+        (NOW.replace(second=0), "2026-11-24T15:04+00:00"),
+        (NOW.replace(second=0, microsecond=1), "2026-11-24T15:05+00:00"),
+        (NOW.astimezone(timezone(9 * DAY / 24)), "2026-11-24T15:05+00:00"),
+    ],
+)
+def test_start_is_a_full_minute_and_never_too_early(now, start):
+    assert start_date(now, 3 * DAY) == start
+
+
+@pytest.mark.parametrize(("key_len", "expected"), [(None, 2048), (1024, 2048), (4096, 4096)])
+def test_a_successor_has_no_shorter_key(one, key_len, expected):
+    assert spec_of(one(key_len=key_len), "new", RotationSettings(), NOW).key_len == expected
