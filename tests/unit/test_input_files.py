@@ -8,14 +8,43 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl.errors import UsageError
-from dkimctl.input_files import FileKind, guess_kind, read_bytes
+from dkimctl.errors import InputError, UsageError
+from dkimctl.input_files import FileKind, Text, guess_kind, read_bytes
 
 
 def test_closed_standard_input_is_an_error(monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(UsageError, match="standard input is closed"):
         read_bytes("-")
+
+
+def read_all(data: bytes) -> bytes:
+    return b"".join(iter(Text(data, "f").next_chunk, b""))
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [(b"a\nb: \xff", "f:2:4: byte 0xff is not UTF-8"),
+     (b"\xef\xbb\xbfa\r\n\xc3\xa9: \xff", "f:2:4: byte 0xff is not UTF-8"),
+     (b"a: \xed\xa0\x80", "f:1:4: byte 0xed is not UTF-8"),
+     (b"a\r\0", "f:2:1: the character U+0000 is not allowed"),
+     (b"a: \x1b[2J", "f:1:4: the character U+001B is not allowed"),
+     (b"a: \xe2\x80\xa8", "f:1:4: the character U+2028 is not allowed"),
+     ("a: b".encode("utf-16"), "f:1:1: the file is in UTF-16"),
+     ("a: b".encode("utf-16-be"), "f:1:1: the character U+0000 is not allowed")],
+)  # fmt: skip
+def test_what_is_not_text_is_reported_with_its_place(data, expected):
+    with pytest.raises(InputError) as caught:
+        read_all(data)
+    assert str(caught.value).startswith(expected)
+    assert "UTF-8" in caught.value.hint
+
+
+@pytest.mark.parametrize("char", ["é", "日", "😀"])
+def test_a_character_may_lie_across_two_chunks(char):
+    for before in range(4):
+        data = b"a" * ((1 << 16) - before) + char.encode()
+        assert read_all(data) == data
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dkimctl.errors import UsageError
 from dkimctl.names import (
+    is_glob,
     parse_domain,
     parse_selector,
     readable,
@@ -110,7 +111,7 @@ def test_selector_from_template(template, selector):
     ("template", "what"),
     [("s%", '"%"'), ("s%A", "%A"), ("s%%", "%%"), ("s{sign_domain}", "{"), ("", "empty"),
      ("s_%Y", "_"), ("a..b", "empty label"), ("x" * 64, "64 octets"), ("s%Y\n", "\\x0a"),
-     ("s._domainkey", "_domainkey")],
+     ("s._domainkey", "_domainkey"), ("sé", "é"), ("s\ud800", "\\ud800")],
 )  # fmt: skip
 def test_invalid_templates_are_refused_with_the_reason(template, what):
     with pytest.raises(UsageError) as caught:
@@ -139,6 +140,11 @@ def test_other_start_dates_are_refused_with_a_correction(text, hint):
     assert caught.value.hint.startswith(hint)
 
 
+def test_a_pattern_is_distinguished_from_a_name():
+    assert all(map(is_glob, ("*.example.com", "a?.example.com", "[ab].example.com")))
+    assert not is_glob("xn--bcher-kva._domainkey.example.com")
+
+
 LABELS = st.lists(st.sampled_from(("a", "A", "b", "ab", "com")), min_size=1, max_size=4)
 NAMES = LABELS.map(".".join)
 
@@ -148,6 +154,9 @@ def is_below(name: str, zone: str) -> bool:
 
 
 @given(zones=st.lists(NAMES, max_size=4, unique_by=str.lower), name=NAMES)
+@example(zones=["com", "B.com", "a.com"], name="a.b.Com")
+@example(zones=["b.com"], name="ab.com")
+@example(zones=["a.b.com", "b.com"], name="A.b.com")
 def test_the_longest_zone_that_contains_a_name_is_found(zones, name):
     above = [zone for zone in zones if is_below(name, zone)]
     assert zone_finder(zones)(name) == max(above, key=len, default=None)

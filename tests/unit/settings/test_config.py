@@ -134,6 +134,7 @@ def test_a_profile_has_one_target_for_a_zone(load, problems, first, second, is_r
     [
         ("zones: [a.example, A.example]", 'the zone "a.example" is already in the entry on line 1'),
         ("zones: [https://example.com/]", '"https://example.com" is a URL'),
+        ("zones: [192.0.2.1]", '"192.0.2.1" ends in a number'),
         ("zones: ['*.日本.jp']", "is not a glob of zone names"),
         (f"zones: ['{'a.' * 127}*']", "is not a glob of zone names"),
         ("zones: example.com", "zones must be a list, not a single value"),
