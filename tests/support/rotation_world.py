@@ -63,9 +63,9 @@ class World:
         """Close the ledgers, as a session does at its end."""
         self._opened.close()
 
-    def run(self, *words: str, **settings: Any) -> Report:
+    def run(self, *words: str, is_dry: bool = False, **settings: Any) -> Report:
         selection = Selection([] if words else None, globs=words)
-        policy = RunPolicy(RotationSettings(**settings), 0.0)
+        policy = RunPolicy(RotationSettings(**settings), 0.0, is_dry)
         with contextlib.closing(self):
             return RotationRun(selection, policy, self.tools()).execute()
 

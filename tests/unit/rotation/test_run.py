@@ -10,11 +10,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from dkimctl.errors import ExitCode, Throttled
+from dkimctl.errors import DnsRefused, ExitCode, Throttled
 from dkimctl.models import DomainSpec, Registration, key_of
 from dkimctl.rotation.due import State, Step
 from ledgers import histories_of
-from rotation_world import World, run_until
+from rotation_world import Provider, World, run_until
 
 A = "a.example"
 
@@ -129,6 +129,58 @@ def test_a_service_that_is_down_does_not_keep_dns_from_being_done_but_nothing_is
     old.service_error = Throttled("down", retry_after=60)
     assert states(old.run()) == [("remove", "due")]
     assert fqdn("s1") in old.records
+
+
+def test_a_dry_run_says_what_is_due_and_does_nothing(old):
+    def everything():
+        with old.open_ledger(for_writing=False) as ledger:
+            known = histories_of(ledger), [*ledger.closed_keys()], ledger.intents()
+        return old.records, old.keys(), old.read("service"), *known
+
+    for step, prepare in (
+        ("register", lambda: None),
+        ("publish", lambda: old.write("dns", {})),
+        ("remove", lambda: old.pass_time(days=22)),
+    ):
+        prepare()
+        before = everything()
+        report = old.run(is_dry=True)
+        assert (step, "due") in states(report)
+        assert {task.state for task in report.tasks} == {State.DUE}
+        assert report.is_due
+        assert everything() == before
+        assert step in [done_step for done_step, _ in done(old.run())]
+
+
+def refuse(*_):
+    raise DnsRefused("no")
+
+
+@pytest.mark.parametrize(
+    ("method", "how"),
+    [("read", refuse),
+     ("apply", lambda self, zone, changes: (each.failed(DnsRefused("no")) for each in changes))],
+)  # fmt: skip
+def test_a_target_that_fails_is_told_and_decides_the_exit_code(world, monkeypatch, method, how):
+    world.register(A)
+    monkeypatch.setattr(Provider, method, how)
+    report = world.run()
+    [task] = report.tasks
+    assert (task.step, task.state, task.reason) == (Step.PUBLISH, State.FAILED, "no")
+    assert task.urgency == "signing"
+    assert {*report.exit_codes()} == {ExitCode.NO, ExitCode.AUTH}
+    world.write("dns", {one["fqdn"]: one["value"] for one in world.read("service").values()})
+    codes = {*world.run().exit_codes()}  # the next change would fail, too
+    assert codes == ({ExitCode.AUTH} if method == "read" else set())
+
+
+def test_what_is_written_and_not_seen_is_not_called_done(world):
+    world.register(A)
+    world.silent = {fqdn("s1")}
+    [task] = world.run().tasks
+    assert (task.state, task.urgency) == (State.WAITING, "signing")
+    assert task.reason.startswith("written; DNS now: no answer")
+    assert world.records.keys() == {fqdn("s1")}
 
 
 @pytest.mark.parametrize("silent", [{"s1", "s20270630"}, {"s20270630"}])
