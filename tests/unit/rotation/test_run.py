@@ -152,6 +152,16 @@ def test_a_dry_run_says_what_is_due_and_does_nothing(old):
         assert step in [done_step for done_step, _ in done(old.run())]
 
 
+def test_a_record_that_is_gone_already_is_closed_but_by_no_dry_run(old):
+    old.run()
+    old.pass_time(days=22)
+    old.write("dns", {fqdn("s20270630"): old.records[fqdn("s20270630")]})
+    assert states(old.run(is_dry=True)) == [("remove", "due")]
+    assert old.closed() == set()
+    assert done(old.run()) == [("remove", "s1")]
+    assert old.closed() == {f"s1 {A}"}
+
+
 def refuse(*_):
     raise DnsRefused("no")
 
