@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 from falcon.testing import TestClient
@@ -151,6 +152,29 @@ def test_the_log_goes_on_after_stderr_could_not_be_written(lines, monkeypatch):
     write_line("INFO", "kept", {"a": 'x y="1"', "b": "", "c": "ü"})
     (line,) = lines()
     assert line.endswith(r""" INFO kept a="x y=\"1\"" b="" c=ü""")
+
+
+def test_lines_that_nobody_reads_are_dropped_and_counted(lines, monkeypatch):
+    monkeypatch.setattr("dkimctl.service.access_log._MAX_WAITING", 10)
+    is_read, write = threading.Event(), os.write
+
+    def wait(*arguments):
+        is_read.wait(10)
+        return write(*arguments)
+
+    with monkeypatch.context() as context:
+        context.setattr(os, "write", wait)
+        for _ in range(200):
+            write_line("INFO", "request", {"text": "x" * 1000})
+        is_read.set()
+        deadline = time.monotonic() + 10
+        while access_log._writer._dropped:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        time.sleep(0.1)  # until that is written as well
+    written = lines()
+    assert len(written) < 30
+    assert written[-1].endswith(f" number={200 - (len(written) - 1)}")
 
 
 def test_a_failure_outside_the_application_is_500_without_what_it_quotes(caplog):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from jsonschema import ValidationError
 
@@ -45,7 +47,7 @@ def test_a_generated_selector_that_is_taken_is_not_that_of_the_entry(
     assert [*list_registrations(store)] == [registered]
 
 
-def test_a_store_that_fails_fails_what_it_should_store(sqlite_store, make_keys):
+def test_a_store_that_fails_fails_what_it_should_store(sqlite_store, make_keys, caplog):
     client_id = create_client(sqlite_store).client_id
     registrar = Registrar(sqlite_store, make_keys, lambda: 0.0)
     registrar.register(client_id, [ENTRY._replace(sign_domain="b.example", selector="s1")])
@@ -62,6 +64,8 @@ def test_a_store_that_fails_fails_what_it_should_store(sqlite_store, make_keys):
 
     items = Registrar(sqlite_store, take_away, lambda: 0.0).register(client_id, entries)
     assert _codes(items) == ["500", "400", "409"]
+    (record,) = caplog.records
+    assert re.match("registering failed: .* was moved or replaced", record.getMessage())
 
 
 @pytest.mark.parametrize(

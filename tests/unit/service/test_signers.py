@@ -283,6 +283,8 @@ def test_what_others_have_made_or_could_change_is_refused_first(path, spoil, wor
 def test_a_path_that_tables_cannot_hold_is_refused(tmp_path, name):
     with pytest.raises(UsageError, match="characters"):
         export(tmp_path / name)
+    with pytest.raises(UsageError, match=r"directory .*/no does not exist"):
+        export(tmp_path / "no" / "export")
     assert not any(tmp_path.iterdir())
 
 
