@@ -168,7 +168,7 @@ class TestAStop:
 
         started = time.monotonic()
         steps = [error("x", retry_after=200.0)] * 4
-        run = register(entries(count), *steps, before=before, channel=WorkerChannel())
+        run = register(entries(count), *steps, before=before, channel=WorkerChannel(), grace=60.0)
         assert run.outcomes == [outcome] * count
         assert time.monotonic() - started < 15
         assert len(run.server.batches) == 1
