@@ -133,6 +133,15 @@ class TestIssueToken:
         assert secret[:5] not in caught.value.message
         assert len(caught.value.message) < 1100
 
+    def test_an_error_that_quotes_a_short_secret_is_not_shown(self, client, answering):
+        encoded = base64.b64encode(b"me:topsecret").decode()
+        for message in "wrong: topsecret", "wrong: TOPSECRET", encoded:
+            answering(400, {"error": message})
+            with pytest.raises(errors.AuthenticationError) as caught:
+                client.issue_token("me", Secret("topsecret"))
+            assert "wrong" not in caught.value.message
+            assert message not in caught.value.message
+
 
 class TestRegister:
     """POST {base_url}/domain/dkim (interface 4.2)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
 import socket
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import hostile
 from dkimctl.client import http
 from dkimctl.errors import DkimctlError, MaybeProcessed, NoService, NotProcessed
 from dkimctl.models import Secret
@@ -134,6 +136,27 @@ def test_other_threads_connections_stay_open():
     assert [late.stop(), late.stop(), other.stop()] == [True, False, False]
     for end in (*ends[0], *ends[1]):
         end.close()
+
+
+def test_a_response_that_ends_with_its_time_is_not_complete():
+    """Its length is not stated, so that the end of the connection would be its end."""
+    drip = itertools.chain([hostile.UNENDING, b"{}"], hostile.drip(b" "))
+    with (
+        hostile.servers() as serve,
+        http.HttpClient.over_network(timeout=0.5) as client,
+        pytest.raises(MaybeProcessed, match="in time"),
+    ):
+        client.send(http.HttpRequest("GET", serve(lambda request: drip).url, None))
+
+
+@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "http://127.0.0.1:1", "nonsense://"])
+def test_proxies_of_the_environment_are_not_for_this_machine(monkeypatch, proxy):
+    for name in "ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY":
+        monkeypatch.setenv(name, proxy)
+    with hostile.servers() as serve:
+        server = serve(lambda request: [hostile.whole(b"{}")])
+        with http.HttpClient.over_network(server.url, timeout=5) as client:
+            assert client.send(http.HttpRequest("GET", server.url, None)).status == 200
 
 
 def test_httpx_is_imported_without_click(tmp_path):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import time
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
@@ -116,3 +118,26 @@ def test_a_short_secret_is_not_redacted_but_known_in_each_form(text):
 
 def test_a_text_that_quotes_secrets_without_end_is_withheld():
     assert redacting(TOKEN).redact(f"{TOKEN} ".encode() * 20_000) == b"***"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "flood",
+    ["\\", "\\/", r"\u002b", f"{TOKEN[: RUN - 1]}!", f"{TOKEN[:4]}!!!!", TOKEN, f"{TOKEN}!"],
+)
+def test_hostile_text_takes_time_and_memory_in_proportion_to_its_length(flood):
+    redactor = redacting(TOKEN)
+
+    def seconds(size):
+        text = (flood * (size // len(flood))).encode()
+        began = time.process_time()
+        redactor.redact(text)
+        return time.process_time() - began
+
+    assert seconds(2 << 20) < max(0.5, 12 * seconds(1 << 19))
+    text = (flood * ((1 << 20) // len(flood))).encode()
+    tracemalloc.start()
+    redactor.redact(text)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 8 * len(text)
