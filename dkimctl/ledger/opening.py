@@ -193,8 +193,11 @@ def _connect_read_only(path: Path) -> sqlite3.Connection:
             raise
         if error.sqlite_errorcode == sqlite3.SQLITE_READONLY_ROLLBACK:
             # A kill has left half of a change where there is no log: undo it, if we may write here.
-            with contextlib.suppress(sqlite3.OperationalError):
+            try:
                 _connect(path, "mode=rw").close()
+            except sqlite3.OperationalError:  # nothing can be written here
+                pass
+            else:
                 return _connect(path, "mode=ro")
         # The latest changes may not be in the file yet.
         for log in (side_file(path, "-wal"), side_file(path, "-journal")):
