@@ -105,7 +105,7 @@ def test_the_http_library_requests_the_same_place_for_the_url_as_written(text):
      ("https://hunter2%ff.example", "internationalized"),
      ("https://" + "hunter2" * 10 + ".example", "host or port"),
      ("https://" + "例" * 300, "host or port"), ("http\u017f://hunter2.example", "scheme or host"),
-     ("https:///hunter2", "scheme or host"),
+     ("https:///hunter2", "scheme or host"), ("https://a.example/x\\hunter2", "backslash"),
      ("https://me:hunter2@a.example", "user name or password"),
      ("https://a.example?hunter2", "query or fragment")],
 )  # fmt: skip

@@ -13,10 +13,13 @@ from dkimctl.errors import UsageError
 from dkimctl.text import (
     DAY,
     Grouping,
+    few,
+    listed,
     parse_duration,
     printable,
     quoted,
     without_names,
+    without_values,
     written_duration,
 )
 
@@ -40,6 +43,20 @@ def test_the_result_is_one_line_without_controls(text):
     assert not {unicodedata.category(char) for char in shown} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
     assert len(shown.splitlines()) <= 1
     assert shown.encode("utf-8").decode("utf-8") == shown
+
+
+def test_long_lists_end_with_what_is_left_out():
+    assert listed(list("abcd"), most=3) == "a, b, c, … and 1 more"
+    assert listed(list("abc"), most=3) == listed(list("abc"), most=None) == "a, b, c"
+    assert few(list("abcdef")) == "a, b, c, d, e, …"
+    assert few(list("abcde")) == "a, b, c, d, e"
+
+
+def test_messages_of_a_kind_differ_in_quoted_words_and_numbers():
+    first, second, other = map(
+        without_values, ('"a b" has a space, line 7', '"c" has a space, line 12', '"c" is a URL')
+    )
+    assert first == second != other
 
 
 @given(st.lists(st.sampled_from("abc")), st.integers(0, 5))
