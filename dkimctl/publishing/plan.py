@@ -134,7 +134,7 @@ def make_plan(
     """Read what DNS has at the names of these registrations, and plan what to change, by zone.
 
     Each has a sound record. `remove`: their records are to go. `replace_foreign`: also replace TXT
-    records that are not DKIM key records. `progress` is told, in this thread, how many of the
+    records that are not DKIM key records. `progress` gets, in this thread, how many of the
     registrations are planned, at least five times a second.
     """
     jobs, uncovered = by_target_zone(registrations, targets)

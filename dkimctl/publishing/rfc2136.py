@@ -362,7 +362,7 @@ class _Updater:
     error, and a message of which every name is refused.
 
     A server may accept what it then drops, such as PowerDNS by its policy script, name by name. So
-    every name in a message is read again before it is told as done.
+    every name in a message is read again before it is reported as done.
     """
 
     def __init__(self, target: Rfc2136Target, zone: str) -> None:

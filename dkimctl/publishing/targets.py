@@ -66,7 +66,7 @@ def check_access(
     """Try the zone of each record, without changing anything; and the records in no zone.
 
     `tries_named`: also the other zones that the config file names, with a name that is made up.
-    `progress` is told, in this thread, how many are done. A target without names to try has no
+    `progress` gets, in this thread, how many are done. A target without names to try has no
     zone.
     """
     grouped, uncovered = by_target_zone(registrations, targets)

@@ -52,7 +52,7 @@ class Task(NamedTuple):
     reason: str = ""
     urgency: Urgency = Urgency.NONE
     error: DkimctlError | None = None  # why it failed, or what is not known
-    check: Check | None = None  # what DNS has for a record that is to be published
+    check: Check | None = None  # what DNS has for a record to publish
 
     def exit_codes(self) -> Iterator[ExitCode]:
         """What it means for the exit status of a run; nothing: all is well."""
@@ -148,7 +148,7 @@ def publication_tasks(
         if check is not None and check.finding.verdict is not Verdict.NO_ANSWER:
             urgency = urgency_of(check, now, warning_time(settings.lead))
         elif key not in published:
-            # What DNS has is not known: the last look that told it counts, if there was any.
+            # What DNS has is not known: the last look that found out counts, if there was any.
             history = histories.get(key, KeyHistory())
             urgency = urgency_of_start(registration, history, now, settings.lead)
         yield task._replace(urgency=urgency, check=check)

@@ -318,7 +318,7 @@ def _takeover(successor: Registration, history: KeyHistory, policy: RetirementPo
 
     begins = max(start, enabled)
     if published is not None and published > now:
-        published = None  # a wrong clock has told it: look again
+        published = None  # by a wrong clock: look again
     took_over = NEVER if published is None else max(begins, published)
     if max(begins, published or begins) > now - policy.grace:
         wait = "run `dkimctl check-dns`"

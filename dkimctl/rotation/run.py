@@ -62,7 +62,7 @@ _STATES = {Outcome.PENDING: State.DUE, Outcome.FAILED: State.FAILED, Outcome.UNK
 
 
 class RotationRun:
-    """Does what is due for the selected domains; a dry run only tells."""
+    """Does what is due for the selected domains; a dry run only plans."""
 
     def __init__(self, selection: Selection, policy: RunPolicy, tools: Tools) -> None:
         self._selection = selection
