@@ -199,13 +199,13 @@ class Store:
                 connection.exec_driver_sql(f"PRAGMA user_version = {_LAYOUT}")
             if passphrase is not None:
                 self._adopt(connection, passphrase)
-            elif with_keys and (
-                _marker(connection) is not None or connection.execute(_ENCRYPTED).first()
-            ):
-                raise UsageError(
-                    f"the private keys in {self.name} are encrypted with a passphrase",
-                    hint="set DKIMCTL_SERVICE_PASSPHRASE to it",
-                )
+        if with_keys and passphrase is None:  # looks at all keys, while others may write
+            with self.reading() as connection:
+                if _marker(connection) is not None or connection.execute(_ENCRYPTED).first():
+                    raise UsageError(
+                        f"the private keys in {self.name} are encrypted with a passphrase",
+                        hint="set DKIMCTL_SERVICE_PASSPHRASE to it",
+                    )
         if self.path:
             self._use_write_ahead_log(self.path)
             if passphrase is not None:
