@@ -176,7 +176,7 @@ class ClosedKey(NamedTuple):
 
 
 class Alarm(NamedTuple):
-    """A problem of a subject, such as a domain (UTC times). `told_at`: None until it is told."""
+    """A problem of a subject, such as a domain (UTC times). `told_at`: when it was reported."""
 
     subject: str
     problem: str

@@ -109,7 +109,9 @@ def selector_template(
     allowed = template.replace(_PLACEHOLDER, "")
     wrong = re.search(rf"[^\0-\x7f]|%(?![{_DIRECTIVES}]).?|[{{}}]", allowed)
     if wrong or not template:
-        what = f"{quoted(template)} contains {quoted(wrong[0])}" if wrong else "it is empty"
+        what = (
+            f"{quoted(template)} contains {quoted(wrong[0])}" if wrong else "the template is empty"
+        )
         raise UsageError(f"in {option}: {what}", hint=_TEMPLATE_HINT)
     text = now.strftime(template)
 

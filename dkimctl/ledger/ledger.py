@@ -55,7 +55,7 @@ _REPLACEMENT = f"""
 INSERT INTO history (account_id, sign_domain, selector, replaces) VALUES (?, ?, ?, ?)
 {_KNOWN} replaces = excluded.replaces
 """
-# A time is replaced that is not as written here, or that a wrong clock has told: one to come, or
+# A time is replaced that is not as written here, or that a wrong clock gave: one to come, or
 # one before the registration, by more than _SKEW.
 _LOOK = f"""
 INSERT INTO history (account_id, sign_domain, selector, published_at, looked_at, verdict)

@@ -166,7 +166,7 @@ def times_after(
     if answer.enable is False:
         return known.enabled_at, known.disabled_at or now
     if known.enabled_at is not None and known.disabled_at is None:
-        return min(known.enabled_at, now), None  # a clock that was wrong may have told it
+        return min(known.enabled_at, now), None  # a clock that was wrong may have given it
     registered_at = utc_time(answer.regist_date) if answer.code == "201" else None
     return min(registered_at or now, now), None
 
