@@ -89,7 +89,7 @@ def test_names_of_files_that_a_shell_made_of_a_glob(told, cli):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "the template is empty"),
+        ("", "it is empty"),
         ("- example.com\n", "it is a spec file (YAML)"),
         ("hello\n", "it is not JSON"),
         ("a,sign_domain\nb,example.com\n", "it is a table (CSV)"),

@@ -65,6 +65,10 @@ def test_verdict_combines_what_all_servers_answer(check_one, first, second, verd
         (Answer(16, True, False), "it answers BADVERS"),
         (Answer(NXDOMAIN, False, True), LAME),
         (Answer(0, False, True, (b"v=DKIM1; p=",)), LAME),
+        (
+            Answer(NXDOMAIN, True, False, (b"v=DKIM1; p=",)),
+            "it answers NXDOMAIN, but with a record of that name",
+        ),
         (referral_to("com"), LAME),
         (referral_to("."), LAME),
         (referral_to("an-example.com"), LAME),
@@ -131,6 +135,29 @@ def test_verdict_is_that_of_the_target_of_an_alias(check_one, there, verdict, re
     assert reason in result.finding.reason
     assert DOUBLED not in here.asked
     assert len(other.asked) == len(set(other.asked))
+
+
+def test_chain_of_aliases_that_resolvers_do_not_follow_is_malformed(check_one, value):
+    answers = {f"a{number}.example.net": alias_of(f"a{number + 1}.example.net")
+               for number in range(30)}  # fmt: skip
+    here = FakeServer(answers={NAME: alias_of("a20.example.net")})
+    there = FakeServer(answers={**answers, "a30.example.net": [value]})
+    assert check_one(here, zones={"example.net": [there]}).finding.verdict is Verdict.PUBLISHED
+    here.answers[NAME] = alias_of("a19.example.net")
+    reason = "more than 11 aliases (CNAME) in a row, up to a29.example.net"
+    assert check_one(here, zones={"example.net": [there]}).finding == Finding(
+        Verdict.MALFORMED, reason
+    )
+
+
+def test_a_silent_server_on_the_way_of_aliases_is_no_answer(check_one, value):
+    here = FakeServer(answers={NAME: alias_of("k.example.net")})
+    answers = {"k.example.net": alias_of("two.example.net"), "two.example.net": [value]}
+    there = FakeServer("there.test", answers=answers)
+    dead = FakeServer("dead.test", answers={**answers, "k.example.net": SILENT})
+    result = check_one(here, zones={"example.net": [there, dead]}).finding
+    assert result.verdict is Verdict.NO_ANSWER
+    assert "example.net: TXT k.example.net: it does not answer" in result.reason
 
 
 def test_servers_that_disagree_on_where_an_alias_leads_are_inconsistent(check_one):
@@ -245,7 +272,8 @@ class World:
         self.now = 0.0
         self.rounds: list[float] = []  # when
         self.pauses: list[float] = []
-        self.source = SimpleNamespace(forget=lambda: None)
+        self.emptied: list[float] = []  # the caches, when
+        self.source = SimpleNamespace(forget=lambda: self.emptied.append(self.now))
 
     def check(self, registrations):
         self.rounds.append(self.now)
@@ -275,6 +303,7 @@ def test_published_record_is_seen_within_one_interval(published_at, seconds, slo
     verdicts = [check.finding.verdict for check in checks]
     last_round = world.rounds[-1]
     assert verdicts == [PUBLISHED if at <= last_round else MISSING for at in published_at]
+    assert world.emptied == world.rounds[1:]
     assert sum(world.pauses) <= seconds + 1e-6
     assert last_round <= seconds + 1e-6
     if MISSING in verdicts:

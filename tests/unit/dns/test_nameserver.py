@@ -17,7 +17,7 @@ from dns.edns import EDEOption
 from dkimctl.addresses import Address
 from dkimctl.dns.messages import EDNS_REFUSALS, encode, make_txt_question
 from dkimctl.dns.nameserver import NoAnswer, RecursiveResolver, Server, Timeouts
-from fake_dns import NameServer, make_reply
+from fake_dns import NameServer, frame, make_reply, read_query
 
 ASKED = make_txt_question("s1._domainkey.example.com")
 MANY = [make_txt_question(f"s{number}._domainkey.example.com") for number in range(20)]
@@ -180,6 +180,40 @@ def test_a_slow_connection_times_out(truncated):
     assert str(answer) == "its answer over UDP is truncated; over TCP, it does not answer"
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda wire: make_reply(wire)[:-20],
+        lambda wire: make_reply(wire, "", flags="AA TC"),
+        lambda wire: make_reply(encode(int.from_bytes(wire[:2]), MANY[5], recursion=False)),
+    ],
+    ids=["cut", "truncated", "to another question"],
+)
+def test_unreadable_answer_over_tcp_is_no_answer(truncated, change):
+    async def over_tcp(reader, writer):
+        wire = await read_query(reader)
+        stray = bytes([wire[0] ^ 1]) + make_reply(wire, "forged")[1:]
+        writer.write(frame(stray) + frame(change(wire)))
+
+    answer = ask(NameServer(truncated, over_tcp))
+    assert str(answer) == ("its answer over UDP is truncated; over TCP, its answer cannot be read")
+
+
+def test_silent_server_is_given_up_until_it_answers_a_burst():
+    there = NameServer(silent)
+
+    async def work():
+        async with asking(there, timeouts=QUICK, max_in_flight=len(MANY)) as server:
+            await asyncio.gather(*map(server.ask, MANY), return_exceptions=True)
+            with pytest.raises(NoAnswer, match=r"^it has not answered \d+ questions in a row$"):
+                await server.ask(ASKED)
+            there.over_udp = lambda wire: [make_reply(wire)]
+            await server.prefetch([ASKED])
+            return [await server.ask(ASKED), await server.ask(MANY[0])]
+
+    assert {answer.values for answer in asyncio.run(work())} == {(b"v=DKIM1",)}
+
+
 EDNS_MANY = [make_txt_question(f"s{number}._domainkey.example.com") for number in range(200)]
 PATIENT = Timeouts(udp=(0.1, 0.1, 20), burst=0.3)
 REFUSALS = sorted(EDNS_REFUSALS)
@@ -244,6 +278,36 @@ def test_refusal_with_and_without_edns_is_the_answer(rcode):
     there = NameServer(lambda wire: [make_reply(wire, "", rcode=rcode)])
     assert run(there, ask_one).rcode == rcode
     assert list(map(uses_edns, there.asked)) == [True, False]
+
+
+def test_server_that_drops_edns_is_asked_without_it_from_then_on(truncated, over_tcp):
+    over_edns = []
+    there = NameServer(
+        lambda wire: () if uses_edns(wire) else truncated(wire),
+        over_tcp(before=lambda wire: over_edns.append(uses_edns(wire)) or ()),
+    )
+
+    async def work():
+        async with asking(there, timeouts=QUICK) as server:
+            return [await server.ask(question) for question in MANY[:2]]
+
+    assert {answer.values for answer in asyncio.run(work())} == {(b"over TCP",)}
+    assert list(map(uses_edns, there.asked)) == [True, True, False, True, True, False]
+    assert over_edns == [False, False]
+    there = NameServer(lambda wire: () if uses_edns(wire) else [make_reply(wire)])
+    asyncio.run(work())
+    assert list(map(uses_edns, there.asked)) == [True, True, False, False]
+
+
+def test_lost_answers_do_not_end_the_use_of_edns():
+    there = NameServer(lambda wire: () if len(there.asked) in (2, 3) else [make_reply(wire)])
+
+    async def work():
+        async with asking(there, timeouts=QUICK) as server:
+            return [await server.ask(question) for question in MANY[:3]]
+
+    assert {answer.values for answer in asyncio.run(work())} == {(b"v=DKIM1",)}
+    assert list(map(uses_edns, there.asked)) == [True, True, True, False, True]
 
 
 async def ask_twice(server):

@@ -47,6 +47,11 @@ def test_server_has_no_ipv6_if_only_aaaa_fails(find):
     assert [address for _, address in servers] == ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
 
 
+def test_records_of_another_class_are_no_addresses(find):
+    servers = find({("ns1.example.net", "AAAA"): ["HS", r"\# 4 c0000263"]})
+    assert [address for _, address in servers] == ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
+
+
 @pytest.mark.parametrize("zone", ["example.net", "example.org"])
 def test_zone_without_servers_is_no_answer(find, zone):
     with pytest.raises(NoAnswer, match=f"no server with an address for the zone {zone}"):
@@ -71,7 +76,10 @@ def test_zone_is_looked_up_once_until_all_is_forgotten():
         assert {zone.name for zone in before} == {"example.com"}
         assert resolver.asked.count(("example.com", "NS")) == 1
         assert resolver.asked.count(("s0.example.com", "SOA")) == 1
+        for server in before[0].servers:
+            server.responder._failures = 8
         zones.forget()
+        assert {server.responder._failures for server in before[0].servers} == {0}
         again = await zones.zone_with("example.com")
         assert resolver.asked.count(("example.com", "NS")) == 2
         assert resolver.asked.count(("ns1.example.net", "A")) == 2
