@@ -167,7 +167,7 @@ def publish(new: Path, path: Path) -> None:
         raise
     except OSError:  # a file system without links
         if os.path.lexists(path):
-            raise FileExistsError(path) from None
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
         new.rename(path)
     sync_directory(path.parent)
 

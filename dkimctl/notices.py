@@ -247,11 +247,11 @@ def run_notice_program(
     no error.
     """
     program = f'"{printable(words[0])}"'
-    # A file, since a program that does not read a pipe, or closes it, would disturb us.
-    with tempfile.TemporaryFile() as file:
-        file.write(document)
-        file.seek(0)
-        try:
+    try:
+        # A file, since a program that does not read a pipe, or closes it, would disturb us.
+        with tempfile.TemporaryFile() as file:
+            file.write(document)
+            file.seek(0)
             process = subprocess.Popen(  # noqa: S603 - the user's own program, from the config file
                 words,
                 stdin=file,
@@ -260,11 +260,11 @@ def run_notice_program(
                 env={name: value for name, value in os.environ.items() if name not in withheld},
                 start_new_session=True,
             )
-        except (OSError, ValueError) as error:  # ValueError: a null character in a word
-            raise ServiceError(
-                f"cannot run {program} to notify: {getattr(error, 'strerror', None) or 'invalid'}",
-                hint="check notify: command in the config file",
-            ) from None
+    except (OSError, ValueError) as error:  # ValueError: a null character in a word
+        raise ServiceError(
+            f"cannot run {program} to notify: {getattr(error, 'strerror', None) or 'invalid'}",
+            hint="check notify: command in the config file",
+        ) from None
     try:
         status = process.wait(seconds)
         how = f"failed with exit status {status}"

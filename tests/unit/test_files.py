@@ -15,6 +15,7 @@ import pytest
 
 from dkimctl.files import (
     atomic_writer,
+    create_files,
     directory_fault,
     fault_of,
     is_private,
@@ -48,6 +49,26 @@ def test_a_file_is_replaced_at_the_end_or_not_at_all_and_no_temporary_file_remai
         assert path.read_text() == "old"
     assert path.read_bytes() == b"new\n"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@POSIX
+@pytest.mark.parametrize("has_links", [True, False])
+def test_new_files_are_written_all_or_none_and_over_nothing(tmp_path, monkeypatch, has_links):
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    if not has_links:
+        monkeypatch.setattr(os, "link", refuse)
+    (tmp_path / "b").write_text("mine")
+    with pytest.raises(FileExistsError) as caught:
+        create_files({tmp_path / "a": "x", tmp_path / "b": "y"})
+    assert caught.value.strerror == "File exists"
+    assert [path.name for path in tmp_path.iterdir()] == ["b"]
+    create_files({tmp_path / "a": "x", tmp_path / "c": "y"}, private=[tmp_path / "a"])
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        "a": "x", "b": "mine", "c": "y"
+    }  # fmt: skip
+    assert (mode_of(tmp_path / "a"), mode_of(tmp_path / "c") & 0o600) == (0o600, 0o600)
 
 
 @POSIX

@@ -174,6 +174,13 @@ def test_a_program_that_fails(script, text, mode, said):
     assert failure(script(text, mode)).message.endswith(said)
 
 
+def test_without_space_for_the_document_the_program_is_not_run(script, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    error = failure(script(f"touch {tmp_path}/ran"))
+    assert error.message.endswith("to notify: No such file or directory")
+    assert not (tmp_path / "ran").exists()
+
+
 def test_a_program_that_does_not_read_all_is_no_error(script):
     for text in ("exec <&-; exit 0", "head -c 1 > /dev/null"):
         run_notice_program(script(text), HUGE)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import socket
 import threading
+from importlib.metadata import PackageNotFoundError
 
 import pytest
 
@@ -14,6 +15,7 @@ from dkimctl.cli.commands.doctor import Probe, examine
 from dkimctl.cli.doctor_checks import (
     Health,
     Remark,
+    check_libraries,
     clock_finding,
     library_problem,
     resolver_remarks,
@@ -43,6 +45,15 @@ def session():
 def test_a_library_is_too_old_too_new_or_missing(line, installed, state):
     problem = library_problem(line, {"x": installed}.get)
     assert (problem and problem.state) == state
+
+
+def test_without_the_metadata_of_a_package_no_library_is_called_missing(session, monkeypatch):
+    def fail(name: str) -> None:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("dkimctl.cli.doctor_checks.requires", fail)
+    [found] = check_libraries(session)
+    assert found == Remark(Health.UNKNOWN, "dkimctl is not installed as a package")
 
 
 @pytest.mark.parametrize(
