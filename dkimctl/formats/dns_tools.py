@@ -107,6 +107,9 @@ class NsupdateRenderer(PerZoneRenderer):
     `zones`, each update names its zone: in one script, or in a script for each zone, whose servers
     or TSIG keys may differ. Without, nsupdate finds the zone, and each update has one record, since
     the next may be in another zone.
+
+    Servers ignore a TXT record for an alias (RFC 2136 section 3.4.2.2): the prerequisite makes
+    such an update fail.
     """
 
     suffix = "nsupdate"
@@ -117,12 +120,13 @@ class NsupdateRenderer(PerZoneRenderer):
         yield begin
         size = 0
         for record in records:
-            # The octets of the changes in a message, with uncompressed names.
-            name, more = owner_name(record.fqdn), len(record.fqdn) + 2 + _FIXED_SIZE
-            text = f"update delete {name} IN TXT\n"
+            # The octets of the records in a message, with uncompressed names.
+            name, fixed = owner_name(record.fqdn), len(record.fqdn) + 2 + _FIXED_SIZE
+            text = f"prereq nxrrset {name} CNAME\nupdate delete {name} IN TXT\n"
+            more = 2 * fixed
             if self._ttl is not None:
                 strings = character_strings(record.value)
-                more = 2 * more + sum(map(len, strings)) + len(strings)
+                more += fixed + sum(map(len, strings)) + len(strings)
                 text += f"update add {name} {self._ttl} IN TXT {txt_data(record.value)}\n"
             if size + more > _MAX_CHANGES:
                 yield f"send\n{begin}"

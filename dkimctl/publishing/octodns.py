@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from importlib import import_module
+from inspect import signature
 from typing import Any
 
 from dkimctl.errors import DkimctlError, DnsRefused, NegativeAnswer, ServiceError, UsageError
@@ -177,8 +178,7 @@ class OctodnsTarget:
         if not (contents.records if exists is None else exists):
             raise NegativeAnswer(
                 f"{self.label} has no zone {printable(zone)}, or does not tell what is in it",
-                hint="correct `zones` or `settings` of `dns` in the config file; a provider that "
-                "writes files and does not read them cannot be used",
+                hint="correct `zones` or `settings` of `dns` in the config file",
             )
         return contents
 
@@ -227,7 +227,7 @@ def load_class(class_name: str) -> Any:
     module_name, _, attribute = class_name.rpartition(".")
     try:
         import_module("octodns")
-        provider = getattr(import_module(module_name), attribute, None)
+        provider: Any = getattr(import_module(module_name), attribute, None)
     except ModuleNotFoundError as error:
         if error.name == "octodns":
             hint = "install octoDNS: `pip install 'dkimctl[octodns]'`"
@@ -241,6 +241,12 @@ def load_class(class_name: str) -> Any:
         raise UsageError(f"cannot import {name}: {reason}", hint=hint) from None
     if not all(hasattr(provider, method) for method in ("populate", "plan", "apply")):
         raise UsageError(f"{name} is not an octoDNS provider that can change DNS", hint=hint)
+    if "directory" in signature(provider).parameters:
+        # octoDNS writes zone files in place: a run that is killed leaves them cut, or empty.
+        raise UsageError(
+            f"{name} writes zone files, and not DNS",
+            hint="name the provider that serves the zone; for files: `dkimctl show-dns`",
+        )
     return provider
 
 

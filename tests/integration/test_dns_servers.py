@@ -143,6 +143,22 @@ def test_updates_set_and_delete_only_these_names_and_are_idempotent(
     assert len(server.ask("s1._domainkey.example.com", "HINFO")) == 1
 
 
+@pytest.mark.parametrize("ttl", [60, None])
+@pytest.mark.parametrize(("program", "client"), CLIENTS)
+def test_an_update_of_an_alias_fails(serve, update, program, client, ttl):
+    """Without the prerequisite, servers ignore it, and report success."""
+    server = serve(program, "s1._domainkey.alias CNAME key\n")
+    ours, alias = "s1._domainkey.example.com", "s1._domainkey.alias.example.com"
+    values = {ours: "v=DKIM1; p=", alias: "v=DKIM1; p="}
+    script = "".join(render_all(NsupdateRenderer([], ttl), results(values)))
+    if client == "knsupdate":
+        script = f"zone example.com.\n{script}"
+    done = update(client, server, script=script)
+    assert done.returncode != 0
+    assert "YXRRSET" in done.stdout + done.stderr
+    assert server.ask(ours) == ([] if ttl is None else [b"v=DKIM1; p="])  # an update of its own
+
+
 def results(values: dict[str, str]) -> list[Result]:
     """Results with these records, by name."""
     return [

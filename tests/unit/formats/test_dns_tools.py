@@ -200,7 +200,9 @@ def test_only_sound_records_are_deleted_and_only_in_the_zones(every_outcome):
     text = deletions_of(every_outcome)
     sound = ("created", "exists", "differs", "retired")
     assert text == "".join(
-        f"update delete s1._domainkey.{name}.example. IN TXT\nsend\n" for name in sound
+        f"prereq nxrrset s1._domainkey.{name}.example. CNAME\n"
+        f"update delete s1._domainkey.{name}.example. IN TXT\nsend\n"
+        for name in sound
     )
     with pytest.raises(UsageError, match="created"):
         deletions_of(every_outcome, ["example.net"])
@@ -213,19 +215,21 @@ MAX_MESSAGE = 65_535  # RFC 1035 section 4.2.2
 
 
 def updates_of(script):
-    """The changes of each update, as dnspython reads the script."""
+    """The prerequisites and changes of each update, as dnspython reads the script."""
     updates = []
     for update in script.split("send\n")[:-1]:
         zone, *changes = update.splitlines()
         message = dns.update.UpdateMessage(zone.removeprefix("zone "))
         for change in changes:
             head, _, data = change.partition(" IN TXT")
-            _, action, name, *ttl = head.split(" ")
-            if action == "add":
-                message.add(name, int(*ttl), "TXT", data)
+            _, action, name, *more = head.split(" ")
+            if action == "nxrrset":
+                message.absent(name, *more)
+            elif action == "add":
+                message.add(name, int(*more), "TXT", data)
             else:
                 message.delete(name, "TXT")
-        updates.append(message.update)
+        updates.append([*message.prerequisite, *message.update])
     return updates
 
 

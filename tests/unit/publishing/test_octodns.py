@@ -1,4 +1,4 @@
-"""Changes through octoDNS, to its provider that writes zone files in YAML."""
+"""Changes through octoDNS, to a provider that keeps zones in YAML as octoDNS itself does."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ def settings(directory, **more: object) -> dict[str, object]:
 
 
 class FailingProvider(YamlProvider):
-    """Fails with `failure`, or does what it is told to besides."""
+    """Fails with `failure`, or does what it is told to besides.
+
+    It takes `directory` like any other setting, so it is not known to write files.
+    """
 
     failure: Exception | None = None
     ignored_removals = 0
@@ -80,8 +83,8 @@ def directory(tmp_path):
 
 
 @pytest.fixture
-def target(directory) -> OctodnsTarget:
-    return OctodnsTarget("octodns.provider.yaml.YamlProvider", lambda: settings(directory), 3600)
+def target(failing) -> OctodnsTarget:
+    return failing()
 
 
 @pytest.fixture
@@ -221,9 +224,9 @@ def test_a_plan_with_any_other_change_is_not_applied(failing, directory):
     assert (directory / "example.com.yaml").read_text() == ZONE
 
 
-def test_settings_that_do_not_fit_are_an_error(directory):
-    unfit = settings(directory, no_such=Secret(SECRET))
-    target = OctodnsTarget("octodns.provider.yaml.YamlProvider", lambda: unfit, 3600)
+def test_settings_that_do_not_fit_are_an_error():
+    unfit = {"host": "127.0.0.1", "api_key": "k", "no_such": Secret(SECRET)}
+    target = OctodnsTarget("octodns_powerdns.PowerDnsProvider", lambda: unfit, 3600)
     with pytest.raises(UsageError, match="no_such"):
         target.read("example.com", [D1])
 
@@ -236,6 +239,10 @@ def test_settings_that_do_not_fit_are_an_error(directory):
         ("octodns.provider.yaml.None_", "is not an octoDNS provider", "check `class`"),
         ("octodns_x.X", "no module octodns", "pip install 'dkimctl[octodns]'"),
         ("octodns.zone.Zone", "is not an octoDNS provider", "check `class`"),
+        # A run that is killed would leave their files cut.
+        ("octodns.provider.yaml.YamlProvider", "writes zone files", "`dkimctl show-dns`"),
+        ("octodns.provider.yaml.SplitYamlProvider", "writes zone files", "`dkimctl show-dns`"),
+        ("octodns_bind.ZoneFileProvider", "writes zone files", "`dkimctl show-dns`"),
     ],
 )
 def test_classes_that_cannot_be_used(monkeypatch, class_name, message, hint):
