@@ -36,8 +36,9 @@ _WIDTH = 72  # columns of an email
 _NOT_FIRST = "、。」)・ーっゃゅょぁぃぅぇぉッャュョァィゥェォ"
 _NOT_LAST = "「("
 _WIDE = r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uff60\uffe0-\uffe6]"
-# What a line may break after: a word, or a single character of Japanese.
-_PIECE = rf"[{_NOT_LAST}]*(?:{_WIDE}|(?:(?!{_WIDE})\S)+)[{_NOT_FIRST}]*\s*"
+_JOINED = "\ufeff"  # between the characters of data, which `printable` leaves in none
+# What a line may break after: a word of data, another word, or a single character of Japanese.
+_PIECE = rf"[{_NOT_LAST}]*(?:(?:\S{_JOINED})+\S|{_WIDE}|(?:(?!{_WIDE})\S)+)[{_NOT_FIRST}]*\s*"
 
 
 class SheetFormat(StrEnum):
@@ -174,8 +175,8 @@ def render_sheet(sheet: Sheet, fmt: SheetFormat, language: Language) -> str:
         # All data stands in code, so that nothing in it acts as Markdown or HTML.
         name, words = "sheet.md", Words(language, code)
     else:
-        # For an email: 72 columns, but for values, which are never broken.
-        name, words = "sheet.txt", Words(language)
+        # For an email: 72 columns, but for names and values, which are never broken.
+        name, words = "sheet.txt", Words(language, lambda data: _JOINED.join(printable(data)))
     templates = environment(__package__)
     templates.filters |= {"code": code, "fenced": lambda text: fenced([printable(text)])}
     templates.filters |= {"heading": heading, "wrap": wrapped, "item": item, "columns": columns}
@@ -420,7 +421,8 @@ def item(text: str) -> str:
 
 def wrapped(text: str, width: int = _WIDTH) -> str:
     lines = [""]
-    for piece in re.findall(_PIECE, text):
+    for joined in re.findall(_PIECE, text):
+        piece = joined.replace(_JOINED, "")
         if lines[-1] and _width(lines[-1] + piece.rstrip()) > width:
             lines.append("")
         lines[-1] += piece

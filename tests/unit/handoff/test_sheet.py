@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import re
 import string
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from html.parser import HTMLParser
+from unicodedata import east_asian_width
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,15 +15,24 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from dkimctl.formats.renderer import txt_data
-from dkimctl.handoff.providers import DnsPlace, Trouble, providers, read_yaml
+from dkimctl.handoff.providers import (
+    DnsPlace,
+    Trouble,
+    ValueForm,
+    provider_with,
+    providers,
+    read_yaml,
+)
 from dkimctl.handoff.sheet import (
     Language,
     Sheet,
     SheetFormat,
+    Timing,
     Words,
     make_sheet,
     render_sheet,
 )
+from dkimctl.names import parse_domain
 from rendering import HOSTILE, VALUES, txt_value
 from terminals import is_harmless
 
@@ -59,6 +70,50 @@ def every_sheet(sheet_of) -> list[Sheet]:
         sheet_of("example.com", is_removal=True),
         sheet_of("example.com", "example.net", is_removal=True),
     ]  # fmt: skip
+
+
+@pytest.fixture
+def make(make_registration):
+    """The only record of a sheet."""
+
+    def make(*, panel=None, value="", **fields):
+        registration = make_registration(**fields)
+        record = registration.record._replace(value=value or registration.record.value)
+        places = {record.fqdn: DnsPlace("example.com")}
+        [made] = make_sheet([(registration, record)], places, NOW, panel=panel).records
+        return made
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("start", "regist", "enable", "timing", "starts", "due"),
+    [("2027-03-01T00:00+09:00", "", True, Timing.LATER, "2027-03-01T00:00+09:00",
+      "2027-02-27T00:00+09:00"),
+     ("2027-01-02T00:00+00:00", "", True, Timing.LATER, "2027-01-02T00:00+00:00", None),
+     ("2026-01-02T00:00+09:00", "", True, Timing.NOW, "2026-01-02T00:00+09:00", None),
+     ("2026-01-02T00:00+09:00", "2026-12-31T00:00:00+00:00", True, Timing.NOW,
+      "2026-12-31T09:00+09:00", None),
+     ("2027-03-01T00:00+09:00", "", False, Timing.DISABLED, "2027-03-01T00:00+09:00", None),
+     ("soon", "", True, Timing.UNKNOWN, None, None)],
+)  # fmt: skip
+def test_when_a_record_is_due(make, start, regist, enable, timing, starts, due):
+    record = make(start_date=start, enable=enable, **({"regist_date": regist} if regist else {}))
+    times = [time and time.isoformat(timespec="minutes") for time in (record.starts_at, record.due)]
+    assert (record.timing, *times) == (timing, starts, due)
+
+
+@pytest.mark.parametrize(
+    ("key", "length", "form", "is_too_long"),
+    [("cloudflare", 800, ValueForm.WHOLE, False), ("ovh", 200, ValueForm.WHOLE, False),
+     ("ovh", 400, ValueForm.STRINGS, False), ("sakura", 200, ValueForm.WHOLE, False),
+     ("sakura", 400, ValueForm.WHOLE, True),
+     # 16 strings: 32 quotes and 15 spaces of 4,000 characters.
+     ("route53", 3953, ValueForm.STRINGS, False), ("route53", 3954, ValueForm.STRINGS, True)],
+)  # fmt: skip
+def test_the_value_is_entered_as_the_panel_takes_it(make, key, length, form, is_too_long):
+    record = make(panel=provider_with(key), value="v" * length)
+    assert (record.form, record.is_too_long) == (form, is_too_long)
 
 
 EN, JA = (
@@ -99,6 +154,17 @@ def test_japanese_has_no_english_left_in_it(key):
 )  # fmt: skip
 def test_a_ttl_is_in_seconds_and_in_a_larger_unit(seconds, in_english, in_japanese):
     assert (ENGLISH.duration(seconds), JAPANESE.duration(seconds)) == (in_english, in_japanese)
+
+
+@pytest.mark.parametrize(
+    ("offset", "in_english", "in_japanese"),
+    [(9.0, "1 March 2027, 00:05 (UTC+09:00)", "2027年3月1日(月)0:05(日本時間)"),
+     (-3.5, "1 March 2027, 00:05 (UTC-03:30)", "2027年3月1日(月)0:05(UTC-03:30)"),
+     (0.0, "1 March 2027, 00:05 (UTC)", "2027年3月1日(月)0:05(UTC)")],
+)  # fmt: skip
+def test_a_time_has_its_offset(offset, in_english, in_japanese):
+    time = datetime(2027, 3, 1, 0, 5, tzinfo=timezone(timedelta(hours=offset)))
+    assert (ENGLISH.time(time), JAPANESE.time(time)) == (in_english, in_japanese)
 
 
 LANGUAGES = pytest.mark.parametrize("language", Language)
@@ -188,3 +254,38 @@ def test_a_contact_and_names_from_dns_are_only_text(sheet_of, fmt):
         _, shown, kinds = parse_markdown(text)
         assert "</code><script>alert(1)</script> `x` ** [a](b)" in shown
         assert not {"html_inline", "html_block", "link_open"} & kinds
+
+
+@LANGUAGES
+def test_paragraphs_fit_an_email_and_no_name_is_broken(sheet_of, language):
+    for number in range(1, 40):
+        name = f"日本{'a' * number}語.example"
+        text = render(sheet_of(parse_domain(name)), SheetFormat.TEXT, language)
+        paragraphs = re.findall(r"(?m)^[^ \n].*[.。]$", text)
+        widths = [sum(1 + (east_asian_width(char) in "WF") for char in it) for it in paragraphs]
+        assert max(widths) <= 72
+        assert f"日本{'a' * number}" in text
+        assert not re.search(r"日本?\n|a\n *語|語\n *\.", text)
+
+
+@LANGUAGES
+@pytest.mark.parametrize("fmt", [SheetFormat.HTML, SheetFormat.MARKDOWN, SheetFormat.TEXT])
+def test_a_sheet_to_delete_has_nothing_about_adding(sheet_of, language, fmt):
+    texts = EN if language is Language.ENGLISH else JA
+    adding = ("title", "ttl", "at_once", "no_quotes", "harmless", "value_enter", "never_cname")
+
+    def said(sheet: Sheet) -> list[str]:
+        value = sheet.records[0].value  # there may be any three letters in it
+        text = render(sheet, fmt, language)
+        assert value in text
+        text = re.sub(r"\s", "", html.unescape(text).replace(value, ""))
+        return [key for key in adding if re.sub(r"\s", "", texts[key]) in text]
+
+    zones, panel = ("example.com", "example.net"), provider_with("sakura")
+    assert said(sheet_of(*zones, panel=panel)) == [*adding]
+    assert said(sheet_of(*zones, panel=panel, is_removal=True)) == []
+
+
+def test_what_is_urgent_looks_so(sheet_of):
+    page = render(sheet_of("example.com", "example.net", "example.org"), SheetFormat.HTML)
+    assert page.count('class="deadline bad"') == 1
