@@ -19,7 +19,7 @@ import hostile
 from dkimctl.client.http import HttpClient
 from dkimctl.dns.verdicts import Urgency
 from dkimctl.errors import ServiceError
-from dkimctl.models import Alarm
+from dkimctl.models import Alarm, key_of
 from dkimctl.notices import (
     MAX_ITEMS,
     MAX_SUBJECTS,
@@ -111,6 +111,42 @@ def test_a_long_list_is_cut_and_counted():
     assert len(json.dumps(document)) < 200_000
 
 
+def unanswered(number: int, server: str = "192.0.2.1") -> KeyProblem:
+    domain = f"d{number}.example"
+    detail = f"s1._domainkey.{domain} TXT: {server}: timed out"
+    action = f"look at it: `dkimctl check-dns {domain}`"
+    key = key_of(domain, "s1")
+    return KeyProblem(f"{domain} s1", "no answer", Urgency.NONE, detail, action, True, key)
+
+
+def test_problems_of_one_cause_are_one_item_without_a_name():
+    dead, other = [unanswered(number) for number in range(9)], unanswered(9, "192.0.2.2")
+    document = read(Notice(new=pairs(*dead, other), over=list(map(alarm, dead)), still=pairs(CALM)))
+    first, last = document["new"]
+    assert (first["count"], first["subjects"]) == (9, [problem.subject for problem in dead])
+    assert first["detail"] == "FQDN TXT: 192.0.2.1: timed out"
+    assert first["action"] == "look at it: `dkimctl check-dns DOMAIN`"
+    assert (last["count"], last["action"]) == (1, other.action)
+    assert [item["count"] for item in document["over"]] == [9]
+    assert document["text"] == (
+        "dkimctl: 10 new problems: d0.example s1, d1.example s1, d2.example s1, … and 6 more "
+        "(no answer), d9.example s1 (no answer); 9 problems over: d0.example s1, d1.example s1, "
+        "d2.example s1, … and 6 more (no answer); 1 earlier problem not solved yet"
+    )
+
+
+def test_what_began_at_another_time_is_another_item():
+    first, second = pairs(unanswered(1), unanswered(2))
+    earlier = (first[0], first[1]._replace(first_seen=NOON - DAY))
+    assert len(read(Notice(still=[earlier, second]))["still"]) == 2
+    assert len(read(Notice(over=[earlier[1], second[1]]))["over"]) == 2
+
+
+def test_a_long_text_is_cut():
+    huge = KeyProblem("a.example s1", "x" * 10**6, Urgency.NONE, "y" * 10**6, "z" * 10**6)
+    assert len(json.dumps(read(Notice(new=pairs(huge))))) < 10_000
+
+
 @pytest.mark.parametrize("hostile", ["\x1b[31mred", "two\nlines", "\x7f", "\u202eevil", "\ud800"])
 def test_text_of_others_is_printable_even_when_it_is_decoded(hostile):
     problem = KeyProblem(hostile, hostile, Urgency.NONE, hostile, hostile)
@@ -156,6 +192,11 @@ def test_the_program_does_not_inherit_our_secrets(script, tmp_path, monkeypatch)
     lines = (tmp_path / "env").read_text()
     assert "PAGER_KEY=its own" in lines
     assert [name for name in OUR_SECRETS if name in lines] == []
+
+
+def test_what_cannot_be_run_is_named_and_escaped(tmp_path):
+    assert failure(["/bin/true", "a\0b"]).message == 'cannot run "/bin/true" to notify: invalid'
+    assert "\x1b" not in failure([f"{tmp_path}/\x1b[31m"]).message
 
 
 def test_no_shell_reads_the_command(script, tmp_path):

@@ -73,7 +73,7 @@ def handoff(
         str,
         option(
             "--provider PROVIDER",
-            "DNS provider, such as cloudflare (default: told by the zone's name servers).",
+            "DNS provider, such as cloudflare (default: that of the zone's name servers).",
         ),
     ] = "",
     ttl: Annotated[int, option("--ttl SECONDS", "TTL of the records.", min=0, max=MAX_TTL)] = 3600,

@@ -39,9 +39,9 @@ _SORT_VALUES: Mapping[str, Callable[[Key], Any]] = {
 }
 
 
-def _choice(name: str, choices: Collection[str], help_: str) -> Any:
+def _choice(declaration: str, choices: Collection[str], help_: str) -> Any:
     """An option that takes one of these words, in which a space is typed as a hyphen."""
-    typed = [word.replace(" ", "-") for word in choices]
+    name, typed = declaration.split(maxsplit=1)[0], [word.replace(" ", "-") for word in choices]
 
     def read(text: str) -> str:
         word = text.lower().replace("-", " ")
@@ -51,7 +51,7 @@ def _choice(name: str, choices: Collection[str], help_: str) -> Any:
         return word
 
     text = f"{help_}: {', '.join(typed)}."
-    return option(f"{name} {name[2:].upper()}", text, parser=read, autocompletion=lambda: typed)
+    return option(declaration, text, parser=read, autocompletion=lambda: typed)
 
 
 @app.command(
@@ -67,13 +67,14 @@ def list_keys(
     ctx: typer.Context,
     selection: SelectionArgument = None,
     stages: Annotated[
-        list[str] | None, _choice("--stage", [*KeyStage], "Show only keys at this stage")
+        list[str] | None, _choice("--stage STAGE", [*KeyStage], "Show only keys at this stage")
     ] = None,
     states: Annotated[
-        list[str] | None, _choice("--state", _STATES, "Show only keys whose record is so")
+        list[str] | None,
+        _choice("--state STATE", _STATES, "Show only keys whose record is in this state"),
     ] = None,
     sort_by: Annotated[
-        str | None, _choice("--sort-by", _SORT_VALUES, "What to sort by (default: domain)")
+        str | None, _choice("--sort-by FIELD", _SORT_VALUES, "What to sort by (default: domain)")
     ] = None,
     reverse: Annotated[bool, option("--reverse", "Sort the other way round.")] = False,
     all_: Annotated[bool, option("--all -a", "Show keys that were removed, too.")] = False,

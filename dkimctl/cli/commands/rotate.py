@@ -74,33 +74,46 @@ def rotate(
     ctx: typer.Context,
     selection: SelectionArgument = None,
     older_than: Annotated[
-        str | None, option("--older-than TIME", "Age of keys to replace (default: `max_age`).")
+        str | None,
+        option(
+            "--older-than TIME",
+            "Replace keys older than this; 0d: all (default: `max_age` of the config file, or "
+            "180d).",
+        ),
     ] = None,
     start_in: Annotated[
         str, option("--start-in TIME", "Time until signing with the new keys starts.")
     ] = _START_IN,
     template: Annotated[
-        str, option("--selector TEMPLATE", "New selectors; {domain} is a hash of the domain.")
+        str, option("--selector TEMPLATE", "New selectors; {domain} is a short hash of the domain.")
     ] = _TEMPLATE,
     key_len: Annotated[
         KeyLen, option("--key-len BITS", f"Length of the new keys: {' or '.join(KeyLen)}.")
     ] = KeyLen.LONG,
     retired: Annotated[
-        bool, option("--retired", "List the old records that may be removed instead.")
+        bool, option("--retired", "List old records that may be removed from DNS instead.")
     ] = False,
     fmt: Annotated[
         RetiredFormat | None,
-        option("--format -f FORMAT", "Table (default on a terminal), json or nsupdate."),
+        option(
+            "--format -f FORMAT",
+            f"With --retired: {', '.join(RetiredFormat)} (default: table on a terminal, else "
+            "json).",
+        ),
     ] = None,
     zone: Annotated[
-        list[str] | None, option("--zone ZONE", "With nsupdate: a zone of your DNS; repeatable.")
+        list[str] | None,
+        option("--zone ZONE", "With --format nsupdate: a zone of your DNS; repeatable."),
     ] = None,
     no_check: Annotated[
         bool, option("--no-check", "With --retired: rely on earlier checks of DNS.")
     ] = False,
     max_age: Annotated[
         str | None,
-        option("--max-age-of-check TIME", f"Their longest age (default: {MAX_AGE_OF_CHECK})."),
+        option(
+            "--max-age-of-check TIME",
+            f"With --no-check: their longest age (default: {MAX_AGE_OF_CHECK}).",
+        ),
     ] = None,
     assume_successors: options.AssumeSuccessorsOption = False,
     output: options.OutputOption = None,
