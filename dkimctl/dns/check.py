@@ -26,6 +26,7 @@ _NO_WILDCARD = verdicts.ACCEPTED | {Verdict.MISSING, Verdict.NO_ANSWER}  # or it
 
 # Seconds between rounds, and the ratio of one interval to the one before.
 _FIRST_INTERVAL, _GROWTH, _MAX_INTERVAL = 2.0, 1.5, 60.0
+_CONFIRM_AFTER = 5.0  # seconds after a good look that follows a bad one, which may be luck
 
 
 class CheckPolicy(NamedTuple):
@@ -94,26 +95,38 @@ def repeat_checks(
     """The last check of each registration, in order.
 
     Those that are not as wanted are checked again, with empty caches; after the wait of the policy
-    no further round starts.
+    no further round starts, but for one that confirms a good look: a server that answers only now
+    and then, or one of several at an address, may have the record, and the next one not.
     """
     until = time.monotonic() + policy.wait
     checks = list(checker.check(registrations))
     interval = _FIRST_INTERVAL  # short at first, after a change was just published
-    while True:
-        left = [
+
+    def bad(numbers: Iterable[int]) -> list[int]:
+        return [
             number
-            for number, latest in enumerate(checks)
-            if not verdicts.is_good(latest.finding.verdict, policy.wanted)
+            for number in numbers
+            if not verdicts.is_good(checks[number].finding.verdict, policy.wanted)
         ]
+
+    left, confirming = bad(range(len(checks))), list[int]()
+    while confirming or left:
         remaining = until - time.monotonic()
-        if not left or remaining <= 0:
-            return checks
-        progress.pause(min(interval, remaining), checks)
+        if not confirming and remaining <= 0:
+            break
+        progress.pause(_CONFIRM_AFTER if confirming else min(interval, remaining), checks)
         checker.source.forget()
-        again = checker.check([registrations[number] for number in left])
-        for number, latest in zip(left, again, strict=True):
+        asked = confirming or left
+        again = checker.check([registrations[number] for number in asked])
+        for number, latest in zip(asked, again, strict=True):
             checks[number] = latest
-        interval = min(interval * _GROWTH, _MAX_INTERVAL)
+        still_bad = bad(asked)
+        if confirming:
+            left, confirming = sorted([*left, *still_bad]), []
+        else:
+            left, confirming = still_bad, sorted({*asked} - {*still_bad})
+            interval = min(interval * _GROWTH, _MAX_INTERVAL)
+    return checks
 
 
 # What to ask the servers of which zone; or why they are not known.

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 _RESPONSE, _AUTHORITATIVE, _TRUNCATED = 0x80, 0x04, 0x02  # in the third byte of a message
-_FORMERR, _NOTIMP, _REFUSED = 1, 4, 5
+_FORMERR, _NXDOMAIN, _NOTIMP, _REFUSED = 1, 3, 4, 5
 _HEADER = 12  # bytes
 _PORT = 53
 
@@ -96,6 +97,21 @@ def _lossy() -> Behaviour:
     return Behaviour(answer, _as_is)
 
 
+def _flapping() -> Behaviour:
+    """Denies a name every second time that it is asked for its TXT records, from the first on."""
+    asked = Counter[bytes]()
+
+    async def answer(query: bytes, ask: Ask) -> bytes:
+        if not _is_txt(query):
+            return await ask(query)
+        asked[_question(query)] += 1
+        denial = _failure(query, _NXDOMAIN)
+        denial = denial[:2] + bytes((denial[2] | _AUTHORITATIVE,)) + denial[3:]
+        return denial if asked[_question(query)] % 2 else await ask(query)
+
+    return Behaviour(answer, answer)
+
+
 BEHAVIOURS: dict[str, Behaviour] = {
     "silent": Behaviour(_silent, None),
     "tcp-only": Behaviour(_silent, _as_is),
@@ -108,6 +124,7 @@ BEHAVIOURS: dict[str, Behaviour] = {
     "edns-silent": _without_edns(None),
     "only-txt": Behaviour(_only_txt, _only_txt),
     "lossy": _lossy(),
+    "flapping": _flapping(),
 }
 
 
