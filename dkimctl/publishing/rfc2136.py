@@ -316,6 +316,14 @@ class Rfc2136Target:
             return self._error(f"{what}, but did not make it", hint, DnsRefused)
         return self._error(f"{what}, which is not visible there yet", hint)
 
+    def is_behind(self, name: str) -> DkimctlError:
+        """For a change that its prerequisites forbid, at a name that seems to be as it was."""
+        return self._error(
+            f"answers as before at {printable(name)}, but refuses a change of that",
+            "if it forwards updates, the primary server has newer records: wait until they are "
+            f"transferred, and {_RUN_AGAIN}; or name the primary in `server`",
+        )
+
     def _failed(self, failure: Exception | str, to: str) -> DkimctlError:
         """For a question or an update without an answer, or without one to trust."""
         key = f"the TSIG key {self._key}"
@@ -387,9 +395,8 @@ class _Updater:
                     self._end = self._end or self._refusal
             return
         if messages_needed > 1:
-            name = printable(changes[0].fqdn)
             error = NegativeAnswer(
-                f"the TXT records of {name} are too large for one DNS update",
+                f"the TXT records of {printable(changes[0].fqdn)} are too large for one DNS update",
                 hint=f"remove the records that are there by other means, then {_RUN_AGAIN}",
             )
             yield changes[0].failed(error)
@@ -411,7 +418,12 @@ class _Updater:
             yield from self.send(changes[middle:])
         elif rcode in _CHANGED:
             self._is_accepted = True
-            yield changes[0].failed(plan.changed_error(changes[0]))
+            name = changes[0].fqdn
+            try:
+                state = self._target.read_again(self._zone, changes)[name]
+                yield plan.outcome_of(changes[0], state, self._target.is_behind(name))
+            except DkimctlError as unread:
+                yield changes[0].failed(unread)
         else:
             refusal = self._target.refused(rcode, f"the update of the zone {self._zone}")
             if rcode in _REFUSED:
@@ -423,16 +435,18 @@ class _Updater:
     def _look(self, changes: Sequence[Change], unknown: DkimctlError | None) -> Iterator[Change]:
         """Find out what became of changes that were sent; `unknown`: why there is no answer.
 
-        Those that were accepted get a moment: a server may forward an update.
+        Those that were accepted get a moment: a server may forward an update. If some of them are
+        visible only now, it looks once more: the others may not have been a moment ago.
         """
         deadline = time.monotonic() + self._target.timeouts.change
         left = changes
         try:
             while True:
-                states = self._target.read_again(self._zone, left)
+                states, before = self._target.read_again(self._zone, left), len(left)
                 yield from (each.made() for each in left if plan.is_done(states[each.fqdn], each))
                 left = [each for each in left if not plan.is_done(states[each.fqdn], each)]
-                if unknown or not left or time.monotonic() > deadline:
+                is_late = time.monotonic() > deadline and len(left) == before
+                if unknown or not left or is_late:
                     break
                 time.sleep(0.2)
         except DkimctlError as unread:

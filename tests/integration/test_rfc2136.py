@@ -12,12 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dkimctl.addresses import Address
 from dkimctl.errors import DkimctlError, DnsRefused, NegativeAnswer, ServiceError
 from dkimctl.publishing.plan import Change, NameState
-from dkimctl.publishing.rfc2136 import UpdateTimeouts
-from dns_servers import SECRET, WRONG_SECRET, Server, running, serving
+from dkimctl.publishing.rfc2136 import Rfc2136Target, UpdateTimeouts
+from dns_servers import SECRET, WRONG_SECRET, Server, key_file, running, serving
 from name_servers import server_command
 from ports import free_port
+from published import register
 from update_servers import (
     KEY,
     NAMES,
@@ -361,9 +363,49 @@ def test_what_a_secondary_server_forwards_is_done_when_it_is_visible_there(
         with running(words, home / "named.log", port):
             target = open_target(port, timeouts=UpdateTimeouts(change=10 if notifies else 0.5))
             error = publish(target, {NAMES[0]: KEY})[NAMES[0]]
+            again = publish(target, {NAMES[0]: KEY})
         assert primary.ask(NAMES[0]) == [KEY.encode()]
     if notifies:
-        assert error is None
+        assert (error, again) == (None, {})
     else:
         assert isinstance(error, ServiceError)
         assert "which is not visible there yet" in error.message
+        assert isinstance(again[NAMES[0]], ServiceError)
+        assert f"answers as before at {NAMES[0]}" in again[NAMES[0]].message
+
+
+def test_what_becomes_visible_while_it_looks_is_not_called_dropped():
+    """A server that forwards updates gets new data between two questions."""
+
+    class Forwarder(Rfc2136Target):
+        visible = 2
+
+        def update(self, message, zone):
+            return 0
+
+        def read_again(self, zone, changes):
+            time.sleep(0.2)  # past the time for a change
+            states = dict.fromkeys((each.fqdn for each in changes), NameState())
+            states |= {each.fqdn: NameState((KEY,)) for each in changes[: self.visible]}
+            self.visible = len(NAMES)
+            return states
+
+    target = Forwarder("test", Address("192.0.2.1", 53), 60, timeouts=UpdateTimeouts(change=0.1))
+    done = errors(target.apply("example.com", list(map(new, NAMES))))
+    assert done == dict.fromkeys(NAMES)
+
+
+def test_one_name_of_a_hundred_that_a_policy_script_drops_is_reported(cli, tmp_path, needs_tool):
+    (tmp_path / "policy.lua").write_text(POLICY.replace(".d1.", ".d42."))
+    more = f"lua-dnsupdate-policy-script={tmp_path / 'policy.lua'}\n"
+    with serving_updates("pdns_server", tmp_path / "pdns", needs_tool, more=more) as server:
+        target = f"server: '{server}', key_file: tsig.key, profiles: [sandbox]"
+        cli.write("config.yaml", f"dns: [{{provider: rfc2136, {target}}}]\n")
+        key_file(cli.home / "tsig.key").chmod(0o600)
+        domains = (f"d{number}.example.com" for number in range(100))
+        register(cli, *domains, key_len=1024, more="start_date: 2036-01-01T00:00+00:00")
+        done = cli("publish", "--yes", "--sandbox", "--config", "config.yaml")
+        visible = sum(bool(server.ask(f"s1._domainkey.d{n}.example.com")) for n in range(100))
+    assert (done.status, visible) == (3, 99)
+    assert "created in DNS 99, failed in DNS 1" in done.err
+    assert "s1._domainkey.d42.example.com: the DNS server" in done.err
