@@ -144,8 +144,8 @@ def parse_duration(text: str, *, longest: float = 3650 * DAY, may_be_zero: bool 
     match = re.fullmatch(_DURATION, text)
     seconds = float(match[1]) * _SECONDS[match[2]] if match else -1.0
     if not 0 <= seconds <= longest or not (seconds or may_be_zero):
-        most = written_duration(longest)
-        hint = f"write a number and s, m, h, d or w, such as 30s, 5m or 2h; at most {most}"
+        bounds = f"{'' if may_be_zero else 'more than 0, and '}at most {written_duration(longest)}"
+        hint = f"write a number and s, m, h, d or w, such as 30s, 5m or 2h; {bounds}"
         raise UsageError("invalid duration", hint=hint)
     return seconds
 

@@ -37,6 +37,7 @@ def test_the_exit_code_follows_the_status_class(cli, answering, status, exit_cod
     assert done.status == exit_code
     assert done.out == body.decode()
     assert (str(status) in done.err) is (exit_code != 0)
+    assert ("hint: redirects are not followed" in done.err) is (status == 302)
 
 
 def test_the_body_is_printed_unchanged(cli, answering):

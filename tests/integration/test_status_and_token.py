@@ -65,6 +65,10 @@ def test_the_cached_token_is_printed_until_its_last_minute(cli, logged_in):
     assert (done.status, done.err) == (0, "")
     assert done.out != f"{first}\n"
     assert done.out == f"{stored_token(cli)['access_token']}\n"
+    change_token(cli, expires_at=1e300)  # beyond the calendar
+    status = cli("status", "--format", "json")
+    assert (status.status, status.json["token"], status.json["token_expires_at"]) == (0, None, None)
+    assert cli("token").out not in (done.out, "")
 
 
 def test_status_with_the_environment_only(cli, account):

@@ -63,7 +63,9 @@ def api(
         hint = "see the response body on stdout, and check the path and --base-url"
         raise NegativeAnswer(message, hint=hint)
     if not 200 <= status < 300:
-        raise ServiceError(message, hint="try again later; check --base-url if it persists")
+        later = "try again later; check --base-url if it persists"
+        redirect = "redirects are not followed: check --base-url and the path"
+        raise ServiceError(message, hint=redirect if 300 <= status < 400 else later)
     return ExitCode.OK
 
 

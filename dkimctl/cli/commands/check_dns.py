@@ -113,7 +113,7 @@ def check_dns(
                   "--expect-absent": expect_absent}  # fmt: skip
         for option, is_given in others.items():
             if is_given:
-                hint = "it tells of the registrations in the ledger: remove one of the two"
+                hint = "remove one of the two: --notify is for the ledger, without a monitor"
                 raise UsageError(f"--notify cannot be combined with {option}", hint=hint)
         require_notify(session)
     require_writable(output)  # before a long wait
