@@ -90,7 +90,9 @@ class Notice(NamedTuple):
     new: Sequence[tuple[KeyProblem, Alarm]] = ()
     over: Sequence[Alarm] = ()
     still: Sequence[tuple[KeyProblem, Alarm]] = ()
-    stale: Sequence[Alarm] = ()  # to forget without a word: they are over, and were never told
+    stale: Sequence[
+        Alarm
+    ] = ()  # to forget without a notice: they are over, and nobody was notified
 
 
 def first_seen_now(look: Look, alarms: Iterable[Alarm]) -> set[str]:

@@ -167,8 +167,8 @@ def check_notices(session: Session) -> Iterator[Remark]:
     """Whether notices can be delivered; nothing is sent."""
     notify = session.config.notify
     if not notify.command and not notify.webhook:
-        hint = f"write `notify` into {session.config_file} to be told"
-        yield Remark(Health.NOTE, "nobody is told of problems", hint)
+        hint = f"add `notify` to {session.config_file} to get notices of problems"
+        yield Remark(Health.NOTE, "none are configured", hint)
     for program in notify.command[:1]:
         hint = "correct `command` of `notify` in the config file"
         missing = Remark(Health.WRONG, f"there is no program {program}", hint)

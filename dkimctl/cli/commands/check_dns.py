@@ -81,8 +81,8 @@ def check_dns(
         bool,
         option(
             "--notify",
-            "Tell what has become worse or better since the last run: see notify in the "
-            "config file.",
+            "Send a notice of what has become worse or better since the last run: see notify in "
+            "the config file.",
         ),
     ] = False,
     test_notice: Annotated[

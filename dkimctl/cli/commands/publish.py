@@ -62,7 +62,7 @@ def publish(
         ),
     ] = None,
     check_access: Annotated[
-        bool, option("--check-access", "Tell what can be read and written; nothing is changed.")
+        bool, option("--check-access", "Show what can be read and written; nothing is changed.")
     ] = False,
     fmt: Annotated[
         PublicationFormat, option("--format -f FORMAT", f"{', '.join(PublicationFormat)}.")
