@@ -90,9 +90,7 @@ class Notice(NamedTuple):
     new: Sequence[tuple[KeyProblem, Alarm]] = ()
     over: Sequence[Alarm] = ()
     still: Sequence[tuple[KeyProblem, Alarm]] = ()
-    stale: Sequence[
-        Alarm
-    ] = ()  # to forget without a notice: they are over, and nobody was notified
+    stale: Sequence[Alarm] = ()  # to forget: they are over, and nobody was notified
 
 
 def first_seen_now(look: Look, alarms: Iterable[Alarm]) -> set[str]:

@@ -12,7 +12,10 @@ import pytest
 
 from dkimctl.errors import DnsRefused, ExitCode, Throttled
 from dkimctl.models import DomainSpec, Registration, key_of
+from dkimctl.names import Selection
 from dkimctl.rotation.due import State, Step
+from dkimctl.rotation.life import read_keys
+from dkimctl.settings.config import RotationSettings
 from ledgers import histories_of
 from rotation_world import Provider, World, run_until
 
@@ -376,3 +379,36 @@ def test_the_next_run_ends_as_if_nothing_had_happened(processes, tmp_path, key_r
         assert world.run().tasks == []
         at += 1
     assert at > 10
+
+
+def test_what_is_shown_of_a_key_is_what_runs_do_with_it(world):
+    def stage():
+        with world.open_ledger(for_writing=False) as ledger:
+            keys = read_keys(ledger, Selection(), RotationSettings(), world.now)
+            [key] = [key for key in keys if key.selector == "s1"]
+        days = key.due and round((key.due - world.now).total_seconds() / 86400)
+        return (key.stage, key.action, days)
+
+    world.register(A, start_date="2027-01-08T10:00+00:00")
+    assert stage() == ("registered", "publish", 4)  # then it is urgent
+    world.run()
+    assert stage() == ("published", "wait", 7)
+    world.pass_time(days=8)
+    assert stage() == ("signing", "register successor", 172)
+    world.pass_time(days=172)
+    assert stage() == ("signing", "register successor", 0)
+    world.is_covered = False
+    world.run()
+    assert stage() == ("successor registered", "wait", 7)
+    world.is_covered = True
+    world.run()
+    assert stage() == ("successor published", "wait", 7)
+    world.pass_time(days=7, minutes=1)
+    assert stage() == ("grace period", "remove", 14)
+    world.pass_time(days=14)
+    world.is_covered = False
+    world.run()
+    assert stage() == ("retired", "remove", 0)
+    world.is_covered = True
+    world.run()
+    assert stage() == ("removed", "none", None)
