@@ -33,7 +33,9 @@ def last(server):
 )  # fmt: skip
 def test_the_exit_code_follows_the_status_class(cli, answering, status, exit_code):
     body = b"" if status == 204 else b'{"message": "x"}'
-    done = cli("api", "GET", "/x", env=answering(status, body, Location="https://evil.example/"))
+    env = answering(status, body, Location="https://evil.example/")
+    done = cli("api", "GET", "/x?key=hunter2", env=env)
+    assert "hunter2" not in done.err
     assert done.status == exit_code
     assert done.out == body.decode()
     assert (str(status) in done.err) is (exit_code != 0)
