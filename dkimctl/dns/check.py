@@ -168,12 +168,10 @@ class Checker:
         # The resolver is asked for no record before its servers have it, since it would remember
         # the absence.
         questions = [make_txt_question(checks[number].fqdn) for number in secure]
-        reasons = await self.source.why_bogus(questions)
-        for number, reason in zip(secure, reasons, strict=True):
+        unresolved = await self.source.unresolved(questions)
+        for number, finding in zip(secure, unresolved, strict=True):
             check = checks[number]
-            if reason:
-                check = check._replace(finding=Finding(Verdict.BOGUS, reason))
-            checks[number] = self.finish(check)
+            checks[number] = self.finish(check._replace(finding=finding or check.finding))
         return [checks[number] for number in range(len(registrations))]
 
     async def _plan_all(self, registrations: Sequence[Registration]) -> list[_QueryPlan]:

@@ -49,6 +49,10 @@ class NoRoute(NoAnswer):
     """This machine has no route to the address, such as IPv6 without an IPv6 network."""
 
 
+class ErrorAnswer(NoAnswer):
+    """The resolver answers with an error, such as SERVFAIL: it gets no answer of the servers."""
+
+
 class NameServer(NamedTuple):
     """A name server of a zone, by the names (`hosts`) that the zone has for it."""
 
@@ -369,18 +373,18 @@ class RecursiveResolver:
 
     async def ask(self, question: Question) -> Answer:
         """The first useful answer. Raises NoAnswer if there is none."""
-        reason = "no DNS resolver is configured on this machine"
+        reason = NoAnswer("no DNS resolver is configured on this machine")
         for server in self._servers:
             try:
                 answer = await _ask_validated(server, question)
             except NoAnswer as error:
-                reason = f"the resolver {server.address}: {error}"
+                reason = NoAnswer(f"the resolver {server.address}: {error}")
                 continue
             if answer.rcode in USEFUL:
                 return answer
             rcode = messages.rcode_text(answer.rcode)
-            reason = f"the resolver {server.address}: it answers {rcode}"
-        raise NoAnswer(reason)
+            reason = ErrorAnswer(f"the resolver {server.address}: it answers {rcode}")
+        raise reason
 
     async def prefetch(self, questions: Sequence[Question]) -> None:
         """Ask the first resolver many questions in one burst; see Server.prefetch."""

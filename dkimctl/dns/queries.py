@@ -56,17 +56,18 @@ class Source:
             raise NoAnswer(f"it names other servers for {name}")
         return await self._zones.zone(name)
 
-    async def why_bogus(self, questions: Sequence[Question]) -> list[str]:
-        """Why resolvers cannot validate the answer to each question (DNSSEC); "" if they can."""
+    async def unresolved(self, questions: Sequence[Question]) -> list[Finding | None]:
+        """What keeps resolvers from each record: DNSSEC, or no answer; None if nothing does."""
         if self._zones is None:
-            return [""] * len(questions)
+            return [None] * len(questions)
         resolver = self._zones.resolver
 
-        async def why(question: Question) -> str:
+        async def why(question: Question) -> Finding | None:
             try:
-                return (await resolver.ask(question)).bogus
-            except NoAnswer:
-                return ""
+                answer = await resolver.ask(question)
+            except NoAnswer as error:
+                return Finding(Verdict.NO_ANSWER, f"{question}: {error}; the servers have it")
+            return Finding(Verdict.BOGUS, answer.bogus) if answer.bogus else None
 
         await resolver.prefetch(questions)
         return await gather(map(why, questions))

@@ -13,6 +13,7 @@ from dns.rdatatype import RdataType
 from dkimctl.dns import messages
 from dkimctl.dns.messages import NS, SOA, Answer, Question, make_question, to_text
 from dkimctl.dns.nameserver import (
+    ErrorAnswer,
     NameServer,
     NoAnswer,
     NoRoute,
@@ -62,28 +63,50 @@ def find_zones(names: Iterable[str]) -> dict[str, str]:
 
 
 async def find_zone(name: str, resolver: RecursiveResolver) -> str | None:
-    """The closest name with an SOA record; None if that is a top-level domain. Raises NoAnswer."""
+    """The closest name with an SOA record; None if DNS has no such name. Raises NoAnswer."""
     if len(dns.name.from_text(name)) <= _TOP_LABELS:  # as the target of an alias
         return None
-    apex = await _find_apex(name, resolver, min_labels=_TOP_LABELS)
-    return to_text(apex) if len(apex) > _TOP_LABELS else None
+    return _zone_of(*await _find_apex(name, resolver))
 
 
-async def _find_apex(name: str, resolver: RecursiveResolver, *, min_labels: int) -> dns.name.Name:
+def _zone_of(apex: dns.name.Name, answer: Answer | None) -> str | None:
+    """The zone of a name with this apex, which exists according to the answer for it.
+
+    In a top-level domain that has records of others itself, as private ones do, a name exists; one
+    that was never registered does not.
+    """
+    is_own = len(apex) > _TOP_LABELS
+    exists = answer is not None and answer.rcode == messages.NOERROR and not answer.alias
+    return to_text(apex) if is_own or (exists and apex != dns.name.root) else None
+
+
+async def _find_apex(
+    name: str, resolver: RecursiveResolver, *, over_errors: bool = False
+) -> tuple[dns.name.Name, Answer | None]:
+    """The closest name with an SOA record, and what is answered for the name itself.
+
+    `over_errors`: goes on above names for which the resolver gets an error. Raises NoAnswer.
+    """
     candidate = dns.name.from_text(name)
-    while len(candidate) > min_labels:
-        answer = await look_up(resolver, make_question(candidate, SOA))
-        if answer.message is None and answer.zone:
-            return dns.name.from_text(answer.zone)
-        message = answer.message
+    answers: list[Answer | None] = []
+    while True:
+        answer = None
+        try:
+            answer = await look_up(resolver, make_question(candidate, SOA))
+        except ErrorAnswer:
+            if not over_errors or len(candidate) <= _TOP_LABELS:
+                raise
+        answers.append(answer)
+        if answer and answer.message is None and answer.zone:
+            return dns.name.from_text(answer.zone), answers[0]
+        message = answer.message if answer else None
         for rrset in (*message.answer, *message.authority) if message else ():
             # The SOA of an alias's target is not that of its zone.
             if rrset.rdtype == SOA and candidate.is_subdomain(rrset.name):
-                return rrset.name
+                return rrset.name, answers[0]
         if candidate == dns.name.root:
-            break
+            raise NoAnswer("the resolver has no SOA record at or above it")
         candidate = candidate.parent()
-    raise NoAnswer("the resolver has no SOA record at or above it")
 
 
 async def look_up(resolver: RecursiveResolver, question: Question) -> Answer:
@@ -91,7 +114,7 @@ async def look_up(resolver: RecursiveResolver, question: Question) -> Answer:
     try:
         return await resolver.ask(question)
     except NoAnswer as error:
-        raise NoAnswer(f"{question}: {error}") from None
+        raise type(error)(f"{question}: {error}") from None
 
 
 class Zone(NamedTuple):
@@ -100,7 +123,7 @@ class Zone(NamedTuple):
     name: str  # without trailing dot
     servers: Sequence[NameServer]
     unknown_delegation: str = ""  # why it is not known which servers the zone above names
-    is_secure: bool = False  # the resolver validates it with DNSSEC
+    is_secure: bool = False  # the resolver validates it with DNSSEC, or gives no NS records of it
     bogus: str = ""  # why the resolver cannot, but should
 
 
@@ -139,14 +162,38 @@ class ZoneServers:
         return result
 
     async def _find_name(self, name: str) -> str | None:
-        return await find_zone(name, self.resolver)
+        """The zone of a name, by its SOA record or, if its servers give none, by its delegation.
+
+        They may answer with an error, or with an alias (CNAME) at the apex.
+        """
+        if len(dns.name.from_text(name)) <= _TOP_LABELS:
+            return None
+        apex, answer = await _find_apex(name, self.resolver, over_errors=True)
+        if answer is not None and not (answer.alias and len(apex) <= _TOP_LABELS):
+            return _zone_of(apex, answer)
+        failure: NoAnswer | None = None
+        for server in (await self._once(self._find_servers, to_text(apex))).values():
+            try:
+                answer = await server.ask(make_question(name, NS))
+            except NoAnswer as error:
+                failure = error
+                continue
+            if answer.delegated or answer.is_authoritative:
+                return answer.delegated or _zone_of(apex, answer._replace(alias=""))
+        raise failure or NoAnswer(f"no server of {to_text(apex)} knows {name}")
 
     async def _find_apex(self, name: str) -> dns.name.Name:
-        return await _find_apex(name, self.resolver, min_labels=0)
+        return (await _find_apex(name, self.resolver))[0]
 
     async def _find_zone(self, name: str) -> Zone:
-        answer = await look_up(self.resolver, make_question(name, NS))
-        hosts = sorted({to_text(data.target) for data in answer_data(answer, NS)})
+        answer = failure = None
+        try:
+            answer = await look_up(self.resolver, make_question(name, NS))
+        except ErrorAnswer as error:  # of its servers; the delegation names them, too
+            failure = error
+        # An alias at the apex would lead to the NS records of another zone.
+        records = answer_data(answer, NS) if answer and not answer.alias else ()
+        hosts = sorted({to_text(data.target) for data in records})
         delegation: _Delegation = {}
         unknown = ""
         try:
@@ -159,7 +206,9 @@ class ZoneServers:
         delegated = {host: glue or addresses[host] for host, glue in delegation.items()}
         servers = list(self._name_servers(own, delegated))
         if not servers:
-            raise NoAnswer(f"DNS names no server with an address for the zone {name}")
+            raise failure or NoAnswer(f"DNS names no server with an address for the zone {name}")
+        if answer is None:
+            return Zone(name, servers, unknown, is_secure=True)
         return Zone(name, servers, unknown, answer.is_validated, answer.bogus)
 
     def _name_servers(self, own: _Addresses, delegated: _Addresses) -> Iterator[NameServer]:

@@ -17,6 +17,7 @@ import dns.rrset
 from dkimctl.dns.messages import Answer, decode, encode, make_txt_question
 from dkimctl.dns.nameserver import NameServer as AskedServer
 from dkimctl.dns.nameserver import NoAnswer
+from dkimctl.dns.verdicts import Finding, Verdict
 from dkimctl.dns.zones import Zone
 
 
@@ -188,9 +189,10 @@ class FakeSource:
         named = [AskedServer(one.label, one.hosts, one) for one in servers]
         return Zone(name, named, **self.states.get(name, {}))
 
-    async def why_bogus(self, questions):
+    async def unresolved(self, questions):
         self.validated += map(str, questions)
-        return [self.bogus_records.get(str(question), "") for question in questions]
+        reasons = [self.bogus_records.get(str(question)) for question in questions]
+        return [Finding(Verdict.BOGUS, reason) if reason else None for reason in reasons]
 
     def forget(self) -> None:
         """There is no cache."""

@@ -228,8 +228,8 @@ class Dns:
         servers = [NameServer(f"ns{n}.test", frozenset({f"ns{n}.test"}), self) for n in (1, 2)]
         return Zone(_zone(name), servers)
 
-    async def why_bogus(self, questions: Sequence[Any]) -> list[str]:
-        return [""] * len(questions)
+    async def unresolved(self, questions: Sequence[Any]) -> list[None]:
+        return [None] * len(questions)
 
     async def prefetch(self, questions: Sequence[Any]) -> None:
         """Nothing: each is asked later."""

@@ -22,11 +22,10 @@ NO_ADDRESS = "nothing.hosts.example"
 _OTHER_SERVER = "RFC 1034 5.3.3: a resolver asks the next server, until it happens to ask the other"
 _ALL_ACCEPTED = "RFC 6376 3.6.1: t=y is no reason to refuse; the servers disagree all the same"
 _NEXT_SERVER = "RFC 1034 5.3.3: a resolver asks the next server; but nothing is known of this one"
-_NO_SOA = "RFC 1034 4.2.1: each zone has an SOA record; without it, its servers are not known"
 _NOT_AUTHORITATIVE = "RFC 2181 5.4.1: not authoritative, so least trustworthy; Unbound takes it"
 
 # By the behaviour of the only server of a zone (see odd_servers.py). Unbound asks without EDNS only
-# after FORMERR or NOTIMP (RFC 6891 section 7), and check-dns finds zones through Unbound.
+# after FORMERR or NOTIMP (RFC 6891 section 7).
 ODD = {
     "silent": NO_ANSWER,
     "tcp-only": NO_ANSWER,
@@ -37,12 +36,11 @@ ODD = {
     "refused": NO_ANSWER,
     "edns-formerr": PUBLISHED,
     "edns-silent": NO_ANSWER,
-    "only-txt": NO_ANSWER,
+    "only-txt": PUBLISHED,
     "lossy": PUBLISHED,
 }
 _ODD_MAIL = {
     "not-authoritative": (Mail.ACCEPTED, _NOT_AUTHORITATIVE),
-    "only-txt": (Mail.ACCEPTED, _NO_SOA),
 }
 
 
