@@ -53,18 +53,20 @@ class Kind(NamedTuple):
     counts: bool = False
 
 
-def half_body(token: str, size: int = 120_000) -> bytes:
-    """A request without its last octet."""
-    head = f"POST /domain/dkim HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
-    return f"{head}Content-Length: {size}\r\n\r\n".encode() + b" " * (size - 1)
-
-
-def large_answer(token: str, size: int = 128_000) -> bytes:
-    """A request whose answer is about three times as long: it quotes names that are no domains."""
-    entries = [{"sign_domain": "é" * (size // 100)} for _ in range(49)]
-    body = json.dumps({"domains": entries}, ensure_ascii=False).encode()
+def post(token: str, body: bytes) -> bytes:
     head = f"POST /domain/dkim HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+def half_body(token: str) -> bytes:
+    """A request without its last octet."""
+    return post(token, b" " * 120_000)[:-1]
+
+
+def large_answer(token: str) -> bytes:
+    """A request whose answer is about three times as long: it quotes names that are no domains."""
+    entries = [{"sign_domain": "é" * 1280} for _ in range(49)]
+    return post(token, json.dumps({"domains": entries}, ensure_ascii=False).encode())
 
 
 KINDS: Mapping[str, Callable[[str], Kind]] = {
@@ -191,13 +193,6 @@ class Figures(NamedTuple):
     answers: int
     unanswered: int
 
-    def __str__(self) -> str:
-        return (
-            f"newcomer {self.newcomer:6.2f} s, memory {self.memory:4.0f} MiB, "
-            f"standing {self.standing:4}, closed {self.closed:6}, "
-            f"answers {self.answers:6}, unanswered {self.unanswered}"
-        )
-
 
 def attack(service: ServeProcess, name: str, count: int, seconds: float) -> Figures:
     """Have `count` connections of a kind stand at the service for `seconds`."""
@@ -228,7 +223,8 @@ def main() -> None:
             figures = attack(service, name, count, options.seconds)
             logged = service.said.splitlines()
             said = [line for line in logged if re.search("ERROR|WARNING|Traceback|Error:", line)]
-        print(f"{count} {name:15} {figures}", flush=True)
+        texts = [f"{what} {round(number, 2)}" for what, number in figures._asdict().items()]
+        print(f"{count} {name}: {', '.join(texts)}", flush=True)
         for line in said[:10]:
             print(f"  on stderr: {line}")
 

@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -42,13 +42,12 @@ from dkimctl.service.schema import registrations
 
 sys.path.append(str(Path(__file__).parents[1] / "support"))  # also without pytest
 
-from processes import Cli, ServeProcess
+from processes import Cli, ServeProcess, wait_for
 
 SELECTOR = "s1"
 BITS = 1024  # quick to make
 _TIMEOUT = 60.0  # seconds for one answer
 _PAUSE = 0.05  # seconds after a failure
-_RECOVERY = 60.0  # seconds
 
 Items = list[dict[str, Any]]
 
@@ -115,17 +114,11 @@ class Load:
     def wait_for(self, count: int) -> None:
         """Until so many more are created."""
         wanted = len(self.created) + count
-        self._wait(lambda: len(self.created) >= wanted, "the service does not recover")
+        wait_for(lambda: len(self.created) >= wanted)
 
     def wait_for_failure(self) -> None:
         failures = self.failures
-        self._wait(lambda: self.failures > failures, "no request fails")
-
-    def _wait(self, is_done: Callable[[], bool], problem: str) -> None:
-        deadline = time.monotonic() + _RECOVERY
-        while not is_done():
-            assert time.monotonic() < deadline, problem
-            time.sleep(_PAUSE)
+        wait_for(lambda: self.failures > failures)
 
     def _run(self, number: int) -> None:
         with closing(Caller(self._url, self._tokens[number])) as caller:
@@ -208,8 +201,9 @@ def kill_workers(pid: int, load: Load, kills: int, seed: int) -> None:
     load.wait_for(1)
 
 
-def race(url: str, location: Location, names: Sequence[str], clients: int = 16) -> list[Items]:
+def race(url: str, location: Location, names: Sequence[str]) -> list[Items]:
     """What the clients are answered that register `names` at once, each in another order."""
+    clients = 16
     start = threading.Barrier(clients)
 
     def register(client: int, token: str) -> Items:

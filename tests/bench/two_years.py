@@ -44,18 +44,15 @@ def main() -> None:
     ):
         for done in range(0, options.days, 30):
             years.live(min(30, options.days - done))
-            _show_progress(years, time.monotonic() - began)
+            seconds = time.monotonic() - began
+            state = f"{years.now:%F}: {len(years.judge.problems)} problems, {seconds:.0f} s"
+            print(state, file=sys.stderr, flush=True)
         _report(years)
     if years.judge.problems:
         for what, when in years.judge.problems.items():
             print(f"{when:%F %H:%M}: {what}")
         _explain(years.judge.runs, min(years.judge.problems.values()))
         sys.exit(1)
-
-
-def _show_progress(years: Years, seconds: float) -> None:
-    problems = len(years.judge.problems)
-    print(f"{years.now:%F}: {problems} problems, {seconds:.0f} s", file=sys.stderr, flush=True)
 
 
 def _report(years: Years) -> None:
@@ -65,8 +62,8 @@ def _report(years: Years) -> None:
     print(f"  {len(runs)} runs, {sum(run.is_due for run in runs)} with something to do")
     print(f"  {len(killed)} killed, {sum(run.is_due for run in killed)} with something to do")
     print(f"  {len(years.outages)} outages of the primary, {len(years.notices)} notices:")
-    for notice in years.notices:
-        print(f"    {notice.time:%F %H:%M} {notice.document['text']}")
+    for when, document in years.notices:
+        print(f"    {when:%F %H:%M} {document['text']}")
     print(f"  {figures.replaced} keys replaced and removed; the oldest signed at {figures.oldest}")
     print(f"  {figures.hours} hours at which the key of a domain was at all servers that ran")
     print(

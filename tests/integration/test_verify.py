@@ -19,8 +19,9 @@ from dns_servers import Server, serving
 from documents import example
 from network import running
 from ports import free_port
+from processes import daemon
 from published import APEX, name_of, private_keys, published, register, txt
-from signers import running_verifier, safe_place
+from signers import safe_place
 
 TWO = ("example.com", "mail.example.com")
 
@@ -63,7 +64,7 @@ def running_rspamd(need: Callable[[str], str], home: Path, dns: Server) -> Itera
         symbols = {name for name in answer["symbols"] if name.startswith("R_DKIM")}
         return "pass" if symbols == {"R_DKIM_ALLOW"} else "fail"
 
-    with running_verifier(words, home, lambda: verify(_MESSAGE)):
+    with daemon(words, home / "signer.log", lambda: verify(_MESSAGE)):
         yield verify
 
 

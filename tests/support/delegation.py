@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 ROOT_ADDRESS = "127.0.0.53"
 ROOT_HOST = "root-server"
-_START = "$ORIGIN {name}.\n$TTL 60\n@ SOA {first}. hostmaster.{first}. {serial} 3600 600 86400 60\n"
+_START = "$ORIGIN {name}.\n$TTL 60\n@ SOA {first}. hostmaster.{first}. 1 3600 600 86400 60\n"
 
 
 class Security(Enum):
@@ -86,7 +86,7 @@ class Tree:
         secured = [zone.name for zone in self.zones.values() if zone.security != Security.INSECURE]
         return [name for name in self.zones if any(_is_below(one, name) for one in secured)]
 
-    def zone_file(self, zone: Zone, host: Host, serial: int, ds: Mapping[str, str]) -> str:
+    def zone_file(self, zone: Zone, host: Host, ds: Mapping[str, str]) -> str:
         """The zone file of a zone at a host; `ds` has the DS records of signed zones, by name."""
         lines = [f"@ NS {name}.\n" for name in zone.hosts]
         own = [name for name in self.hosts if self._zone_of(name) == zone.name]
@@ -95,7 +95,7 @@ class Tree:
             lines += [f"{cut.name}. NS {name}.\n" for name in _delegated_to(cut)]
             lines += self._addresses(self._glue_hosts(cut, zone.name), cut.glue)
             lines.append(ds.get(cut.name, ""))
-        start = _START.format(name=zone.name, first=zone.hosts[0], serial=serial)
+        start = _START.format(name=zone.name, first=zone.hosts[0])
         records = host.records.get(zone.name, zone.records)
         return "".join([start, *dict.fromkeys(lines), records])  # zones below may share a host
 

@@ -7,13 +7,10 @@ import contextlib
 import os
 import signal
 import sqlite3
-import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import dns.exception
 import dns.message
 import dns.query
 import dns.rcode
@@ -22,18 +19,18 @@ import httpx
 
 from name_servers import SECRET, server_command
 from ports import free_port
+from processes import daemon
 
 WRONG_SECRET = base64.b64encode(b"another key, which is not theirs").decode()
 
-_PDNS = """
-launch=bind
-bind-config={directory}/pdns-zones.conf
+PDNS = """
 local-address={host}
 local-port={port}
 socket-dir={directory}
 daemon=no
 guardian=no
 """
+_PDNS_FILES = "launch=bind\nbind-config={directory}/pdns-zones.conf\n"
 _PDNS_ZONES = 'zone "example.com" {{ type master; file "{file}"; }};\n'
 SERVERS = ("named", "knotd", "nsd", "pdns_server")
 
@@ -62,16 +59,8 @@ class Server(NamedTuple):
         return [b"".join(rdata.strings) if kind == "TXT" else rdata for rdata in rdatas]
 
 
-_PDNS_DATABASE = """
-launch=gsqlite3
-gsqlite3-database={directory}/pdns.sqlite3
-"""
+_PDNS_DATABASE = "launch=gsqlite3\ngsqlite3-database={directory}/pdns.sqlite3\n"
 _PDNS_API = """
-local-address=127.0.0.1
-local-port={port}
-socket-dir={directory}
-daemon=no
-guardian=no
 api=yes
 api-key={secret}
 webserver=yes
@@ -104,28 +93,17 @@ def serving_api(
 ) -> Iterator[tuple[Server, httpx.Client]]:
     """PowerDNS with an empty database, and a client of its HTTP API."""
     port, api_port = free_port(), free_port()
-    config = _PDNS_API.format(directory=directory, port=port, api_port=api_port, secret=SECRET)
+    config = PDNS.format(directory=directory, host="127.0.0.1", port=port)
+    config += _PDNS_API.format(api_port=api_port, secret=SECRET)
     make_database(schema, directory, config)
     client = httpx.Client(
         base_url=f"http://127.0.0.1:{api_port}/api/v1/servers/localhost",
         headers={"X-API-Key": SECRET},
         trust_env=False,
     )
-    log = directory / "pdns.log"
-    with log.open("wb") as output:
-        words = [need("pdns_server"), f"--config-dir={directory}"]
-        process = subprocess.Popen(words, stdout=output, stderr=output)
-    try:
-        for _ in range(600):
-            with contextlib.suppress(httpx.TransportError):
-                client.get("/zones").raise_for_status()
-                break
-            assert process.poll() is None, log.read_text()
-            time.sleep(0.1)
+    words = [need("pdns_server"), f"--config-dir={directory}"]
+    with daemon(words, directory / "pdns.log", lambda: client.get("/zones").raise_for_status()):
         yield Server(port), client
-    finally:
-        process.terminate()
-        process.wait(60)
 
 
 @contextlib.contextmanager
@@ -135,20 +113,19 @@ def serving(
     directory: Path,
     need: Callable[[str], str],
     host: str = "127.0.0.1",
-    port: int = 0,
     more: str = "",
     options: str = "",
     updates: str = 'allow-update { key "dkim"; }',
 ) -> Iterator[Server]:
     """Run a server with the zone file at `zone`, until the block ends.
 
-    Port 0 means any free one; `more` is added to its configuration, `options` to that of the
+    `more` is added to its configuration, `options` to that of the
     server itself (named, nsd). `updates` is what named allows.
     """
-    port = port or free_port(host)
+    port = free_port(host)
     if program == "pdns_server":
         values = {"directory": directory, "host": host, "port": port, "file": zone}
-        (directory / "pdns.conf").write_text(_PDNS.format(**values) + more)
+        (directory / "pdns.conf").write_text((_PDNS_FILES + PDNS).format(**values) + more)
         (directory / "pdns-zones.conf").write_text(_PDNS_ZONES.format(**values))
         words = [need(program), f"--config-dir={directory}"]
     else:
@@ -163,15 +140,10 @@ def serving(
 @contextlib.contextmanager
 def running(words: list[str], log: Path, port: int, host: str = "127.0.0.1") -> Iterator[Server]:
     """Run a command that serves example.com there, until the block ends."""
-    with log.open("wb") as output:
-        process = subprocess.Popen(words, cwd=log.parent.parent, stdout=output, stderr=output)
-    try:
-        server = Server(port, host, process.pid)
-        _wait(server, process, log)
-        yield server
-    finally:
-        process.terminate()
-        process.wait(60)
+    server = Server(port, host)
+    is_ready = lambda: server.ask("example.com", "SOA")  # noqa: E731
+    with daemon(words, log, is_ready, cwd=log.parent.parent) as process:
+        yield server._replace(pid=process.pid)
 
 
 def key_file(path: Path, secret: str = SECRET) -> Path:
@@ -179,13 +151,3 @@ def key_file(path: Path, secret: str = SECRET) -> Path:
     path.write_text(f'key "dkim" {{ algorithm hmac-sha256; secret "{secret}"; }};\n')
     path.chmod(0o600)
     return path
-
-
-def _wait(server: Server, process: subprocess.Popen[bytes], log: Path) -> None:
-    for _ in range(600):
-        with contextlib.suppress(OSError, dns.exception.DNSException, AssertionError):
-            if server.ask("example.com", "SOA"):
-                return
-        assert process.poll() is None, f"the server has ended: {log.read_text()}"
-        time.sleep(0.1)
-    raise AssertionError(f"the server does not answer: {log.read_text()}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -42,18 +43,14 @@ class Run(NamedTuple):
     seconds: float = 0.0
 
 
-class Figures(NamedTuple):
-    """`replaced`: keys that have been replaced and removed; `oldest`: the age of a key that signed.
-
-    `hours` counts the checks of one domain at one hour.
-    """
-
+@dataclass
+class Figures:
     sent: int = 0
     verified: int = 0
     lost: int = 0
-    hours: int = 0
-    replaced: int = 0
-    oldest: timedelta = timedelta()
+    hours: int = 0  # checks of one domain at one hour
+    replaced: int = 0  # keys that have been replaced and removed
+    oldest: timedelta = timedelta()  # the age of a key that signed
 
 
 class Judge:
@@ -92,8 +89,9 @@ class Judge:
         self._new = []
         for key in self._keys:
             self._judge_places(now, key)
-        gone = [key for key in self._keys if self._end(key) <= now and not self._places(key)]
-        self._count(replaced=len(gone))
+        self.figures.replaced = sum(
+            self._end(key) <= now and not self._places(key) for key in self._keys
+        )
 
     def unchanged(self, now: datetime, seen: Seen) -> None:
         """Between runs nothing changes, so that the last look tells what was there at each hour.
@@ -108,14 +106,13 @@ class Judge:
         """The keys that sign at this time, according to the last look, are published."""
         assert self._seen
         for key in signers(self._keys, now):
-            self._count(hours=self.figures.hours + 1)
-            if not all(
-                self._accepts(key, has[name(key.key)]) for has in self._seen.servers.values()
-            ):
+            self.figures.hours += 1
+            values = [has[name(key.key)] for has in self._seen.servers.values()]
+            if not all(self._accepts(key, each) for each in values):
                 self.report(now, f"{name(key.key)} signs, and is not at all servers")
             age, due = now - key.made, key.made + self._policy.max_age
             limit = self._policy.max_age + 8 * _DAY + self._missed(due, lambda run: False)
-            self._count(oldest=max(age, self.figures.oldest))
+            self.figures.oldest = max(age, self.figures.oldest)
             if age > limit:
                 self.report(now, f"{name(key.key)} signs for too long")
 
@@ -124,7 +121,7 @@ class Judge:
         for key in signers(self._keys, now):
             if key.key.sign_domain == domain:
                 self._new.append(Letter(now, key.key, signed(key, f"Sent {now:%F %T}.")))
-                self._count(sent=self.figures.sent + 1)
+                self.figures.sent += 1
 
     def is_due(self, now: datetime) -> bool:
         """Whether there is something to do: a key to register or publish, or a record to remove."""
@@ -168,8 +165,8 @@ class Judge:
             if not _verifies(letter.text, self._seen.resolver[name(letter.key)]):
                 self._lost.add(letter)
                 self.report(now, f"lost: mail of {letter.sent:%F}, signed by {name(letter.key)}")
-        verified = self.figures.verified + len(letters)
-        self._count(verified=verified, lost=len(self._lost))
+        self.figures.verified += len(letters)
+        self.figures.lost = len(self._lost)
 
     def _end(self, key: Key) -> datetime:
         """The end of the grace period of a key."""
@@ -192,9 +189,6 @@ class Judge:
                 break
             days += _DAY
         return days
-
-    def _count(self, **figures: object) -> None:
-        self.figures = self.figures._replace(**figures)
 
 
 def _accepts(key: Key, values: Sequence[bytes]) -> bool:

@@ -91,28 +91,24 @@ class Life:
         items = json.loads(done.out)["items"] if done.out else []
         return done.status, {key_of(item["sign_domain"], item["selector"]) for item in items}
 
-    def remove_retired(self, *words: str, at: Sequence[str] = SERVERS) -> set[RegistrationKey]:
+    def remove_retired(self, *words: str) -> set[RegistrationKey]:
         """Remove the records that the tool lists, and judge whether that was right."""
         done = self.cli("rotate", "--retired", *words, "--format", "nsupdate")
         found = re.findall(r"update delete (\S+)\._domainkey\.(\S+)\. IN TXT\n", done.out)
         listed = {key_of(domain, selector) for selector, domain in found}
         if "--no-check" not in words:
             self._require_published_successors(listed)
-        self.update(done.out, at=at)
+        self.update(done.out)
         self.removed |= dict.fromkeys(listed, self.now)
         self._read_mail()
         return listed
 
     def harmed(self) -> list[str]:
         """The messages that were lost because the tool had the operator remove their key."""
-        removals = (
-            (message, lost, self.removed.get(message.key))
-            for message, lost in self.mail.lost.items()
-        )
         return sorted(
             f"{name(message.key)} sent {message.sent:%F}, removed {removed:%F}"
-            for message, lost, removed in removals
-            if removed is not None and message.sent <= removed <= lost
+            for message, lost in self.mail.lost.items()
+            if (removed := self.removed.get(message.key)) and message.sent <= removed <= lost
         )
 
     def needed(self, *keys: RegistrationKey) -> bool:
@@ -170,7 +166,7 @@ class Life:
 
     def clear(self) -> None:
         """Leave no records for the next life."""
-        names = self.mail.names() if self.mail.has_begun() else []
+        names = [name(key.key) for key in self.mail.signing_keys()]
         ours = [one for one in names if one.endswith(f".{ZONE}")]
         self.restore(dict.fromkeys(ours, ()), at=[*SERVERS, HIDDEN])
         self.restore(dict.fromkeys({*names} - {*ours}, ()), at=[PRIMARY])

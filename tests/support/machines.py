@@ -22,7 +22,7 @@ from delegation import Host, Zone
 from dkimctl.models import RegistrationKey, key_of
 from mail import Answers
 from network import Network, ask, running
-from processes import Cli, ServeProcess
+from processes import Cli, ServeProcess, login_words
 
 PRIMARY, SECONDARIES = "127.0.0.2", ("127.0.0.3", "127.0.0.4")
 _HOSTS = ("ns1.test", "ns2.test", "ns3.test")
@@ -64,12 +64,6 @@ class MovingClock:
         new.write_text(f"{offset:+.3f}\n")
         new.rename(self._file)
 
-    @property
-    def now(self) -> datetime:
-        """The time (UTC)."""
-        offset = float(self._file.read_text())
-        return datetime.fromtimestamp(datetime.now(UTC).timestamp() + offset, UTC)
-
 
 class Seen(NamedTuple):
     """What each running server has, by address, and the resolver; and the keys in the ledger."""
@@ -82,21 +76,18 @@ class Seen(NamedTuple):
 @contextlib.contextmanager
 def starting(directory: Path, clock: MovingClock, need: Callable[[str], str]) -> Iterator[Machines]:
     """All machines run until the block ends."""
-    addresses = (PRIMARY, *SECONDARIES)
-    roles = [
-        {"updates": True, "secondaries": SECONDARIES, "environment": clock.environment},
-        {"secondary_of": PRIMARY},
-        {"secondary_of": PRIMARY},
+    primary = Host(
+        _HOSTS[0], (PRIMARY,), "named",
+        updates=True, secondaries=SECONDARIES, environment=clock.environment,
+    )  # fmt: skip
+    others = [
+        Host(name, (address,), "named", secondary_of=PRIMARY)
+        for name, address in zip(_HOSTS[1:], SECONDARIES, strict=True)
     ]
-    hosts = [
-        Host(name, (address,), "named", **role)
-        for name, address, role in zip(_HOSTS, addresses, roles, strict=True)
-    ]
+    options = {"validates": False, "resolver_options": _RESOLVER}
     zones = [Zone(name, _HOSTS) for name in _ZONES]
     with (
-        running(
-            directory, need, hosts=hosts, zones=zones, validates=False, resolver_options=_RESOLVER
-        ) as network,
+        running(directory, need, hosts=[primary, *others], zones=zones, **options) as network,
         contextlib.ExitStack() as stack,
     ):
         yield Machines(network, clock, directory / "home", stack)
@@ -122,7 +113,13 @@ class Machines:
         self._commands = CommandServer(cli.environment, cli.prefix)
         stack.callback(self._commands.close)
         self._environment = cli.environment | {"DKIMCTL_CONFIG": str(home / "config.yaml")}
-        self._log_in(cli, service.create_client())
+        cli.write(
+            "config.yaml",
+            _CONFIG.format(server=PRIMARY, key_file=network.key_file, notices=self._notices),
+        )
+        account = service.create_client()
+        done = self.dkimctl(*login_words(account), stdin=account["DKIMCTL_CLIENT_SECRET"] + "\n")
+        assert done.status == 0, done.err
 
     def dkimctl(self, *words: object, stdin: str = "", at_start: str = "") -> Done:
         """Run a command, which first runs the Python code `at_start`."""
@@ -175,19 +172,6 @@ class Machines:
         with contextlib.closing(sqlite3.connect(path)) as ledger:
             rows = ledger.execute("SELECT sign_domain, selector FROM registration").fetchall()
         return frozenset(key_of(*row) for row in rows)
-
-    def _log_in(self, cli: Cli, account: Mapping[str, str]) -> None:
-        config = _CONFIG.format(
-            server=PRIMARY, key_file=self._network.key_file, notices=self._notices
-        )
-        cli.write("config.yaml", config)
-        done = self.dkimctl(
-            "login", "--auth-url", account["DKIMCTL_AUTH_URL"],
-            "--base-url", account["DKIMCTL_BASE_URL"],
-            "--client-id", account["DKIMCTL_CLIENT_ID"], "--secret-stdin",
-            stdin=account["DKIMCTL_CLIENT_SECRET"] + "\n",
-        )  # fmt: skip
-        assert done.status == 0, done.err
 
 
 def _library(faketime: str) -> str:

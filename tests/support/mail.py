@@ -58,14 +58,10 @@ class Mail:
 
     def send(self, now: datetime) -> None:
         """Sign a message for each domain, and each value of `default`."""
-        for key in self.signers(now):
+        for key in signers(self.signing_keys(), now):
             if key.key not in self._signed:
                 self._signed[key.key] = signed(key)
             self._recent.append(Message(now, key.key))
-
-    def signers(self, now: datetime) -> list[Key]:
-        """The keys that sign at a time."""
-        return signers(self.signing_keys(), now)
 
     def receive(self, now: datetime, answers: Answers) -> None:
         """Verify what is at most 13 days old with these answers of DNS."""
@@ -77,17 +73,9 @@ class Mail:
         """The recent messages that cannot be verified with these answers."""
         return [one for one in self._recent if not self._verifies(one.key, answers[name(one.key)])]
 
-    def has_begun(self) -> bool:
-        """Whether the service has been used."""
-        return self.store.exists()
-
     def recent_names(self) -> set[str]:
         """The names of the keys of recent mail."""
         return {name(message.key) for message in self._recent}
-
-    def names(self) -> list[str]:
-        """The names of all keys that the service has."""
-        return [name(key.key) for key in self.signing_keys()]
 
     def _verify(self, key: RegistrationKey, values: Sequence[bytes]) -> bool:
         assert len(values) <= 1
@@ -95,7 +83,9 @@ class Mail:
         return bool(dkim.verify(self._signed[key], dnsfunc=lambda name, timeout=5: value))
 
     def signing_keys(self) -> list[Key]:
-        """The keys that the service has."""
+        """The keys that the service has; none before it is used."""
+        if not self.store.exists():
+            return []
         with contextlib.closing(sqlite3.connect(self.store)) as connection:
             rows = connection.execute(f"{_ROWS} FROM registrations").fetchall()
         return [

@@ -11,11 +11,7 @@ import pytest
 
 NO_NAMESPACE = "this user may not make a namespace (run as root, or allow user namespaces)"
 # Debian has these, with many servers, but they are not in the PATH of an ordinary user.
-_SYSTEM_DIRECTORIES = (
-    "/usr/local/sbin",
-    "/usr/sbin",
-    "/sbin",
-)
+_SYSTEM_DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 _POSTGRESQL = Path("/usr/lib/postgresql")  # one directory a version
 
 

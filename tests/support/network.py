@@ -15,7 +15,7 @@ import copy
 import shlex
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -70,8 +70,6 @@ class Network:
         self._directory = directory
         self._need = need
         self._signer = Signer(directory, need)
-        self._serial = 0
-        self._tree = Tree((), ())
         self._processes: dict[str, _Process] = {}
         self._resolver: list[str] = []
         self.key_file = key_file(directory / "update.key")
@@ -88,7 +86,8 @@ class Network:
         done = self._tell(f"({_PREPARE}) 2>&1 | tr '\\n' ' '; echo $PIPESTATUS")
         if done != "0":
             give_up(f"{NO_NAMESPACE}: {done}")
-        self._load(hosts, zones)
+        self._tree = Tree(hosts, zones)
+        self._write_zones()
         for host in self._tree.hosts.values():
             for address in host.addresses:
                 length, option = (128, "nodad") if ":" in address else (8, "")
@@ -182,43 +181,31 @@ class Network:
         home = self._directory / host.name
         self.start(host.name, *host_command(host, files, home, self._need))
 
-    def _load(self, hosts: Iterable[Host], zones: Iterable[Zone]) -> None:
+    def _write_zones(self) -> None:
         """Write the zone files of all hosts."""
-        self._serial += 1
-        self._tree = tree = Tree(hosts, zones)
-        signed = [tree.zones[name] for name in tree.signed()]
-        self._signer.make_keys(signed)
-        ds = {zone.name: self._signer.ds(zone) for zone in signed}
-        for host in tree.hosts.values():
-            (self._directory / host.name).mkdir(exist_ok=True)
-            for zone in tree.zones_of(host):
-                if host.updates and self._serial > 1:
-                    continue
-                new = self._directory / "new.zone"
-                new.write_text(tree.zone_file(zone, host, self._serial, ds))
+        signed = [self._tree.zones[name] for name in self._tree.signed()]
+        ds = {zone.name: self._signer.make_key(zone) for zone in signed}
+        for host in self._tree.hosts.values():
+            (self._directory / host.name).mkdir()
+            for zone in self._tree.zones_of(host):
+                file = self._file(zone, host)
+                file.write_text(self._tree.zone_file(zone, host, ds))
                 if zone in signed:
-                    self._signer.sign(zone, new)
-                new.rename(self._file(zone, host))
+                    self._signer.sign(zone, file)
 
     def _file(self, zone: Zone, host: Host) -> Path:
         return self._directory / host.name / f"{zone.name or 'root'}.zone"
 
     def _wait_until_served(self) -> None:
-        """Wait until each server has the latest version of all its zones, or any after updates."""
-        hosts = [host for host in self._tree.hosts.values() if host.name in self._processes]
-        live = [host for host in hosts if host.updates or host.secondary_of]
-        self._wait_for_zones(live, " 3600 ")
-        rest = [host for host in hosts if host not in live]
-        self._wait_for_zones(rest, f" {self._serial} 3600 ")
-
-    def _wait_for_zones(self, hosts: Iterable[Host], serial: str) -> None:
+        """Wait until each server that runs has all its zones."""
         questions = [
             f"@{host.addresses[0]} +short +norecurse +tries=1 +time=1 {zone.name}. SOA\n"
-            for host in hosts
+            for host in self._tree.hosts.values()
+            if host.name in self._processes
             for zone in self._tree.zones_of(host)
         ]
         (self._directory / "questions").write_text("".join(questions))
-        self.wait_for(self._need("dig"), "-f", "questions", shows=serial, times=len(questions))
+        self.wait_for(self._need("dig"), "-f", "questions", shows=" 3600 ", times=len(questions))
 
     def _assert_alive(self) -> None:
         for name, (pid, log) in self._processes.items():
@@ -249,22 +236,16 @@ class Signer:
         self._need = need
         self._keys: dict[str, Path] = {}  # the public key, by zone
 
-    def make_keys(self, zones: Iterable[Zone]) -> None:
-        """Make a key for each of the zones that has none."""
-        for zone in zones:
-            if zone.name not in self._keys:
-                self._keys[zone.name] = self._make_key(zone.name)
+    def make_key(self, zone: Zone) -> str:
+        """Make the key of a zone; gives the line with its DS record, for the zone above."""
+        key = self._keys[zone.name] = self._make_key(zone.name)
+        if zone.security is Security.WRONG_DS:
+            key = self._make_key(zone.name)
+        return self._run("dnssec-dsfromkey", "-2", key.name)
 
     def trust_anchor(self) -> Path:
         """The file with the DNSKEY record of the root."""
         return self._keys[""]
-
-    def ds(self, zone: Zone) -> str:
-        """The line with the DS record of a zone, for the zone above."""
-        key = self._keys[zone.name]
-        if zone.security is Security.WRONG_DS:
-            key = self._make_key(zone.name)
-        return self._run("dnssec-dsfromkey", "-2", key.name)
 
     def sign(self, zone: Zone, file: Path) -> None:
         """Sign the zone file in place."""

@@ -9,10 +9,14 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+import dns.exception
+import httpx
 
 from commands import CommandServer, Done
 from dkimctl.service.clients import create_client
@@ -41,6 +45,33 @@ def wait_for(condition: Callable[[], object]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+@contextmanager
+def daemon(
+    words: Sequence[str], log: Path, is_ready: Callable[[], object], **options: Any
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program until the block ends; `is_ready` raises or is false until it answers."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(words, stdout=output, stderr=output, **options)
+    try:
+        deadline = time.monotonic() + LIMIT
+        while not _succeeds(is_ready):
+            said = log.read_text(errors="replace")
+            assert process.poll() is None, f"the program has ended: {said}"
+            assert time.monotonic() < deadline, f"the program does not answer: {said}"
+            time.sleep(0.1)
+        yield process
+    finally:
+        process.terminate()
+        process.wait(LIMIT)
+
+
+def _succeeds(is_ready: Callable[[], object]) -> bool:
+    try:
+        return bool(is_ready())
+    except (OSError, AssertionError, dns.exception.DNSException, httpx.TransportError):
+        return False
 
 
 @cache
@@ -180,10 +211,23 @@ def converse(
     answers: Sequence[tuple[str, str]] = (),
     size: tuple[int, int] = (24, 120),
 ) -> tuple[int, str]:
-    """Run `words` on a terminal of `size` (lines, columns), typing each answer at its question.
+    """Run `dkimctl` on a terminal of `size` (lines, columns), typing each answer at its question.
 
     Gives the exit status, and all that the terminal showed.
     """
+    environment = {"TERM": "xterm"} | cli.environment
+    del environment["COLUMNS"]
+    typed = [(question, f"{answer}\n") for question, answer in answers]
+    return on_terminal(cli.command(*words), typed, size, cwd=cli.home, env=environment)
+
+
+def on_terminal(
+    command: Sequence[str],
+    answers: list[tuple[str, str]],
+    size: tuple[int, int] = (24, 80),
+    **options: Any,
+) -> tuple[int, str]:
+    """The same for any command, in a session of its own; answers are typed as they are."""
     import fcntl
     import pty
     import struct
@@ -191,15 +235,13 @@ def converse(
 
     primary, secondary = pty.openpty()
     fcntl.ioctl(secondary, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
-    environment = {"TERM": "xterm"} | cli.environment
-    del environment["COLUMNS"]
-    process = cli.start(
-        *words, stdin=secondary, stdout=secondary, stderr=secondary, start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(secondary, termios.TIOCSCTTY, 0), env=environment,
+    process = subprocess.Popen(
+        command, stdin=secondary, stdout=secondary, stderr=secondary, start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(secondary, termios.TIOCSCTTY, 0), **options,  # noqa: PLW1509
     )  # fmt: skip
     os.close(secondary)
     try:
-        shown = talk(primary, [(question, f"{answer}\n") for question, answer in answers])
+        shown = _talk(primary, answers)
         return process.wait(LIMIT), shown
     finally:
         process.kill()
@@ -207,7 +249,7 @@ def converse(
         os.close(primary)
 
 
-def talk(primary: int, answers: list[tuple[str, str]]) -> str:
+def _talk(primary: int, answers: list[tuple[str, str]]) -> str:
     """Type each answer at its question; gives all that the terminal showed until its end."""
     decode = codecs.getincrementaldecoder("utf-8")().decode  # a read may end within a character
     shown, seen, deadline = "", 0, time.monotonic() + LIMIT

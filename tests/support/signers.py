@@ -7,7 +7,6 @@ import os
 import pwd
 import re
 import signal
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,11 +18,13 @@ import httpx
 
 from milter import added_headers
 from ports import free_port
+from processes import daemon
 
 _MESSAGE = (
     "From: sender@{domain}\r\nTo: someone@example.net\r\nSubject: signed\r\n"
     "Date: Mon, 06 Jan 2027 10:00:00 +0000\r\nMessage-ID: <1@{domain}>\r\n\r\nVerify this.\r\n"
 )
+_NOBODY = "nobody.invalid"
 _SECONDS = 60  # rspamd may take 20 to start, on a busy machine
 # Of these, only the last line is for the export.
 _OPENDKIM = """
@@ -83,8 +84,8 @@ class Signer(Protocol):
 
 
 class Opendkim:
-    def __init__(self, process: subprocess.Popen[bytes], port: int) -> None:
-        self._process, self._port = process, port
+    def __init__(self, port: int) -> None:
+        self._port, self.pid = port, 0
 
     def sign(self, domain: str) -> Signature | None:
         message = _MESSAGE.format(domain=domain).encode()
@@ -94,7 +95,7 @@ class Opendkim:
         return _signature(values[0].replace(b"\n", b"\r\n"), message) if values else None
 
     def reload(self) -> None:
-        os.kill(self._process.pid, signal.SIGUSR1)
+        os.kill(self.pid, signal.SIGUSR1)
 
 
 class Rspamd:
@@ -137,9 +138,9 @@ def running_opendkim(need: Callable[[str], str], home: Path, export: Path) -> It
         config += "UserID opendkim\n"
     (home / "opendkim.conf").write_text(config)
     words = [need("opendkim"), "-f", "-x", str(home / "opendkim.conf")]
-    with _running(words, home) as process:
-        signer = Opendkim(process, port)
-        _wait(process, home, lambda: signer.sign("nobody.invalid"))
+    signer = Opendkim(port)
+    with daemon(words, home / "signer.log", lambda: [signer.sign(_NOBODY)]) as process:
+        signer.pid = process.pid
         yield signer
 
 
@@ -159,18 +160,9 @@ def running_rspamd(need: Callable[[str], str], home: Path, export: Path) -> Iter
         words += ["-u", "_rspamd", "-g", "_rspamd"]
     elif os.geteuid() == 0:
         words.append("-i")
-    with _running(words, home) as process:
-        signer = Rspamd(port)
-        _wait(process, home, lambda: signer.sign("nobody.invalid"))
+    signer = Rspamd(port)
+    with daemon(words, home / "signer.log", lambda: [signer.sign(_NOBODY)]):
         yield signer
-
-
-@contextlib.contextmanager
-def running_verifier(words: list[str], home: Path, ready: Callable[[], object]) -> Iterator[None]:
-    """Run a program until the block ends; `ready` raises until it answers."""
-    with _running(words, home) as process:
-        _wait(process, home, ready)
-        yield
 
 
 def eventually(signer: Signer, domain: str, key: str | None) -> Signature | None:
@@ -189,31 +181,6 @@ def _has_own_user(user: str) -> bool:
         return os.geteuid() == 0 and bool(pwd.getpwnam(user))
     except KeyError:
         return False
-
-
-@contextlib.contextmanager
-def _running(words: list[str], home: Path) -> Iterator[subprocess.Popen[bytes]]:
-    with (home / "signer.log").open("wb") as log:
-        process = subprocess.Popen(words, stdout=log, stderr=log)
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait(_SECONDS)
-
-
-def _wait(process: subprocess.Popen[bytes], home: Path, ready: Callable[[], object]) -> None:
-    deadline = time.monotonic() + _SECONDS
-    while True:
-        try:
-            ready()
-        except (OSError, httpx.TransportError):
-            log = (home / "signer.log").read_text(errors="replace")
-            assert process.poll() is None, f"the signer has ended: {log}"
-            assert time.monotonic() < deadline, f"the signer does not answer: {log}"
-            time.sleep(0.1)
-        else:
-            return
 
 
 def _signature(value: bytes, message: bytes) -> Signature:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from processes import LIMIT, talk
+from processes import on_terminal
 
 
 def is_harmless(text: str) -> bool:
@@ -27,33 +25,7 @@ class Shown(NamedTuple):
 
 
 def run_on_terminal(
-    command: Sequence[str],
-    environment: Mapping[str, str],
-    *,
-    keys: str = "",
-    size: tuple[int, int] = (24, 80),
+    command: Sequence[str], env: Mapping[str, str], *, keys: str = "", columns: int = 80
 ) -> Shown:
-    """Run a command in a session of its own, on a terminal of `size` (lines, columns).
-
-    `keys` are typed as soon as it shows "ready".
-    """
-    import fcntl
-    import pty
-    import struct
-    import termios
-
-    primary, secondary = pty.openpty()
-    fcntl.ioctl(secondary, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
-    process = subprocess.Popen(
-        command, stdin=secondary, stdout=secondary, stderr=secondary, start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(secondary, termios.TIOCSCTTY, 0),  # noqa: PLW1509
-        env=environment,
-    )  # fmt: skip
-    os.close(secondary)
-    try:
-        text = talk(primary, [("ready", keys)] if keys else [])
-        return Shown(process.wait(LIMIT), text)
-    finally:
-        process.kill()
-        process.wait()
-        os.close(primary)
+    """Run a command on a terminal; `keys` are typed as soon as it shows "ready"."""
+    return Shown(*on_terminal(command, [("ready", keys)] * bool(keys), (24, columns), env=env))

@@ -16,7 +16,7 @@ from dkimctl.models import DnsRecord, Registration, Secret
 from dkimctl.publishing.plan import Action, Change, NameState
 from dkimctl.publishing.rfc2136 import Rfc2136Target
 from dkimctl.publishing.tsig_key import TsigKey
-from dns_servers import SECRET, Server, make_database, powerdns_schema, running, serving
+from dns_servers import PDNS, SECRET, Server, make_database, powerdns_schema, running, serving
 from ports import free_port
 
 UPDATED = ("named", "knotd", "pdns_server")
@@ -39,14 +39,6 @@ s1._domainkey HINFO "also" "kept"
 s1._domainkey.alias CNAME key.example.net.
 sub NS ns.sub
 ns.sub A 127.0.0.3
-"""
-_PDNS = """
-local-address=127.0.0.1
-local-port={port}
-socket-dir={directory}
-daemon=no
-guardian=no
-dnsupdate=yes
 """
 
 KEY = "v=DKIM1; k=rsa; p=" + 392 * "A"  # as long as a key of 2048 bits
@@ -87,7 +79,8 @@ def serving_updates(
             yield server
         return
     port = free_port()
-    config = _PDNS.format(port=port, directory=directory) + more
+    config = PDNS.format(host="127.0.0.1", port=port, directory=directory)
+    config += f"dnsupdate=yes\n{more}"
     make_database(powerdns_schema(need), directory, config)
     for words in (
         ("load-zone", "example.com", str(file)),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 from commands import Done
 from dkimctl.settings.config import RotationSettings
@@ -38,13 +38,6 @@ _KILLS = 0.6  # of the runs; some of these end before, so that about half are ki
 _SHORTER = 0.8  # what the time that runs take shrinks by, if they have become shorter
 
 
-class Notice(NamedTuple):
-    """What the run at this time has told."""
-
-    time: datetime
-    document: Any
-
-
 class Years:
     """Time that passes for the DOMAINS. With a seed, `kills` and `outages` happen by chance."""
 
@@ -53,7 +46,7 @@ class Years:
     ) -> None:
         self.machines = machines
         self.judge = Judge(machines.store, POLICY)
-        self.notices: list[Notice] = []
+        self.notices: list[tuple[datetime, Any]] = []  # when, and the document
         self.outages: list[datetime] = []  # when they began
         self.now = BEGIN
         self._clock = clock
@@ -112,7 +105,7 @@ class Years:
         if self._kills and self._random.random() < _KILLS:
             kill = _KILL.format(seconds=self._random.uniform(0, longest))
         began = time.monotonic()
-        done = self.rotate(kill)
+        done = self.machines.dkimctl("rotate", "run", "--wait", "5s", at_start=kill)
         seconds = time.monotonic() - began
         killed, without_dns = done.status == _KILLED, not self.machines.primary_runs
         run = Run(self.now, is_due, killed, without_dns, seconds)
@@ -123,10 +116,6 @@ class Years:
         self._judge_run(run, done)
         self.look()
 
-    def rotate(self, at_start: str) -> Done:
-        """One run of the timer."""
-        return self.machines.dkimctl("rotate", "run", "--wait", "5s", at_start=at_start)
-
     def look(self) -> None:
         """See what has changed."""
         self.judge.look(self.now, self.machines.look(self.judge.names()))
@@ -134,11 +123,11 @@ class Years:
     def _judge_run(self, run: Run, done: Done) -> None:
         """It succeeds; and there are alarms from the first run of an outage until its end."""
         self.judge.runs.append(run)
-        notices = [Notice(run.time, json.loads(text)) for text in self.machines.take_notices()]
-        for notice in notices:
-            self._alarms |= _alarms(notice.document["new"])
-            self._alarms -= _alarms(notice.document["over"])
-        self.notices += notices
+        for text in self.machines.take_notices():
+            document = json.loads(text)
+            self.notices.append((run.time, document))
+            self._alarms |= _alarms(document["new"])
+            self._alarms -= _alarms(document["over"])
         if run.killed:
             return
         if not run.without_dns and done.status != 0:
@@ -169,12 +158,7 @@ def _alarms(problems: Iterable[Any]) -> set[tuple[str, str]]:
 
 @contextlib.contextmanager
 def living(
-    directory: Path,
-    need: Callable[[str], str],
-    seed: int,
-    *,
-    kills: bool = False,
-    outages: bool = False,
+    directory: Path, need: Callable[[str], str], seed: int, *, kills=False, outages=False
 ) -> Iterator[Years]:
     """The machines run, and each domain has a key, on New Year's Day of 2027."""
     need("nsupdate")

@@ -135,7 +135,7 @@ reporter.note("the end")
 def test_lines_are_whole_above_the_bar_which_is_gone_at_the_end(columns, no_color):
     environment = {name: text for name, text in os.environ.items() if name != "COLUMNS"}
     environment |= {"TERM": "xterm-256color", "NO_COLOR": no_color}
-    done = run_on_terminal([sys.executable, "-c", _PROGRAM], environment, size=(24, columns))
+    done = run_on_terminal([sys.executable, "-c", _PROGRAM], environment, columns=columns)
     assert done.status == 0
     shown = done.text.replace("\r\n", "\n")
     line = f"dkimctl: warning: {_LINE} \\x1b[2J"
