@@ -35,7 +35,7 @@ def commands_in(text: str) -> list[list[str]]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="another config directory, and no modes")
 def test_both_files_say_what_was_given(cli, config, specs):
-    done = cli("init", *ACCOUNT, *DOMAINS)
+    done = cli("init", *ACCOUNT, *DOMAINS, "--domain", "Example.com")
     assert (done.status, done.out) == (0, "")
     assert str(config) in done.err
     profile = yaml.safe_load(config.read_text())["profiles"]["default"]

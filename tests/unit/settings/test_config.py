@@ -191,11 +191,17 @@ def test_a_setting_that_only_resembles_a_secret_is_read(load):
 
 
 @pytest.mark.parametrize(
+    "place", ["{}", "profiles: {{default: {{{}}}}}", "notify: {{{}}}", DYNAMIC, "rotation: {{{}}}"]
+)
+def test_a_key_for_a_secret_is_refused_as_such_and_its_value_not_quoted(problems, place):
+    for key in ("client_secret", "password", "access_token", "Secret", "private_key"):
+        (problem,) = problems(place.format(f"{key}: hunter2"))
+        assert problem.endswith(f'"{key}": secrets are not allowed in this file')
+
+
+@pytest.mark.parametrize(
     "text",
-    [*(place.format(f"{key}: hunter2") for place in ("{}", "profiles: {{default: {{{}}}}}",
-                                                     "notify: {{{}}}", DYNAMIC)
-       for key in ("client_secret", "password", "access_token", "Secret", "private_key")),
-     OCTODNS.format("url: 'https://me:hunter2@api.example'"),
+    [OCTODNS.format("url: 'https://me:hunter2@api.example'"),
      OCTODNS.format("hosts: ['https://hunter2@a']"), OCTODNS.format("x: env/hunter2-"),
      OCTODNS.format('pem: "-----BEGIN RSA PRIVATE KEY-----\\nhunter2"'),
      "dns: [{server: 'https://me:hunter2@192.0.2.1'}]", "dns: [{provider: hunter2}]",

@@ -135,7 +135,8 @@ LOGIN = json.dumps(login_of(PROD)).encode()
 
 @pytest.mark.parametrize(
     "data",
-    [b'{"(unused)": 1}', b'{"(unused)": [{}]}', b"", b"[]", b"\xff", b'{"a": {}}', b"[" * 100_000,
+    [b'{"(unused)": 1}', b'{"(unused)": [{}]}', b"", b"[]", b"5", b"\xff", b'{"a": {}}',
+     b"[" * 100_000,
      b'{"a": {"auth_url": 1, "base_url": "", "client_id": "", "credential_store": ""}}',
      b'{"a": %s}' % LOGIN.replace(b"https://api", b"http://api"),
      *(b'{"%s": %s}' % (name, LOGIN) for name in (rb"\u001b[31m", b"two words", rb"\u202ea", b""))],

@@ -227,6 +227,13 @@ def test_another_file_is_called_what_it_is(file, name, what):
     assert problem.hint
 
 
+def test_a_spec_file_with_sections_of_a_config_file_keeps_its_problems():
+    with pytest.raises(InputError) as caught:
+        load_specs(b"domains:\n  - a_b.example\nprofiles: {}\n", "f.yaml")
+    places = [(problem.line, problem.column) for problem in caught.value.problems]
+    assert places == [(2, 5), (3, 1)]
+
+
 A, B = "a.example", "b.example"
 
 
