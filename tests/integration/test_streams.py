@@ -273,6 +273,13 @@ def test_verbose_logs_each_request_without_secrets(cli, live_service, account):
     assert "Bearer" not in done.err
 
 
+def test_verbose_logs_a_request_without_an_answer(cli, scripted_account, scripted_server):
+    scripted_server.answer = lambda request: None
+    done = cli("token", "-v", env=scripted_account)
+    logged = r"dkimctl: POST \S+/oauth2/token: no response, \d+ ms, 29 bytes sent\n"
+    assert (done.status, bool(re.match(logged, done.err))) == (4, True)
+
+
 def test_all_problems_of_a_file_are_reported_as_json(cli):
     done = cli("register", "--sandbox", "-", "--format", "json", stdin="- a\n- b@c\n- 1.2.3.4\n")
     errors = json.loads(done.err)["errors"]
