@@ -111,10 +111,11 @@ def check_dns(
     if notify:
         others = {"--format nagios": fmt is CheckFormat.NAGIOS, "--from": saved is not None,
                   "--expect-absent": expect_absent}  # fmt: skip
-        for option, is_given in others.items():
+        for name, is_given in others.items():
             if is_given:
-                hint = "remove one of the two: --notify is for the ledger, without a monitor"
-                raise UsageError(f"--notify cannot be combined with {option}", hint=hint)
+                hint = "remove one of the two: notices are about the keys in the ledger, and "
+                hint += "a monitor sends its own"
+                raise UsageError(f"--notify cannot be combined with {name}", hint=hint)
         require_notify(session)
     require_writable(output)  # before a long wait
     source = checking.open_source(server or (), resolver, max_in_flight)

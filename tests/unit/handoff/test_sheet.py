@@ -265,6 +265,7 @@ def test_paragraphs_fit_an_email_and_no_name_is_broken(sheet_of, language):
         widths = [sum(1 + (east_asian_width(char) in "WF") for char in it) for it in paragraphs]
         assert max(widths) <= 72
         assert f"日本{'a' * number}" in text
+        assert is_harmless(text.replace("\n", ""))
         assert not re.search(r"日本?\n|a\n *語|語\n *\.", text)
 
 
