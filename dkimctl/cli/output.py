@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from dkimctl.cli.report import KEPT, PLAIN_TERMINALS, Reporter, StdoutWriter, write
 from dkimctl.errors import OutputError, UsageError, naming, os_errors_as
@@ -192,39 +192,33 @@ def table_layout(reporter: Reporter, output: Path | None) -> TableLayout:
     )
 
 
-def open_writer(
+def write_chunks(
+    chunks: Iterable[str],
     output: Path | None,
     *,
     must_arrive: bool = False,
     in_background: bool = False,
     is_paged: bool = False,
     mode: int | None = None,
-) -> TextWriter:
-    """A writer to the file `output`, or to stdout (see StdoutWriter for its options).
-
-    Its `write` takes the text piece by piece, and raises nothing; `close` raises OutputError where
-    any of it could not be written; `abort` leaves a file as it was. `mode` has the permissions of
-    the file; None: see `atomic_writer`. What `is_paged` goes through the user's pager if stdout is
-    a terminal.
-    """
-    if output is None:
-        if is_paged and (pager := _find_pager()):
-            return _PagedWriter(pager)
-        return StdoutWriter(must_arrive=must_arrive, in_background=in_background)
-    return _FileWriter(output, mode)
-
-
-def write_chunks(
-    chunks: Iterable[str],
-    output: Path | None,
-    *,
-    must_arrive: bool = False,
-    is_paged: bool = False,
-    mode: int | None = None,
 ) -> None:
-    """Write a result to a file, or to stdout: see `open_writer`. Raises OutputError."""
-    writer = open_writer(output, must_arrive=must_arrive, is_paged=is_paged, mode=mode)
+    """Write a result to the file `output`, or to stdout (see StdoutWriter for its options).
+
+    `mode` has the permissions of the file; None: see `atomic_writer`. What `is_paged` goes through
+    the user's pager if stdout is a terminal. All chunks are taken, also where they cannot be
+    written; then raises OutputError. The destination is opened after the first; any error leaves a
+    file as it was.
+    """
+    chunks = iter(chunks)
+    first = next(chunks, "")
+    writer: StdoutWriter | _PagedWriter | _FileWriter
+    if output is not None:
+        writer = _FileWriter(output, mode)
+    elif is_paged and (pager := _find_pager()):
+        writer = _PagedWriter(pager)
+    else:
+        writer = StdoutWriter(must_arrive=must_arrive, in_background=in_background)
     try:
+        writer.write(first)
         for text in chunks:
             writer.write(text)
     except BaseException:
@@ -314,9 +308,6 @@ class _PagedWriter:
             )  # fmt: skip
         finally:
             signal.signal(signal.SIGINT, previous)
-
-
-TextWriter: TypeAlias = StdoutWriter | _PagedWriter | _FileWriter
 
 
 def _find_pager() -> str | None:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from enum import Enum
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from dkimctl.cli.output import (
     LONG_TABLE,
     OutputOptions,
-    TextWriter,
-    open_writer,
     table_layout,
     write_chunks,
 )
@@ -83,12 +81,49 @@ def show(
     doing: Doing = Doing.SHOWING,
     *,
     expected: int = 0,
+    shown_by: str = "--format table",  # what shows all
+    in_background: bool = False,  # never waits for the reader of stdout before the last result
 ) -> Shown:
-    """Show results that are known already; the options are as for ResultSink."""
-    with ResultSink(options, reporter, doing, expected=expected) as sink:
+    """Show results as they come, warn of what needs attention, and sum up.
+
+    Of more than 200 `expected` results on a terminal only those that need attention are shown,
+    unless the format was named. Nothing is written if there is an error before the first result;
+    after any, a file is left as it was.
+    """
+    is_table = options.fmt is Format.TABLE
+    is_cut = options.is_default and not reporter.verbose
+    layout = table_layout(reporter, options.output)._replace(
+        only_attention=is_cut and options.is_on_terminal and expected > LONG_TABLE,
+        shown_by=shown_by,
+        most_alike=MAX_ALIKE if is_cut else None,
+        is_plan=doing is Doing.PLANNING,
+    )
+    renderer = _open_renderer(options, layout)
+    warnings = AttentionWarnings(reporter)
+    counts: Counter[Outcome] = Counter()
+
+    def counted() -> Iterator[Result]:
         for result in results:
-            sink.emit(result)
-        return sink.close()
+            if not is_table:  # which shows the reasons itself
+                warnings.add(result)
+            counts[result.outcome] += 1
+            yield result
+
+    failure = None
+    try:
+        if options.is_per_zone and isinstance(renderer, PerZoneRenderer):
+            deque(map(renderer.add, counted()), maxlen=0)
+            _write_zone_files(renderer, options, reporter)
+        else:
+            chunks = render_all(renderer, counted())
+            write_chunks(chunks, options.output, in_background=in_background, is_paged=is_table)
+    except OutputError as error:
+        failure = error
+    warnings.close()
+    reporter.summarize(summary(counts, doing), counts)
+    if failure is not None:
+        reporter.error(failure)
+    return Shown(counts, failure)
 
 
 class Shown(NamedTuple):
@@ -102,87 +137,6 @@ class Shown(NamedTuple):
         """The exit code of the worst outcome."""
         codes = [_EXIT_CODES[outcome] for outcome in self.counts]
         return worst([*codes, *([self.failure.exit_code] if self.failure else [])])
-
-
-class ResultSink:
-    """Shows results, emitted one by one, and reports what needs attention.
-
-    Of more than 200 `expected` results on a terminal only those that need attention are shown,
-    unless the format was named. The destination is opened no sooner than there is something to
-    write; leaving the block with an error keeps a file as it was.
-    """
-
-    def __init__(
-        self,
-        options: OutputOptions,
-        reporter: Reporter,
-        doing: Doing,
-        *,
-        expected: int = 0,
-        shown_by: str = "--format table",  # what shows all
-        in_background: bool = False,  # `emit` never waits for the reader of stdout
-    ) -> None:
-        is_table = options.fmt is Format.TABLE
-        is_cut = options.is_default and not reporter.verbose
-        layout = table_layout(reporter, options.output)._replace(
-            only_attention=is_cut and options.is_on_terminal and expected > LONG_TABLE,
-            shown_by=shown_by,
-            most_alike=MAX_ALIKE if is_cut else None,
-            is_plan=doing is Doing.PLANNING,
-        )
-        self._renderer = _open_renderer(options, layout)
-        self._options = options
-        self._in_background = in_background
-        self._writer: TextWriter | None = None
-        self._reporter = reporter
-        self._doing = doing
-        self._counts: Counter[Outcome] = Counter()
-        # A table shows the reasons itself.
-        self._warnings = None if is_table else AttentionWarnings(reporter)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None and self._writer is not None:
-            self._writer.abort()
-
-    def emit(self, item: Result) -> None:
-        if self._warnings is not None:
-            self._warnings.add(item)
-        self._counts[item.outcome] += 1
-        if text := self._renderer.add(item):
-            self._opened().write(text)
-
-    def close(self) -> Shown:
-        """Write the rest, the warnings and the summary."""
-        failure = None
-        try:
-            if self._options.is_per_zone and isinstance(self._renderer, PerZoneRenderer):
-                _write_zone_files(self._renderer, self._options, self._reporter)
-            else:
-                writer = self._opened()
-                for text in self._renderer.end():
-                    writer.write(text)
-                writer.close()
-        except OutputError as error:
-            failure = error
-        if self._warnings is not None:
-            self._warnings.close()
-        self._reporter.summarize(summary(self._counts, self._doing), self._counts)
-        if failure is not None:
-            self._reporter.error(failure)
-        return Shown(self._counts, failure)
-
-    def _opened(self) -> TextWriter:
-        if self._writer is None:
-            self._writer = open_writer(
-                self._options.output,
-                in_background=self._in_background,
-                is_paged=self._options.fmt is Format.TABLE,
-            )
-            self._writer.write(self._renderer.begin())
-        return self._writer
 
 
 def _open_renderer(options: OutputOptions, layout: TableLayout) -> Renderer[Result]:

@@ -189,9 +189,12 @@ class PerZoneRenderer(Renderer[Result]):
 
 
 def render_all(renderer: Renderer[ItemT], items: Iterable[ItemT]) -> Iterator[str]:
-    """The whole text for `items`, in chunks."""
+    """The whole text for `items`, in chunks, none before the first item."""
+    texts = map(renderer.add, items)
+    first = next(texts, "")
     yield renderer.begin()
-    yield from filter(None, map(renderer.add, items))
+    yield first
+    yield from filter(None, texts)
     yield from renderer.end()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -42,7 +42,7 @@ class RegistrationEngine:
     """Registers the entries of a file, many batches at the same time.
 
     A batch's intent is in the ledger before its request is sent, and its answer before its results
-    are emitted. `connect`, called once something is to be sent, returns the function that does.
+    are yielded. `connect`, called once something is to be sent, returns the function that does.
     """
 
     def __init__(
@@ -105,13 +105,13 @@ class RegistrationEngine:
             raise
         return texts
 
-    def execute(self, specs: Iterable[DomainSpec], emit: Callable[[Result], None]) -> None:
-        """Push one result for each entry to `emit`, in order, as soon as those before are known.
+    def execute(self, specs: Iterable[DomainSpec]) -> Iterator[Result]:
+        """One result for each entry, in order, as soon as those before are known.
 
-        Raises what ended the run, if that was before anything was sent or emitted. Then
+        Raises what ended the run, if that was before anything was sent or yielded. Then
         `counts_if_nothing_sent` has the outcomes.
         """
-        limits, unsent, has_emitted = self._limits, self.counts_if_nothing_sent, False
+        limits, unsent, has_results = self._limits, self.counts_if_nothing_sent, False
         self._builder = BatchBuilder(
             map(self._plan, specs),
             batch_size=limits.batch_size,
@@ -122,11 +122,11 @@ class RegistrationEngine:
                 self._advance()
                 for result in self._builder.known_results():
                     is_moot = self.stopped and not self.may_have_reached_service
-                    if unsent or (is_moot and not has_emitted):
+                    if unsent or (is_moot and not has_results):
                         unsent[result.outcome] += 1
                     else:
-                        has_emitted = True
-                        emit(result)
+                        has_results = True
+                        yield result
                 if self._scheduler.in_work or (self.stopped is None and self._scheduler.is_paused):
                     # Wait until workers report, and handle that.
                     self._handle_events(_TICK)

@@ -237,7 +237,7 @@ class RotationRun:
                 tools.warn(text)
             with tools.stopping(run.stop):
                 try:
-                    run.execute(specs, results.append)
+                    results.extend(run.execute(specs))
                 except DkimctlError as raised:
                     if raised is not run.stopped:
                         raise

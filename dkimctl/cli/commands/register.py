@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -14,7 +14,7 @@ from dkimctl.cli import next_steps, options
 from dkimctl.cli.options import argument, option
 from dkimctl.cli.output import OutputOptions, read_output_options, resolve_zones
 from dkimctl.cli.progress import RegistrationProgress
-from dkimctl.cli.results import Doing, ResultSink, show, summary
+from dkimctl.cli.results import Doing, show, summary
 from dkimctl.cli.session import Session, open_session
 from dkimctl.cli.terminal import interrupting, stopping
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, ServiceError, UsageError, worst
@@ -214,18 +214,7 @@ def _register(
     `to_publish` gets what has a record to publish; without it, says how to publish that.
     """
     reporter = session.reporter
-    sink = ResultSink(
-        output, reporter, doing, expected=len(specs),
-        shown_by=reporter.complete(next_steps.command("show-dns", selection)),
-        in_background=True,  # a slow reader of stdout does not hold up the run
-    )  # fmt: skip
-
-    def emit(result: Result) -> None:
-        if to_publish is not None and publishable(result) is not None:
-            to_publish.append(result.registration)
-        sink.emit(result)
-
-    with ExitStack() as lock, sink:
+    with ExitStack() as lock:
         lock.enter_context(session.lock_account())
         ledger = session.open_ledger(for_writing=True)
         progress = RegistrationProgress(
@@ -235,12 +224,27 @@ def _register(
             ledger, Planner(ledger, **planning), session.connect,
             observer=progress, warn=reporter.warn, limits=session.limits,
         )  # fmt: skip
+        unanswered: list[str] = []
         for text in run.prepare(specs, datetime.now(UTC)):
             reporter.warn(reporter.complete(text))
-        with stopping(run.stop):
+
+        def settled() -> Generator[Result, None, None]:
+            with progress:
+                for result in run.execute(specs):
+                    if to_publish is not None and publishable(result) is not None:
+                        to_publish.append(result.registration)
+                    yield result
+            if run.stopped is None:
+                unanswered.extend(map(named, run.left_unanswered(specs)))
+            lock.close()  # the next run need not wait for the reader of this one
+
+        with stopping(run.stop), closing(settled()) as results:
             try:
-                with progress:
-                    run.execute(specs, emit)
+                shown = show(
+                    results, output, reporter, doing, expected=len(specs),
+                    shown_by=reporter.complete(next_steps.command("show-dns", selection)),
+                    in_background=True,  # a slow reader of stdout does not hold up the run
+                )  # fmt: skip
             except DkimctlError as error:
                 if error is not run.stopped:
                     raise
@@ -248,13 +252,10 @@ def _register(
                 counts = run.counts_if_nothing_sent
                 reporter.summarize(summary(counts, doing), counts)
                 raise (_interrupted(counts) if isinstance(error, Interrupted) else error) from None
-            unanswered = [] if run.stopped else run.left_unanswered(specs)
-            lock.close()  # the next run need not wait for the reader of this one
-            shown = sink.close()
     if unanswered:
         reporter.warn(
             f"{len(unanswered)} entries of earlier runs, not in this one, were never answered: "
-            f"{few([named(intent) for intent in unanswered])}",
+            f"{few(unanswered)}",
             hint="register a file that contains them",
         )
     if early := run.begun_early:  # the clock here is slow, or they were sent too late

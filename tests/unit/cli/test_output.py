@@ -13,11 +13,10 @@ from terminals import Shown, run_on_terminal
 
 PROGRAM = """
 import os
-from dkimctl.cli.output import open_writer
-writer = open_writer(None, is_paged=True)
-for number in range(int(os.environ["LINES_TO_WRITE"])):
-    writer.write(f"line {number}" + os.environ.get("REST", "") + "\\n")
-writer.close()
+from dkimctl.cli.output import write_chunks
+lines = (f"line {number}" + os.environ.get("REST", "") + "\\n"
+         for number in range(int(os.environ["LINES_TO_WRITE"])))
+write_chunks(lines, None, is_paged=True)
 print("the summary")
 """
 PATIENT = """

@@ -9,7 +9,7 @@ import pytest
 
 from dkimctl.cli.output import OutputOptions
 from dkimctl.cli.report import Reporter
-from dkimctl.cli.results import Doing, ResultSink, write_results
+from dkimctl.cli.results import show, write_results
 from dkimctl.errors import ExitCode, worst, worst_check
 from dkimctl.formats.renderer import Format
 from dkimctl.models import Outcome, Registration, Result
@@ -42,9 +42,13 @@ def test_a_run_that_fails_leaves_the_file_as_it_was(results, tmp_path, fmt):
     path = tmp_path / "results"
     path.write_text("before")
     output = OutputOptions(fmt, zones=["example"], output=path)
-    with contextlib.suppress(Unclosed), ResultSink(output, Reporter(), Doing.REGISTERING) as sink:
-        sink.emit(results[0])
+
+    def ending_early():
+        yield results[0]
         raise Unclosed
+
+    with contextlib.suppress(Unclosed):
+        show(ending_early(), output, Reporter())
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
 

@@ -103,9 +103,9 @@ def register(make_registration, make_run):
         run = make_run(send, **options)
         run.server, run.results = server, []
         try:
-            run.engine.execute(
-                specs, lambda result: (run.results.append(result), on_result(result))
-            )
+            for result in run.engine.execute(specs):
+                run.results.append(result)
+                on_result(result)
         except DkimctlError as error:
             if error is not run.engine.stopped:
                 raise

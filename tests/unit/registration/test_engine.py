@@ -274,7 +274,7 @@ class TestTheLedgerFails:
         assert len(run.server.batches) == 2
         assert run.engine.stopped.exit_code == 4
 
-    def test_what_it_cannot_store_is_still_emitted_and_keeps_its_intent(self, register, path):
+    def test_what_it_cannot_store_is_still_yielded_and_keeps_its_intent(self, register, path):
         with contextlib.closing(sqlite3.connect(path)) as full:
             full.execute(
                 "CREATE TRIGGER full BEFORE INSERT ON registration "

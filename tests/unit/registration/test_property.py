@@ -85,7 +85,7 @@ def run_once(path: Path, service: FaultyService, specs, concurrency: int, grace:
         service.engine = engine
         results = []
         try:
-            engine.execute(specs, results.append)
+            results.extend(engine.execute(specs))
         except DkimctlError as error:
             if error is not engine.stopped or results:
                 raise
