@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
+from sys import intern
 from typing import Any
 
 from dkimctl.models import DnsRecord, KeyHistory, Registration, utc_time
@@ -116,10 +117,12 @@ def registration_of(row: Sequence[Any]) -> Registration:
     # fmt: off
     (sign_domain, selector, key_len, start_date, default, enable,
      fqdn, type_, value, regist_date, code, message) = row
-    record = None if value is None else DnsRecord(fqdn or "", type_ or "", value)
+    # What most rows have in common is kept once.
+    record = None if value is None else DnsRecord(fqdn or "", intern(type_ or ""), value)
     return Registration(
-        sign_domain or "", selector or None, key_len, start_date, default,
-        None if enable is None else bool(enable), record, regist_date, code, message,
+        sign_domain or "", intern(selector) if selector else None, key_len, start_date, default,
+        None if enable is None else bool(enable), record, regist_date,
+        code and intern(code), message and intern(message),
     )
     # fmt: on
 
