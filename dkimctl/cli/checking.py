@@ -18,7 +18,6 @@ from dkimctl.cli.progress import REDRAW, ProgressDisplay
 from dkimctl.cli.report import Reporter
 from dkimctl.cli.session import Session
 from dkimctl.cli.terminal import ending_like_ctrl_c
-from dkimctl.cli.urgent import warn_of_urgent
 from dkimctl.dkim import record_fault, with_key_len
 from dkimctl.dns.verdicts import Check, Looks, Urgency, Verdict, is_good, recording_looks
 from dkimctl.errors import ExitCode, Interrupted, LedgerError, OutputError, UsageError, worst_check
@@ -27,7 +26,7 @@ from dkimctl.formats.monitoring import NO_RUN, PrometheusRenderer, Run
 from dkimctl.formats.renderer import CheckFormat, Renderer, render_all
 from dkimctl.models import Registration, RegistrationKey, named
 from dkimctl.rotation.retirement import KnownKeys, RetirementPolicy, RetirementStatus, review
-from dkimctl.text import MAX_ALIKE, format_duration
+from dkimctl.text import MAX_ALIKE, few, format_duration
 
 if TYPE_CHECKING:
     from dkimctl.dns.check import CheckPolicy
@@ -56,6 +55,14 @@ ResolverOption = Annotated[
 ]
 # How the summary calls verdicts where the records should be gone.
 _WORDS_OF_ABSENCE = {Verdict.PUBLISHED: "still in DNS", Verdict.MISSING: "gone"}
+# Of keys that sign, or soon will, and are not in DNS.
+URGENT_WARNINGS = {
+    Urgency.SIGNING: "signing now without DNS, so receivers cannot verify the mail",
+    Urgency.PARTLY: (
+        "signing now, but some servers lack it, so receivers that ask those cannot verify the mail"
+    ),
+    Urgency.SOON: "signing starts soon, but DNS is not ready",
+}
 
 
 def open_source(
@@ -286,3 +293,25 @@ def show_checks(
         reporter.error(failure)
         codes.append(failure.exit_code)
     return worst_check(codes)
+
+
+def warn_of_urgent(
+    reporter: Reporter,
+    names_of: Mapping[Urgency, Sequence[str]],
+    selection: Sequence[str],  # the words that select them
+    *,
+    by_target: bool,  # `publish` can publish what is missing
+    is_written: bool = False,  # it has
+) -> None:
+    """Warn about the keys of each urgency, whose names are given, and name the next command."""
+    wait = next_steps.wait_for(selection)
+    for urgency, text in URGENT_WARNINGS.items():
+        if names := names_of.get(urgency):
+            if urgency is Urgency.PARTLY:
+                hint = f"wait until all servers have it: {wait}"
+            elif is_written:
+                hint = next_steps.wait_for_transfers(selection)
+            else:
+                command = next_steps.publish(selection, by_target=by_target)
+                hint = f"publish the records: {command}, then {wait}"
+            reporter.warn(f"{text}: {len(names)} ({few(names)})", hint=hint, code=urgency)

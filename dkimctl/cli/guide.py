@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dkimctl.cli import next_steps
+from dkimctl.cli.checking import URGENT_WARNINGS
 from dkimctl.cli.next_steps import SPEC_FILE
 from dkimctl.cli.output import table_layout
 from dkimctl.cli.report import write
 from dkimctl.cli.sandbox import INSTALL, is_installed
 from dkimctl.cli.session import Session
-from dkimctl.cli.urgent import WARNINGS
 from dkimctl.dns.verdicts import Urgency
-from dkimctl.errors import ExitCode
+from dkimctl.errors import CredentialsError, ExitCode
 from dkimctl.formats.table import INDENT, Style, lines_of, styled, wrapped
 from dkimctl.models import named
 from dkimctl.names import Selection
@@ -119,7 +119,10 @@ def _is_logged_in(session: Session) -> bool:
         return True
     profile = session.profile
     if profile.credential_store == "file":
-        return session.credential_store.has_secret(session.stored_account)
+        try:
+            return session.credential_store.has_secret(session.stored_account)
+        except CredentialsError:  # `login` says what is wrong
+            return False
     login = login_of(profile)
     return any(settings_of(stored) == login for stored in session.logins.values())
 
@@ -145,7 +148,7 @@ def guide_of(keys: Sequence[Key], now: datetime, *, by_target: bool) -> Guide:
 
     lines, steps = list[str](), dict[str, str]()
     if urgent := [key for key in keys if key.urgency]:
-        for urgency, text in WARNINGS.items():
+        for urgency, text in URGENT_WARNINGS.items():
             if some := [named(key) for key in urgent if key.urgency == urgency]:
                 word = "URGENT" if urgency is not Urgency.SOON else "Soon urgent"
                 lines.append(f"{word}: {text}: {len(some)} ({few(some)}).")

@@ -60,6 +60,15 @@ def test_a_config_leads_to_a_login_and_that_to_registering(cli, login, account, 
     assert [words[0] for words in commands] == ["login", "show-dns", "check-dns"]
 
 
+def test_damaged_credentials_need_a_login(cli, login, account):
+    assert login(account).status == 0
+    [file] = cli.home.rglob("credentials.json")
+    file.write_text("{")
+    assert next_of(cli())[0] == ["login"]
+    assert (done := cli("login")).status == 3
+    assert "hint: delete it, then run `dkimctl login` again" in done.err
+
+
 def test_without_a_spec_file_it_names_what_writes_one(cli, account):
     shown = cli(env=account)
     assert "logged in" in shown.out

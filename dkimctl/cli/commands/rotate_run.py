@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from dkimctl.cli import next_steps, options
-from dkimctl.cli.checking import CheckProgress, open_source
+from dkimctl.cli.checking import URGENT_WARNINGS, CheckProgress, open_source, warn_of_urgent
 from dkimctl.cli.notify import send_run_notices
 from dkimctl.cli.options import App, TableOrJson, option, read_duration
 from dkimctl.cli.output import require_writable, table_layout, write_chunks
@@ -22,7 +22,6 @@ from dkimctl.cli.report import Reporter
 from dkimctl.cli.selected import SelectionArgument, read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import Session, open_session
 from dkimctl.cli.terminal import interrupting, stopping
-from dkimctl.cli.urgent import WARNINGS, warn_of_urgent
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, worst_check
 from dkimctl.formats.renderer import TableLayout
 from dkimctl.formats.table import Row, Style, below, table
@@ -154,7 +153,7 @@ def show_report(
         reporter.error(error)
     urgent = {
         urgency: [named(task.registration) for task in tasks if task.urgency is urgency]
-        for urgency in WARNINGS
+        for urgency in URGENT_WARNINGS
     }
     domains = [task.registration.sign_domain for task in tasks if task.urgency]
     selection = next_steps.select_domains(domains)
