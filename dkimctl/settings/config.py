@@ -366,7 +366,11 @@ def _words(text: str) -> tuple[str, ...]:
 
 # What sections take: by key, the check of a value or, in brackets, of each item of a list.
 _DNS_TARGET: Mapping[str, values.Check | list[values.Check]] = {
-    "provider": values.matching("rfc2136|octodns", "unknown provider", "write rfc2136 or octodns"),
+    "provider": values.matching(
+        "rfc2136|octodns",
+        "unknown provider",
+        "write rfc2136, or octodns with the class of the provider",
+    ),
     "zones": [_zone],
     "profiles": [values.profile_name],
     "ttl": values.integer(1, 2**31 - 1),  # RFC 2181, section 8

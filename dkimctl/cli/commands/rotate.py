@@ -91,7 +91,7 @@ def rotate(
         KeyLen, option("--key-len BITS", f"Length of the new keys: {' or '.join(KeyLen)}.")
     ] = KeyLen.LONG,
     retired: Annotated[
-        bool, option("--retired", "List old records that may be removed from DNS instead.")
+        bool, option("--retired", "Instead, list old records that may be removed from DNS.")
     ] = False,
     fmt: Annotated[
         RetiredFormat | None,
