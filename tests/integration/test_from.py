@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
@@ -105,3 +106,9 @@ def test_only_the_first_of_two_records_for_a_name_is_rendered(cli, saved):
 def test_an_empty_result_shows_nothing(cli):
     done = cli("show-dns", "--from", "-", "--format", "zone", stdin=response())
     assert (done.status, done.out) == (0, "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /dev/full")
+def test_records_that_cannot_be_written_are_an_error(cli, saved):
+    done = cli("show-dns", "--from", "records.json", "--format", "value", "--output", "/dev/full")
+    assert (done.status, "No space left on device" in done.err) == (4, True)
