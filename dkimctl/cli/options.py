@@ -330,6 +330,14 @@ KeyFormatOption = Annotated[
 ]
 OutputOption = Annotated[Path | None, option("--output -o FILE", _OUTPUT, parser=read_output)]
 YesOption = Annotated[bool, option("--yes -y", "Answer the question with yes, without asking.")]
+ALLOW_SHADOWING = "--allow-wildcard-shadowing"
+AllowShadowingOption = Annotated[
+    bool,
+    option(
+        ALLOW_SHADOWING,
+        "Also publish what ends the answers of a wildcard for its domain.",
+    ),
+]
 AssumeSuccessorsOption = Annotated[
     bool,
     option(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from dkimctl.cli import next_steps, terminal
 from dkimctl.cli.checking import check_records
-from dkimctl.cli.options import read_duration
+from dkimctl.cli.options import ALLOW_SHADOWING, read_duration
 from dkimctl.cli.output import LONG_TABLE, table_layout, write_chunks
 from dkimctl.cli.progress import PublicationProgress
 from dkimctl.cli.report import Reporter, warn_alike
@@ -55,6 +55,7 @@ class PublishOptions(NamedTuple):
     yes: bool = False
     replace: bool = False
     wait: str | None = None  # a duration as it was typed; None: DNS is not checked
+    allow_shadowing: bool = False  # create records that end what a wildcard answers for others
     is_shown: bool = True  # on stdout; else warnings have what the table would
 
     def require_sound(self) -> None:
@@ -138,8 +139,9 @@ def publish_records(
     progress = PublicationProgress(reporter, len(registrations), "read")
     with unchanged_if_interrupted(), progress:
         plan = make_plan(
-            registrations, targets, replace_foreign=options.replace, progress=progress.show
-        )
+            registrations, targets, replace_foreign=options.replace,
+            allow_shadowing=options.allow_shadowing, progress=progress.show,
+        )  # fmt: skip
     total = sum(change.action in CHANGING for change in plan)
     is_table = options.fmt is PublicationFormat.TABLE
     written = _write(plan, options, reporter) if is_table or options.dry_run else ExitCode.OK
@@ -147,6 +149,7 @@ def publish_records(
         reported = _report(plan, options, reporter)
         if total:
             flags = ["--replace"] if options.replace else []
+            flags += [ALLOW_SHADOWING] if options.allow_shadowing else []
             command = next_steps.publish(options.words, *flags, by_target=True)
             reporter.note(f"dkimctl: nothing was changed; next: {command}")
         return worst([written, reported, ExitCode.NO if total else ExitCode.OK])
@@ -292,7 +295,7 @@ def _report(plan: Sequence[Change], options: PublishOptions, reporter: Reporter)
 
 def _warn_blocked(blocked: Sequence[Change], options: PublishOptions, reporter: Reporter) -> None:
     if not options.is_shown:  # no table gives the reasons
-        blocks = [(change.fqdn, change.reason, change.key) for change in blocked]
+        blocks = [(change.fqdn, change.full_reason, change.key) for change in blocked]
         warn_alike(reporter, (
             (f"{fqdn} is blocked: {why}", f"blocked: {without_names(why, *key)}", Action.BLOCKED)
             for fqdn, why, key in blocks
@@ -306,6 +309,8 @@ def _warn_blocked(blocked: Sequence[Change], options: PublishOptions, reporter: 
     if any("--replace" in change.reason for change in blocked):
         replace = next_steps.publish(options.words, "--replace", by_target=True)
         advice.append(f"{replace} replaces TXT records of others")
+    if any(change.add_first for change in blocked):
+        advice.append(f"add the records that are named, or write {ALLOW_SHADOWING}")
     reporter.warn(
         f"blocked by what is in DNS: {_names(blocked)}", hint="; ".join(advice), code=Action.BLOCKED
     )

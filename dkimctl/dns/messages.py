@@ -19,9 +19,11 @@ from dns.rdataclass import IN
 from dkimctl.addresses import Address
 from dkimctl.text import few, quoted
 
-# Record types (RFC 1035 section 3.2.2, RFC 3596, RFC 4034).
-A, NS, CNAME, SOA, TXT, AAAA, DS = 1, 2, 5, 6, 16, 28, 43
-_TYPE_NAMES = {A: "A", NS: "NS", SOA: "SOA", TXT: "TXT", AAAA: "AAAA", DS: "DS"}
+# Record types (RFC 1035 section 3.2.2, RFC 3596, RFC 4034, RFC 9460).
+A, NS, CNAME, SOA, MX, TXT, AAAA, DS, HTTPS = 1, 2, 5, 6, 15, 16, 28, 43, 65
+TYPE_NAMES = {
+    A: "A", NS: "NS", SOA: "SOA", MX: "MX", TXT: "TXT", AAAA: "AAAA", DS: "DS", HTTPS: "HTTPS"
+}  # fmt: skip
 # RCODEs (RFC 1035 section 4.1.1; RFC 6891 section 9).
 NOERROR, FORMERR, SERVFAIL, NXDOMAIN, NOTIMP, REFUSED, BADVERS = 0, 1, 2, 3, 4, 5, 16
 USEFUL = frozenset((NOERROR, NXDOMAIN))
@@ -62,7 +64,7 @@ class Question(NamedTuple):
         return dns.name.from_wire(self.section, 0)[0]
 
     def __str__(self) -> str:
-        return f"{_TYPE_NAMES[self.rdtype]} {to_text(self.name)}"
+        return f"{TYPE_NAMES[self.rdtype]} {to_text(self.name)}"
 
 
 class Answer(NamedTuple):
@@ -79,6 +81,7 @@ class Answer(NamedTuple):
     message: dns.message.Message | None = None  # if dnspython had to read it
     is_validated: bool = False  # by a resolver, with DNSSEC
     bogus: str = ""  # why it could not validate, but should
+    ttl: int = 0  # of the TXT record, if `message` is None
 
 
 class TruncatedAnswer(Exception):
@@ -142,6 +145,7 @@ def decode(wire: bytes, question: Question) -> Answer | None:
                 rcode, bool(flags & _AUTHORITATIVE), bool(flags & _AVAILABLE),
                 () if value is None else (value,), zone=zone or "",
                 is_validated=bool(flags & AUTHENTIC),
+                ttl=0 if value is None else int.from_bytes(wire[start + 6 : start + 10]),
             )  # fmt: skip
     try:
         return _read(dns.message.from_wire(wire, ignore_trailing=True), question)

@@ -39,6 +39,7 @@ def _item_fields(item: Change) -> dict[str, object]:
         "target": item.place[1],
         "action": item.action,
         "reason": item.reason,
+        "add_first": item.add_first,
         "value": item.value,
         "ttl": item.ttl,
         "before": item.before.values,
@@ -95,6 +96,8 @@ def _table(items: Sequence[Change], layout: TableLayout, *, shows_kept: bool) ->
 def _details(item: Change, layout: TableLayout) -> Iterator[str]:
     """The lines below a row."""
     yield from below(item.reason, layout, Style.RED)
+    # Each on one line, however long, to be copied.
+    yield from (f"{printable(line)}\n" for line in item.add_first)
     if item.action not in (Action.REPLACE, Action.BLOCKED):
         return
     word = "old" if item.action is Action.REPLACE else "now"
@@ -134,7 +137,8 @@ def _entry(item: Change) -> Iterator[str]:
     if item.reason:
         yield f"  {code(item.reason)}\n"
     is_blocked = item.action is Action.BLOCKED
-    lines = [f"{' ' if is_blocked else '-'} {printable(old)}" for old in item.before.values]
+    lines = [f"+ {printable(line)}" for line in item.add_first]
+    lines += [f"{' ' if is_blocked else '-'} {printable(old)}" for old in item.before.values]
     if not is_blocked and item.value is not None:
         lines.append(f"+ {printable(item.value)}")
     if lines:

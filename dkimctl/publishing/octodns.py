@@ -11,6 +11,8 @@ from importlib import import_module
 from inspect import signature
 from typing import Any
 
+from dkimctl.dns import messages, wildcards
+from dkimctl.dns.wildcards import AddFirst, Query, Records
 from dkimctl.errors import DkimctlError, DnsRefused, NegativeAnswer, ServiceError, UsageError
 from dkimctl.models import Secret
 from dkimctl.names import is_glob, parents, parse_zone, zone_finder
@@ -45,6 +47,7 @@ class OctodnsTarget:
         self._lock = threading.Lock()
         self._made: Any = None
         self._read: set[str] = set()  # zones, by the provider
+        self._with_wildcards: dict[str, Any] = {}  # zones as `read` has read them
 
     @cached_property
     def _settings(self) -> Mapping[str, object]:
@@ -62,7 +65,36 @@ class OctodnsTarget:
     def read(self, zone: str, names: Sequence[str]) -> Mapping[str, NameState]:
         """See Target."""
         with self._provider(zone) as provider:
-            return _states(self._read_zone(provider, zone, names), zone, names)
+            contents = self._read_zone(provider, zone, names)
+        if any(_name(record).startswith("*.") for record in contents.records):
+            self._with_wildcards[zone] = contents
+        return _states(contents, zone, names)
+
+    def find_shadowed(self, zone: str, names: Sequence[str]) -> AddFirst:
+        """See Target. By what `read` has just read."""
+        if (contents := self._with_wildcards.pop(zone, None)) is None:
+            return {}
+        records = {(_name(record), record._type): record for record in contents.records}
+        existing = {above for name, _ in records for above in parents(name)}
+
+        def records_at(query: Query) -> Records | None:
+            _, name, rdtype = query
+            if name not in existing:
+                closest = next(above for above in parents(name) if above in existing)
+                name = f"*.{closest}"
+            found = (
+                records.get((name, rdtype)) for rdtype in ("CNAME", messages.TYPE_NAMES[rdtype])
+            )
+            record = next(filter(None, found), None)
+            if record is None:
+                return None
+            # `rrs` is the same in versions before 1.22.
+            data = record.to_rrset().rdatas if hasattr(record, "to_rrset") else record.rrs[3]
+            return Records(record._type, record.ttl, tuple(sorted(data)))
+
+        return wildcards.find_shadowed(
+            dict.fromkeys(names, zone.lower()), lambda queries: {q: records_at(q) for q in queries}
+        )
 
     def apply(self, zone: str, changes: Sequence[Change]) -> Iterator[Change]:
         """See Target. octoDNS has no prerequisites: what is there is compared just before."""

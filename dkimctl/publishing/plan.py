@@ -11,7 +11,8 @@ from typing import NamedTuple, Protocol
 
 from dkimctl.dkim import KeyRecordError, parse_tag_list
 from dkimctl.dns.verdicts import ACCEPTED, Check, Verdict, compare_values
-from dkimctl.errors import DkimctlError, NegativeAnswer
+from dkimctl.dns.wildcards import AddFirst
+from dkimctl.errors import DkimctlError, NegativeAnswer, ServiceError
 from dkimctl.models import Registration, RegistrationKey
 from dkimctl.names import is_glob, parents
 from dkimctl.text import printable
@@ -61,6 +62,8 @@ class Change(NamedTuple):
     target: Target | None = None
     zone: str = ""  # "": not known
     reason: str = ""  # why it is not, or cannot be, made
+    #: Records, as lines of a master file, without which others would lose what a wildcard has.
+    add_first: tuple[str, ...] = ()
     error: DkimctlError | None = None  # why its zone could not be read, or why it was not made
     is_applied: bool = False  # it is in DNS, at the server that took it
     check: Check | None = None  # what DNS has after it, if it was asked
@@ -73,6 +76,11 @@ class Change(NamedTuple):
     def fqdn(self) -> str:
         record = self.registration.record
         return record.fqdn if record else ""
+
+    @property
+    def full_reason(self) -> str:
+        """With the records to add first."""
+        return f"{self.reason}: {'; '.join(self.add_first)}" if self.add_first else self.reason
 
     @property
     def place(self) -> tuple[str, str]:
@@ -112,6 +120,9 @@ class Target(Protocol):
     def read(self, zone: str, names: Sequence[str]) -> Mapping[str, NameState]:
         """What the target has at each name. Raises DkimctlError."""
 
+    def find_shadowed(self, zone: str, names: Sequence[str]) -> AddFirst:
+        """See wildcards.find_shadowed; called after `read`. Raises DkimctlError."""
+
     def apply(self, zone: str, changes: Sequence[Change]) -> Iterator[Change]:
         """Make the changes (CREATE, REPLACE, REMOVE), each only if `before` still holds.
 
@@ -129,12 +140,14 @@ def make_plan(
     *,
     remove: bool = False,
     replace_foreign: bool = False,
+    allow_shadowing: bool = False,
     progress: Callable[[int], None] = lambda _: None,
 ) -> list[Change]:
     """Read what DNS has at the names of these registrations, and plan what to change, by zone.
 
     Each has a sound record. `remove`: their records are to go. `replace_foreign`: also replace TXT
-    records that are not DKIM key records. `progress` gets, in this thread, how many of the
+    records that are not DKIM key records. `allow_shadowing`: also create what takes the answers of
+    a wildcard from other names. `progress` gets, in this thread, how many of the
     registrations are planned, at least five times a second.
     """
     jobs, uncovered = by_target_zone(registrations, targets)
@@ -162,7 +175,7 @@ def make_plan(
                 reason = "another registration has a record of the same name"
             wanted = None if remove else value
             changes.append(Change(item, action, state, wanted, target.ttl, target, zone, reason))
-        yield changes
+        yield changes if allow_shadowing else _guard_wildcards(target, zone, changes)
 
     def add(changes: list[Change]) -> None:
         plan.extend(changes)
@@ -171,6 +184,35 @@ def make_plan(
     work_in_parallel(jobs, plan_zone, add, wait=lambda: progress(len(plan)))
     plan.sort(key=lambda change: change.place)
     return plan + [Change(registration, Action.UNCOVERED) for registration in uncovered]
+
+
+def _guard_wildcards(target: Target, zone: str, changes: Sequence[Change]) -> list[Change]:
+    """The changes, but nothing is created that would take what a wildcard answers from others.
+
+    Nor without an answer whether it would: a key can wait for the next run, a website cannot.
+    """
+    new = [change.fqdn.lower() for change in changes if change.action is Action.CREATE]
+    shadowed: AddFirst = {}
+    error: DkimctlError | None = None
+    try:
+        shadowed = target.find_shadowed(zone, new) if new else {}
+    except DkimctlError as failure:
+        error, shadowed = failure, dict.fromkeys(new)
+
+    def guarded(change: Change) -> Change:
+        name, domain = change.fqdn.lower(), printable(change.registration.sign_domain)
+        if change.action is not Action.CREATE or name not in shadowed:
+            return change
+        if add_first := shadowed[name]:
+            reason = f"this record would end what a wildcard answers for {domain}; first add"
+            return change._replace(action=Action.BLOCKED, reason=reason, add_first=add_first)
+        unknown = ServiceError(
+            f"{target.label} does not tell whether a wildcard answers for {domain}",
+            hint="run the same command again; with --allow-wildcard-shadowing, it does not ask",
+        )
+        return change._replace(action=Action.UNREAD).failed(error or unknown)
+
+    return list(map(guarded, changes))
 
 
 def apply_plan(

@@ -15,9 +15,10 @@ import dns.tsig
 from dns.rcode import Rcode
 
 from dkimctl.addresses import Address
-from dkimctl.dns import messages, transport
+from dkimctl.dns import messages, transport, wildcards
 from dkimctl.dns.messages import SOA, TXT, Answer, Question, plain_name, rcode_text
 from dkimctl.dns.transport import Response
+from dkimctl.dns.wildcards import AddFirst, Query, Records
 from dkimctl.errors import DkimctlError, DnsRefused, NegativeAnswer, ServiceError
 from dkimctl.publishing import plan
 from dkimctl.publishing.plan import Access, Action, Change, NameState
@@ -139,6 +140,20 @@ class Rfc2136Target:
             if content(states[name]) == content(of_wildcards[wildcard]):
                 states[name] = NameState()
         return states
+
+    def find_shadowed(self, zone: str, names: Sequence[str]) -> AddFirst:
+        """See Target."""
+
+        def look(queries: Iterable[Query]) -> dict[Query, Records | None]:
+            questions = {query: messages.make_question(query[1], query[2]) for query in queries}
+            responses = self._ask(questions.values())
+            return {
+                query: wildcards.records_in(answer, question)
+                for query, question in questions.items()
+                if (answer := responses[question].answer).rcode in messages.USEFUL
+            }
+
+        return wildcards.find_shadowed(dict.fromkeys(names, zone), look)
 
     def read_again(self, zone: str, changes: Sequence[Change]) -> Mapping[str, NameState]:
         """What the names of the changes have now. Raises DkimctlError."""

@@ -118,6 +118,7 @@ class RunPolicy(NamedTuple):
     rotation: RotationSettings
     wait: float = 120.0  # for how many seconds to look at DNS again after a change
     is_dry: bool = False  # only plan
+    allow_shadowing: bool = False  # publish also what ends the answers of a wildcard
 
 
 def publication_tasks(

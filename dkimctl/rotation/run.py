@@ -341,7 +341,10 @@ class RotationRun:
             else:
                 note(registration, State.WAITING)
         sound = [task.registration for task in tasks.values()]
-        plan = make_plan(sound, self._targets, remove=step is Step.REMOVE)
+        plan = make_plan(
+            sound, self._targets, remove=step is Step.REMOVE,
+            allow_shadowing=self._policy.allow_shadowing,
+        )  # fmt: skip
         states = {
             Action.UNCOVERED: State.FAILED if self._targets_error else State.BY_HAND,
             Action.UNREAD: State.FAILED,
@@ -351,7 +354,7 @@ class RotationRun:
         for change in plan:
             if change.action in states:
                 error = change.error or self._targets_error
-                note(change.registration, states[change.action], change.reason, error)
+                note(change.registration, states[change.action], change.full_reason, error)
 
         def note_failure(change: Change) -> None:
             if change.error is not None:

@@ -29,6 +29,7 @@ class FakeTarget:
         errors: Mapping[str, DkimctlError] | None = None,
         access: Access = Access(readable=True, writable=True),  # noqa: B008 - a constant
         before_change=lambda change: None,
+        shadowed: Mapping[str, tuple[str, ...] | None] | None = None,
     ) -> None:
         self.label = label
         self.zones = given
@@ -41,6 +42,7 @@ class FakeTarget:
         self._errors = errors or {}
         self._access = access
         self._before_change = before_change
+        self._shadowed = shadowed or {}
 
     def find_zones(self, names: Sequence[str]) -> Mapping[str, str | None]:
         self.asked.append(list(names))
@@ -52,6 +54,12 @@ class FakeTarget:
         self._raise("read")
         self._raise(zone)
         return {name: self.names.get(name, NameState()) for name in names}
+
+    def find_shadowed(
+        self, zone: str, names: Sequence[str]
+    ) -> Mapping[str, tuple[str, ...] | None]:
+        self.calls.append(("find_shadowed", zone))
+        return {name: self._shadowed[name] for name in names if name in self._shadowed}
 
     def apply(self, zone: str, changes: Sequence[Change]) -> Iterator[Change]:
         self.calls.append(("apply", zone))

@@ -9,7 +9,14 @@ from typing import Annotated
 
 import typer
 
-from dkimctl.cli.options import LEDGER, App, OutputOption, YesOption, option
+from dkimctl.cli.options import (
+    LEDGER,
+    AllowShadowingOption,
+    App,
+    OutputOption,
+    YesOption,
+    option,
+)
 from dkimctl.cli.output import require_writable, table_layout, write_chunks
 from dkimctl.cli.progress import PublicationProgress
 from dkimctl.cli.publication import (
@@ -54,6 +61,7 @@ def publish(
     replace: Annotated[
         bool, option("--replace", "Also replace TXT records that are not DKIM key records.")
     ] = False,
+    allow_wildcard_shadowing: AllowShadowingOption = False,
     wait: Annotated[
         str | None,
         option(
@@ -77,7 +85,7 @@ def publish(
     session = open_session(ctx)
     words = selection or ()
     if check_access:
-        if dry_run or yes or replace or wait:
+        if any((dry_run, yes, replace, allow_wildcard_shadowing, wait)):
             raise UsageError(
                 "--check-access changes nothing, and takes only --format and --output",
                 hint="leave out the other options",
@@ -85,7 +93,10 @@ def publish(
         if fmt is PublicationFormat.MARKDOWN:
             raise UsageError("--check-access has no Markdown", hint="write --format table or json")
         return _show_access(session, words, fmt, output)
-    options = PublishOptions(words, fmt, output, dry_run, yes, replace, wait)
+    options = PublishOptions(
+        words, fmt, output, dry_run, yes, replace, wait,
+        allow_shadowing=allow_wildcard_shadowing,
+    )  # fmt: skip
     options.require_sound()
     targets = open_dns_targets(session)
     require_writable(output)  # before anything is changed

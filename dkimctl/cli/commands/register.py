@@ -84,6 +84,7 @@ def register(
             "With --publish: longest time to wait until DNS has the records (default: 2m).",
         ),
     ] = None,
+    allow_wildcard_shadowing: options.AllowShadowingOption = False,
     fmt: options.FormatOption = None,
     ttl: options.TtlOption = 3600,
     origin: options.OriginOption = None,
@@ -108,8 +109,9 @@ def register(
             "--publish has no effect with --dry-run",
             hint="register first; `dkimctl publish --dry-run` shows what would be published",
         )
-    if wait is not None and not publish:
-        raise UsageError("--wait has no effect without --publish", hint="add --publish")
+    for name, value in ("--wait", wait), (options.ALLOW_SHADOWING, allow_wildcard_shadowing):
+        if value not in (None, False) and not publish:
+            raise UsageError(f"{name} has no effect without --publish", hint="add --publish")
     targets = None
     if publish:
         options.read_duration("--wait", wait or "2m")
@@ -158,8 +160,9 @@ def register(
     # The plan and the checks are shown only if the results were a table on stdout.
     is_shown = output_options.fmt is Format.TABLE and output_options.output is None
     publish_options = publication.PublishOptions(
-        selection, yes=True, wait=wait or "2m", is_shown=is_shown
-    )
+        selection, yes=True, wait=wait or "2m", is_shown=is_shown,
+        allow_shadowing=allow_wildcard_shadowing,
+    )  # fmt: skip
     to_publish = publication.without_left_out(session, registered)
     published = publication.publish_records(session, to_publish, targets, publish_options)
     return worst([ExitCode(status), published])

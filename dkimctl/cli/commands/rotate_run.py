@@ -67,6 +67,7 @@ def run(
     wait: Annotated[
         str, option("--wait TIME", "Longest wait for all servers to have what was changed.")
     ] = "2m",
+    allow_wildcard_shadowing: options.AllowShadowingOption = False,
     fmt: options.TableOrJsonOption = TableOrJson.TABLE,
     output: options.OutputOption = None,
 ) -> int:
@@ -80,7 +81,7 @@ def run(
     """
     session = open_session(ctx)
     seconds = read_duration("--wait", wait, may_be_zero=True).total_seconds()
-    policy = RunPolicy(session.config.rotation, seconds, dry_run)
+    policy = RunPolicy(session.config.rotation, seconds, dry_run, allow_wildcard_shadowing)
     require_writable(output)  # before anything is done
     selected = read_selection(session, selection)
     registered = session.open_ledger(for_writing=False).ours()

@@ -1,0 +1,162 @@
+"""What wildcards answer for names that a new record makes exist (RFC 4592 sections 2.2.2, 3.3.1).
+
+With `s1._domainkey.shop.example.com`, the name `shop.example.com` exists: `*.example.com` answers
+for it no longer, nor for what is below it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import takewhile
+from typing import NamedTuple, TypeAlias
+
+import dns.rdtypes.ANY.TXT
+from dns.rdataclass import IN
+from dns.rdatatype import RdataType
+
+from dkimctl.dns import messages, queries
+from dkimctl.dns.messages import Answer, Question, make_question
+from dkimctl.dns.nameserver import NoAnswer
+from dkimctl.dns.queries import Source
+from dkimctl.dns.zones import Zone
+from dkimctl.names import parents
+from dkimctl.text import MAX_STRING
+
+# An alias (CNAME) is in the answers to all of them.
+_TYPES = (messages.A, messages.AAAA, messages.MX, messages.TXT, messages.HTTPS)
+_RANDOM_BYTES = 4  # so that a name fits where one with _domainkey does
+_MAX_AT_ONCE = 64  # questions, to the servers of many zones
+
+
+class Records(NamedTuple):
+    """The records of one type at a name; their data as in a master file, sorted."""
+
+    rdtype: str
+    ttl: int
+    data: tuple[str, ...]
+
+
+#: The zone of a name, the name, and the record type to ask for.
+Query: TypeAlias = tuple[str, str, int]
+#: Gives what is at the names, or their alias; None: nothing. Leaves out what was not answered.
+Look: TypeAlias = Callable[[Iterable[Query]], Mapping[Query, Records | None]]
+#: The records to add before a new one, as lines of a master file; None: it is not known.
+AddFirst: TypeAlias = Mapping[str, tuple[str, ...] | None]
+
+
+def find_shadowed(zone_of: Mapping[str, str], look: Look) -> AddFirst:
+    """Those of these names whose new record would end what a wildcard answers for hosts above it.
+
+    Names from one such as _domainkey on have nothing to lose: they are not hosts.
+    """
+    label = os.urandom(_RANDOM_BYTES).hex()
+
+    def ask(zones: Mapping[str, str], prefix: str) -> dict[str, list[Records] | None]:
+        """What each name with this prefix has; None: not a single question was answered."""
+        asked = {
+            name: [(zone, prefix + name, rdtype) for rdtype in _TYPES]
+            for name, zone in zones.items()
+        }
+        answers = look([query for of_name in asked.values() for query in of_name])
+        return {
+            name: list(dict.fromkeys(filter(None, map(answers.get, of_name))))
+            if any(query in answers for query in of_name)
+            else None  # a server that fails at one type, such as HTTPS, has nothing of it
+            for name, of_name in asked.items()
+        }
+
+    hosts_of = {name: _hosts(name, zone) for name, zone in zone_of.items()}
+    zones = {host: zone_of[name] for name, hosts in hosts_of.items() for host in hosts}
+    # What a random sibling of each host has, it has from a wildcard.
+    of_siblings = ask({_above(host): zone for host, zone in zones.items()}, f"{label}.")
+    wild = {host: zone for host, zone in zones.items() if of_siblings[_above(host)]}
+    owns = ask(wild, "")
+    # That wildcard does not answer below a host that exists, nor below a wildcard of the host.
+    probes = ask(wild, f"{label}.*.")
+    shadowed: dict[str, tuple[str, ...] | None] = {}
+    for name, hosts in hosts_of.items():
+        for number, host in enumerate(hosts):
+            wildcard, own, probe = (
+                of_siblings[_above(host)],
+                owns.get(host, []),
+                probes.get(host, []),
+            )
+            if wildcard is None or own is None or probe is None:
+                shadowed[name] = None
+                break
+            # Some servers let wildcards answer there nevertheless; others make data by name.
+            if own and probe and (own == probe or probe != wildcard):
+                shadowed[name] = tuple(
+                    f"{owner}. {ttl} IN {rdtype} {text}"
+                    for each in hosts[number:]
+                    for owner, found in ((each, owns.get(each)), (f"*.{each}", wildcard))
+                    for rdtype, ttl, data in found or wildcard
+                    for text in data
+                )
+                break
+    return shadowed
+
+
+def _hosts(name: str, zone: str) -> Sequence[str]:
+    """The names between the zone and this one, from the top, up to one such as _domainkey."""
+    inner = [each for each in parents(name) if each.endswith(f".{zone}")]
+    return list(takewhile(lambda each: not each.startswith("_"), reversed(inner)))
+
+
+def _above(name: str) -> str:
+    return name.partition(".")[2]
+
+
+def records_in(answer: Answer, question: Question) -> Records | None:
+    """What an answer has at the name itself."""
+    if answer.message is None:
+        strings = [
+            value[at : at + MAX_STRING]
+            for value in answer.values
+            for at in range(0, len(value), MAX_STRING)
+        ]
+        data = dns.rdtypes.ANY.TXT.TXT(IN, RdataType.TXT, strings) if strings else None
+        return Records("TXT", answer.ttl, (data.to_text(),)) if data else None
+    section = answer.message.answer
+    for rdtype in (RdataType.CNAME, RdataType.make(question.rdtype)):
+        if rrset := answer.message.get_rrset(section, question.name, IN, rdtype):
+            return Records(rdtype.name, rrset.ttl, tuple(sorted(map(str, rrset))))
+    return None
+
+
+def find_shadowed_in_dns(source: Source, domain_of: Mapping[str, str]) -> AddFirst:
+    """The same for names with these signing domains, by what all servers of their zones answer."""
+    zones: dict[str, Zone] = {}
+
+    async def find(domain: str) -> Zone | None:
+        try:
+            zone = await source.zone_with(domain)
+        except NoAnswer:
+            return None
+        return zones.setdefault(zone.name, zone)
+
+    async def ask_all(asked: Iterable[Query]) -> dict[Query, Records | None]:
+        slots, answers = asyncio.Semaphore(_MAX_AT_ONCE), dict[Query, Records | None]()
+
+        async def ask(query: Query) -> None:
+            zone, name, rdtype = query
+            question = make_question(name, rdtype)
+            for server in zones[zone].servers:
+                async with slots:
+                    answer = (await queries.ask(source, server, question)).answer
+                if answer is not None:
+                    answers[query] = records_in(answer, question)
+                    break
+
+        await queries.gather(map(ask, asked))
+        return answers
+
+    with asyncio.Runner() as runner:
+        domains = list(dict.fromkeys(domain_of.values()))
+        found = dict(zip(domains, runner.run(queries.gather(map(find, domains))), strict=True))
+        zone_of = {name: found[domain] for name, domain in domain_of.items()}
+        unknown = dict.fromkeys(name for name, zone in zone_of.items() if zone is None)
+        named = {name: zone.name for name, zone in zone_of.items() if zone and zone.name}
+        return {**unknown, **find_shadowed(named, lambda asked: runner.run(ask_all(asked)))}
