@@ -335,7 +335,7 @@ AllowShadowingOption = Annotated[
     bool,
     option(
         ALLOW_SHADOWING,
-        "Also publish what ends the answers of a wildcard for its domain.",
+        "Also publish for domains that only a wildcard answers for, which ends its answers.",
     ),
 ]
 AssumeSuccessorsOption = Annotated[

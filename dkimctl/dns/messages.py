@@ -58,6 +58,7 @@ class Question(NamedTuple):
     section: bytes
     rdtype: int
     flags: int = 0
+    needs_message: bool = False  # the answer has one, also where dnspython need not read it
 
     @property
     def name(self) -> dns.name.Name:
@@ -81,7 +82,6 @@ class Answer(NamedTuple):
     message: dns.message.Message | None = None  # if dnspython had to read it
     is_validated: bool = False  # by a resolver, with DNSSEC
     bogus: str = ""  # why it could not validate, but should
-    ttl: int = 0  # of the TXT record, if `message` is None
 
 
 class TruncatedAnswer(Exception):
@@ -132,7 +132,7 @@ def decode(wire: bytes, question: Question) -> Answer | None:
         return None
     if flags & _TRUNCATED:
         raise TruncatedAnswer
-    if questions and question.rdtype in (TXT, SOA):
+    if questions and question.rdtype in (TXT, SOA) and not question.needs_message:
         # The usual answers, read ten times as fast as dnspython does: one TXT record, or none and
         # the SOA record of the zone.
         value, zone, rcode = None, None, flags & _RCODE
@@ -145,7 +145,6 @@ def decode(wire: bytes, question: Question) -> Answer | None:
                 rcode, bool(flags & _AUTHORITATIVE), bool(flags & _AVAILABLE),
                 () if value is None else (value,), zone=zone or "",
                 is_validated=bool(flags & AUTHENTIC),
-                ttl=0 if value is None else int.from_bytes(wire[start + 6 : start + 10]),
             )  # fmt: skip
     try:
         return _read(dns.message.from_wire(wire, ignore_trailing=True), question)

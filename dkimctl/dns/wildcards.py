@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import NamedTuple, TypeAlias
 
-import dns.rdtypes.ANY.TXT
-from dns.rdataclass import IN
 from dns.rdatatype import RdataType
 
 from dkimctl.dns import messages, queries
@@ -22,7 +20,6 @@ from dkimctl.dns.nameserver import NoAnswer
 from dkimctl.dns.queries import Source
 from dkimctl.dns.zones import Zone
 from dkimctl.names import parents
-from dkimctl.text import MAX_STRING
 
 # An alias (CNAME) is in the answers to all of them.
 _TYPES = (messages.A, messages.AAAA, messages.MX, messages.TXT, messages.HTTPS)
@@ -109,19 +106,15 @@ def _above(name: str) -> str:
     return name.partition(".")[2]
 
 
+def question_of(query: Query) -> Question:
+    return make_question(query[1], query[2])._replace(needs_message=True)
+
+
 def records_in(answer: Answer, question: Question) -> Records | None:
     """What an answer has at the name itself."""
-    if answer.message is None:
-        strings = [
-            value[at : at + MAX_STRING]
-            for value in answer.values
-            for at in range(0, len(value), MAX_STRING)
-        ]
-        data = dns.rdtypes.ANY.TXT.TXT(IN, RdataType.TXT, strings) if strings else None
-        return Records("TXT", answer.ttl, (data.to_text(),)) if data else None
-    section = answer.message.answer
-    for rdtype in (RdataType.CNAME, RdataType.make(question.rdtype)):
-        if rrset := answer.message.get_rrset(section, question.name, IN, rdtype):
+    for rrset in answer.message.answer if answer.message else ():
+        rdtype = rrset.rdtype
+        if rrset.name == question.name and rdtype in (RdataType.CNAME, question.rdtype):
             return Records(rdtype.name, rrset.ttl, tuple(sorted(map(str, rrset))))
     return None
 
@@ -141,9 +134,8 @@ def find_shadowed_in_dns(source: Source, domain_of: Mapping[str, str]) -> AddFir
         slots, answers = asyncio.Semaphore(_MAX_AT_ONCE), dict[Query, Records | None]()
 
         async def ask(query: Query) -> None:
-            zone, name, rdtype = query
-            question = make_question(name, rdtype)
-            for server in zones[zone].servers:
+            question = question_of(query)
+            for server in zones[query[0]].servers:
                 async with slots:
                     answer = (await queries.ask(source, server, question)).answer
                 if answer is not None:

@@ -145,7 +145,7 @@ class Rfc2136Target:
         """See Target."""
 
         def look(queries: Iterable[Query]) -> dict[Query, Records | None]:
-            questions = {query: messages.make_question(query[1], query[2]) for query in queries}
+            questions = {query: wildcards.question_of(query) for query in queries}
             responses = self._ask(questions.values())
             return {
                 query: wildcards.records_in(answer, question)

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dated import DatedCli
+from dkimctl.formats.renderer import PublicationFormat
 from dns_servers import SECRET, WRONG_SECRET, key_file, serving
 from lives import PRIMARY, Life
 from ports import free_port
@@ -74,6 +75,60 @@ def test_plan_apply_and_the_second_plan_is_empty(cli, server):
     assert server.ask("kept.example.com") == [b"as it was"]
     again = publish(cli, "--dry-run")
     assert (again.status, again.err) == (0, "dkimctl: already in DNS 2\n")
+
+
+WILD = "* 300 MX 10 mail\n* 300 A 192.0.2.1\nown A 192.0.2.9\n"
+SHOP = "shop.example.com"
+ADD_FIRST = [
+    f"{name}. 300 IN {data}"
+    for name in (SHOP, f"*.{SHOP}")
+    for data in ("A 192.0.2.1", "MX 10 mail.example.com.")
+]
+
+
+@pytest.fixture
+def shop(cli, zone, tmp_path, needs_tool):
+    """Domains that a wildcard answers for, and that have their own records; both registered."""
+    with zone.open("a") as file:
+        file.write(WILD)
+    with serving("named", zone, tmp_path, needs_tool) as server:
+        configure(cli, server)
+        register(cli, SHOP, "own.example.com", "example.com", more=KEYS)
+        yield server
+
+
+def test_a_key_does_not_take_a_website_off_dns(cli, shop):
+    plans = {fmt: publish(cli, "--dry-run", "-f", fmt) for fmt in PublicationFormat}
+    assert [plan.status for plan in plans.values()] == [1, 1, 1]
+    items = {item["sign_domain"]: item for item in plans["json"].json["items"]}
+    assert {name: item["action"] for name, item in items.items()} == {
+        SHOP: "blocked", "own.example.com": "create", "example.com": "create",
+    }  # fmt: skip
+    assert items[SHOP]["add_first"] == ADD_FIRST
+    assert set(ADD_FIRST) <= set(plans["table"].out.splitlines())
+    assert all(f"+ {line}\n" in plans["markdown"].out for line in ADD_FIRST)
+    done = publish(cli, "--yes")
+    assert (done.status, value_of(shop, SHOP)) == (1, [])
+    assert "write --allow-wildcard-shadowing" in done.err
+    assert [str(data) for data in shop.ask(f"www.{SHOP}", "A")] == ["192.0.2.1"]
+    assert value_of(shop, "own.example.com")
+    allowed = publish(cli, "--yes", "--allow-wildcard-shadowing")
+    assert (allowed.status, shop.ask(SHOP, "A")) == (0, [])
+    assert publish(cli, "--dry-run").status == 0
+    assert len(value_of(shop, SHOP)) == 1
+
+
+def test_register_publish_and_rotate_run_name_the_records_to_add_first(cli, shop):
+    for words in (
+        ("register", *SANDBOX, "--publish", "--wait", "1s", "--domain", SHOP, "-f", "json"),
+        ("rotate", "run", *SANDBOX, "--wait", "0s"),
+    ):
+        done = cli(*words)
+        assert done.status == 1, done.err
+        assert all(line in " ".join((done.out + done.err).split()) for line in ADD_FIRST)
+        assert value_of(shop, SHOP) == []
+    cli("rotate", "run", *SANDBOX, "--wait", "0s", "--allow-wildcard-shadowing")
+    assert len(value_of(shop, SHOP)) == 1
 
 
 def test_old_keys_are_replaced_and_other_text_only_if_asked_for(cli, zone, tmp_path, needs_tool):

@@ -8,6 +8,10 @@ import re
 import signal
 import time
 
+import dns.query
+import dns.tsig
+import dns.update
+import dns.zonefile
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -253,6 +257,66 @@ def test_what_a_wildcard_has_is_not_at_the_name(serve, program):
     assert [server.ask(name) for name in names] == [[KEY.encode()]] * 3
     assert publish(target, dict.fromkeys(names)) == dict.fromkeys(names)
     assert server.ask(names[2]) == [b"v=DKIM1; p="]
+
+
+WILD = r"""
+* 300 MX 10 mail.example.net.
+* 300 A 192.0.2.2
+* 300 A 192.0.2.1
+* 300 TXT "v=spf1 \" ; \\ \226 -all" "second"
+own A 192.0.2.9
+*.own HTTPS 1 . alpn=h2
+same A 192.0.2.1
+copied A 192.0.2.1
+*.copied A 192.0.2.1
+text TXT "only this"
+signed A 192.0.2.9
+old._domainkey.signed TXT "v=DKIM1; p="
+*.wild 60 CNAME web.example.net.
+x.empty._sub.wild HINFO "makes" "these exist"
+"""
+# Signing domains that lose nothing with their first key, and those that lose a wildcard's answers.
+WHOLE = ("own", "same", "copied", "text", "signed", "kept", "wild", "empty._sub.wild", "x.sub")
+SHADOWED = ("shop", "b.a", "a.wild", "x.kept.text.new", "a.own")
+KINDS = ("A", "AAAA", "MX", "TXT", "CNAME", "HTTPS")
+
+
+def answers_of(server: Server) -> dict[tuple[str, str], list[str]]:
+    """What mail and the web get at these domains, and below them."""
+    domains = [f"{domain}.example.com" for domain in (*WHOLE, *SHADOWED, "a", "new", "text.new")]
+    names = [f"{prefix}{domain}" for domain in domains for prefix in ("", "www.", "_dmarc.")]
+    return {
+        (name, kind): sorted(map(str, server.ask(name, kind))) for name in names for kind in KINDS
+    }
+
+
+def test_what_a_new_key_would_take_from_a_wildcard_is_known_and_kept_by_the_named_records(
+    serve, program
+):
+    server = serve(program, WILD)
+    target = open_target(server.port)
+    of_domain = {f"s1._domainkey.{domain}.example.com": domain for domain in (*WHOLE, *SHADOWED)}
+    shadowed = target.find_shadowed("example.com", [*of_domain, "s1._domainkey.example.com"])
+    assert {of_domain[name] for name in shadowed} == {*SHADOWED}
+    assert shadowed["s1._domainkey.shop.example.com"] == tuple(
+        f"{name}. 300 IN {text}" for name in ("shop.example.com", "*.shop.example.com")
+        for text in ("A 192.0.2.1", "A 192.0.2.2", "MX 10 mail.example.net.",
+                     r'TXT "v=spf1 \" ; \\ \226 -all" "second"')
+    )  # fmt: skip
+    before = answers_of(server)
+    assert before["shop.example.com", "MX"] == ["10 mail.example.net."]
+    harmless = [name for name in of_domain if name not in shadowed and ".sub." not in name]
+    assert publish(target, dict.fromkeys(harmless, KEY)) == dict.fromkeys(harmless)
+    assert answers_of(server) == before
+    update = dns.update.Update("example.com", keyring=dns.tsig.Key("dkim", SECRET))
+    added = "\n".join(line for lines in shadowed.values() for line in lines)
+    for rrset in dns.zonefile.read_rrsets(added, rdclass=None):
+        update.add(rrset.name, rrset)
+    assert dns.query.tcp(update, server.host, port=server.port).rcode() == 0
+    assert answers_of(server) == before
+    assert target.find_shadowed("example.com", list(shadowed)) == {}
+    assert publish(target, dict.fromkeys(shadowed, KEY)) == dict.fromkeys(shadowed)
+    assert answers_of(server) == before
 
 
 @pytest.mark.parametrize("sizes", [[4096] * 60, [30] * 1500, [*range(30, 4096, 50)]])

@@ -84,6 +84,7 @@ def serving_updates(
     make_database(powerdns_schema(need), directory, config)
     for words in (
         ("load-zone", "example.com", str(file)),
+        ("rectify-zone", "example.com"),
         ("set-kind", "example.com", "primary"),
         ("import-tsig-key", "dkim", "hmac-sha256", SECRET),
         ("set-meta", "example.com", "TSIG-ALLOW-DNSUPDATE", key),
