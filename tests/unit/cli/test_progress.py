@@ -75,6 +75,23 @@ def test_verbose_writes_a_line_every_five_seconds_without_a_terminal(watch, long
     ]
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"verbose": True, "quiet": True}, {"stream": Terminal(), "quiet": True}]
+)
+def test_nothing_is_written_with_quiet_or_without_verbose(watch, long_run, options):
+    assert watch(long_run, **options) == ""
+
+
+def test_a_run_that_ends_early_says_what_it_waits_for(watch):
+    def work(progress, reporter):
+        progress.ending(1, 30.0)
+        progress.ending(8, 90.0)
+
+    first, second = screen(watch(work))
+    assert "stopping; 1 request in flight, waiting up to 30 s" in first
+    assert "8 requests in flight, waiting up to 1 min 30 s" in second
+
+
 @pytest.mark.parametrize("stream", [io.StringIO, Terminal])
 def test_waits_are_noted_once_in_five_seconds(watch, clock, stream):
     def work(progress, reporter):
@@ -130,18 +147,22 @@ reporter.note("the end")
 
 
 @posix_only
-@pytest.mark.parametrize("columns", [80, 200])
+@pytest.mark.parametrize(
+    ("columns", "encoding", "block"), [(24, "ascii", "-"), (80, "utf-8", "━"), (200, "utf-8", "━")]
+)
 @pytest.mark.parametrize("no_color", ["", "1"])
-def test_lines_are_whole_above_the_bar_which_is_gone_at_the_end(columns, no_color):
+def test_lines_are_whole_above_the_bar_which_is_gone_at_the_end(columns, encoding, block, no_color):
     environment = {name: text for name, text in os.environ.items() if name != "COLUMNS"}
     environment |= {"TERM": "xterm-256color", "NO_COLOR": no_color}
+    environment["PYTHONIOENCODING"] = encoding
     done = run_on_terminal([sys.executable, "-c", _PROGRAM], environment, columns=columns)
     assert done.status == 0
     shown = done.text.replace("\r\n", "\n")
     line = f"dkimctl: warning: {_LINE} \\x1b[2J"
     assert screen(shown) == [line, "hint: second line", "in parts"] * 20 + ["the end"]
-    bars = re.findall(r"━[━ ]* \d+/\d+ done[^\r\n\x1b]*", plain(shown))
-    assert any("s left" in bar for bar in bars)
+    bars = re.findall(rf"{block}[{block} ]* \d+/\d+ done[^\r\n\x1b]*", plain(shown))
+    assert bars
+    assert columns < 80 or any("s left" in bar for bar in bars)
     assert max(map(len, bars)) <= columns
     assert ("\x1b[1;33m" in shown) is not bool(no_color)
 
@@ -165,10 +186,10 @@ def checks_of(**verdicts: Verdict) -> list[Check]:
     ]
 
 
-def check_in_rounds(stream):
+def check_in_rounds(stream, **options):
     """Three checks, in as many rounds as it takes until all are published."""
     with redirect_stderr(stream):
-        with CheckProgress(Reporter(), Verdict.PUBLISHED) as progress:
+        with CheckProgress(Reporter(**options), Verdict.PUBLISHED) as progress:
             now = {}
             for number, checks in enumerate((
                 checks_of(a=Verdict.MISSING, b=Verdict.PUBLISHED, c=Verdict.NO_ANSWER),
@@ -181,6 +202,23 @@ def check_in_rounds(stream):
                     progress.checked(check)
                     now[check.fqdn] = check
         assert sys.stderr is stream
+
+
+def test_without_a_terminal_each_change_is_a_line(clock):
+    stream = io.StringIO()
+    check_in_rounds(stream)
+    assert stream.getvalue().splitlines() == [
+        "dkimctl: 1 of 3 published; checking the rest again",
+        "dkimctl: s1.a.example: missing -> published (2 of 3 published)",
+        "dkimctl: s1.c.example: no answer -> published (3 of 3 published)",
+    ]
+
+
+@pytest.mark.parametrize("options", [{"quiet": True}, {"as_json": True}])
+def test_checks_in_rounds_write_nothing_with_quiet_or_as_json(clock, options):
+    stream = io.StringIO()
+    check_in_rounds(stream, **options)
+    assert stream.getvalue() == ""
 
 
 class BreakingTerminal(Terminal):
