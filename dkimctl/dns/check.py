@@ -22,7 +22,11 @@ from dkimctl.models import DnsRecord, Registration, RegistrationKey
 _CONCURRENCY = 64  # registrations asked for one by one; each takes some sockets
 _CHUNK = 2048  # registrations whose checks are kept until all of them are done
 _MAX_BURSTS = 128  # servers that get their questions at the same time
-_NO_WILDCARD = verdicts.ACCEPTED | {Verdict.MISSING, Verdict.NO_ANSWER}  # or it does not matter
+_NO_WILDCARD = verdicts.ACCEPTED | {
+    Verdict.MISSING,
+    Verdict.DENIED,
+    Verdict.NO_ANSWER,
+}  # or it does not matter
 
 # Seconds between rounds, and the ratio of one interval to the one before.
 _FIRST_INTERVAL, _GROWTH, _MAX_INTERVAL = 2.0, 1.5, 60.0
@@ -187,17 +191,26 @@ class Checker:
         if self.source.is_given:  # no lookups, so tasks would only cost time
             plans = [await plan_of(registration) for registration in registrations]
         else:
+            await self.source.prefetch({each.sign_domain for each in registrations})
             plans = await queries.gather(map(plan_of, registrations))
-        questions: dict[Server | RecursiveResolver, list[Question]] = {}
+        self.source.answers_above.clear()
+        # A dict has each question once: names of one domain have the same name above them.
+        questions: dict[Server | RecursiveResolver, dict[Question, None]] = {}
         for question, zone in plans:
-            for server in () if isinstance(zone, NoAnswer) else zone.servers:
+            if isinstance(zone, NoAnswer):
+                continue
+            higher = queries.name_above(zone, question)
+            for server in zone.servers:
                 if not isinstance(server.responder, NoAnswer):
-                    questions.setdefault(server.responder, []).append(question)
+                    of_server = questions.setdefault(server.responder, {})
+                    of_server[question] = None
+                    if higher is not None:
+                        of_server[higher] = None
         slots = asyncio.Semaphore(_MAX_BURSTS)
 
         async def prefetch(responder: Server | RecursiveResolver) -> None:
             async with slots:
-                await responder.prefetch(questions[responder])
+                await responder.prefetch(list(questions[responder]))
 
         await asyncio.gather(*map(prefetch, questions))
         return plans
@@ -262,7 +275,7 @@ class Checker:
         if is_followed and self.expect_absent:
             finding = Finding(Verdict.MISMATCH, "the name is an alias (CNAME)")
         elif is_followed:
-            finding = (await once(targets, alias, follow)).finding
+            finding = queries.denied((await once(targets, alias, follow)).finding, response)
         if finding.verdict not in _NO_WILDCARD:
             if await queries.is_from_wildcard(self.source, server, record, answer):
                 finding = Finding(Verdict.MISSING, "a wildcard answers there")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import struct
@@ -100,6 +101,12 @@ def make_txt_question(fqdn: str) -> Question:
     return Question(plain_name(fqdn) + _TXT_IN, TXT)
 
 
+def soa_above(question: Question) -> Question:
+    """The question for the SOA record of the name above."""
+    above = question.section[1 + question.section[0] : -_TYPE_AND_CLASS.size]
+    return Question(above + _TYPE_AND_CLASS.pack(SOA, IN), SOA, question.flags)
+
+
 def plain_name(fqdn: str) -> bytes:
     """A name with plain labels (names.is_name) on the wire, in lower case."""
     labels = [bytes((len(label),)) + label for label in fqdn.lower().encode("ascii").split(b".")]
@@ -147,9 +154,15 @@ def decode(wire: bytes, question: Question) -> Answer | None:
                 is_validated=bool(flags & AUTHENTIC),
             )  # fmt: skip
     try:
-        return _read(dns.message.from_wire(wire, ignore_trailing=True), question)
+        return _read(_parse(wire[2:]), question)
     except (dns.exception.DNSException, ValueError, NotImplementedError):
         return None
+
+
+@functools.lru_cache(maxsize=512)
+def _parse(wire: bytes) -> dns.message.Message:
+    """A message without its ID: all servers of a zone give the same referral."""
+    return dns.message.from_wire(b"\0\0" + wire, ignore_trailing=True)
 
 
 def _only_value(wire: bytes, start: int) -> bytes | None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from dkimctl.addresses import Address
 from dkimctl.dns import messages, verdicts
 from dkimctl.dns.messages import TXT, Answer, Question, make_question, make_txt_question
 from dkimctl.dns.nameserver import NameServer, NoAnswer, NoRoute, RecursiveResolver, Server
 from dkimctl.dns.verdicts import Finding, ServerFinding, Verdict, combine_findings
-from dkimctl.dns.zones import Zone, ZoneServers
+from dkimctl.dns.zones import Zone, ZoneServers, answer_data
 from dkimctl.models import DnsRecord
 from dkimctl.names import MAX_NAME
 from dkimctl.text import printable
@@ -23,6 +24,7 @@ _MAX_DELEGATIONS = 4  # below the zone of the signing domain
 _RANDOM_BYTES = 8  # of a label that does not exist
 
 _T = TypeVar("_T")
+AnswersAbove: TypeAlias = dict[tuple[Any, Question], Answer | None]
 
 
 class Source:
@@ -40,9 +42,16 @@ class Source:
         #: they know from other servers counts as well.
         self.is_given = zones is None
         self._zones = zones
+        #: What servers answered for the names above records; for one chunk of checks.
+        self.answers_above: AnswersAbove = {}
         named = [NameServer(label, frozenset((label,)), item) for label, item in given.items()]
         self._given = Zone("", named)
         self._servers = given.values()
+
+    async def prefetch(self, names: Iterable[str]) -> None:
+        """See ZoneServers.prefetch."""
+        if self._zones is not None:
+            await self._zones.prefetch(names)
 
     async def zone_with(self, name: str) -> Zone:
         """The zone of a name; its name is "" if not known. No servers: DNS has no such zone."""
@@ -110,7 +119,8 @@ class ServerResponse(NamedTuple):
     server: NameServer
     answer: Answer | None
     failure: NoAnswer | None = None
-    delegated: str = ""  # the zone that it refers to instead
+    zone: str = ""  # the closest one that it refers to, or has
+    denial: str = ""  # why resolvers may take it that there is no such name, though it answers
 
 
 async def ask(source: Source, server: NameServer, question: Question) -> ServerResponse:
@@ -126,25 +136,39 @@ async def ask(source: Source, server: NameServer, question: Question) -> ServerR
     elif answer.rcode == messages.NXDOMAIN and answer.values:
         failure = "it answers NXDOMAIN, but with a record of that name"
     elif answer.is_authoritative or (source.is_given and answer.is_recursive):
-        return ServerResponse(server, answer)
+        return ServerResponse(server, answer, zone="" if answer.alias else answer.zone)
     else:
         lame = NoAnswer("it is not authoritative for the zone (lame)")
-        return ServerResponse(server, None, lame, answer.delegated)
+        return ServerResponse(server, None, lame, zone=answer.delegated)
     return ServerResponse(server, None, NoAnswer(failure))
 
 
 async def ask_zone(
     source: Source, zone: Zone, question: Question
 ) -> tuple[Zone, list[ServerResponse]]:
-    """The zone, or one below that it refers to, and what its servers respond. Raises NoAnswer."""
-    depth = 0
+    """The zone, or one below that its servers know of, and what all respond that resolvers ask.
+
+    A server that answers for the name itself counts, although others refer to a zone below: it
+    still has that zone's records in its own. Raises NoAnswer.
+    """
+    depth, above = 0, list[ServerResponse]()
     while True:
-        responses = await gather(ask(source, server, question) for server in zone.servers)
-        delegated = (response.delegated for response in responses if zone.name)
-        below = next((name for name in delegated if name.endswith(f".{zone.name}")), "")
+        asking = (_ask_with_name_above(source, server, zone, question) for server in zone.servers)
+        responses = await gather(asking)
+        answered = [response for response in responses if response.answer is not None]
+        known = (each.zone for each in responses if each.zone.endswith(f".{zone.name}"))
+        below = next(known, "") if zone.name else ""
         if not below or depth == _MAX_DELEGATIONS:
             break
-        zone, depth = await source.zone(below), depth + 1
+        try:
+            zone, depth = await source.zone(below), depth + 1
+        except NoAnswer:
+            if not answered:
+                raise
+            break
+        above += answered
+    responders = {server.responder for server in zone.servers}
+    responses += [each for each in above if each.server.responder not in responders]
     # An address without a route does not count, if its host answers at another one.
     answering = {
         host for response in responses if response.answer for host in response.server.hosts
@@ -154,6 +178,47 @@ async def ask_zone(
         for response in responses
         if not isinstance(response.failure, NoRoute) or answering.isdisjoint(response.server.hosts)
     ]
+
+
+async def _ask_with_name_above(
+    source: Source, server: NameServer, zone: Zone, question: Question
+) -> ServerResponse:
+    """If it has the record, it is asked once for the name above, such as `_domainkey`.
+
+    That exists, too, though it may have no records. NXDOMAIN would deny all names below (RFC 8020).
+    """
+    response = await ask(source, server, question)
+    higher = name_above(zone, question)
+    if higher is None or response.answer is None:
+        return response
+    if not (response.answer.values or response.answer.alias):
+        return response
+    key = server.responder, higher
+    if key not in source.answers_above:
+        source.answers_above[key] = (await ask(source, server, higher)).answer
+    answer = source.answers_above[key]
+    if answer is None or answer.alias:
+        return response
+    above, denial = messages.to_text(higher.name), ""
+    if answer.rcode == messages.NXDOMAIN:
+        denial = (
+            f"it answers NXDOMAIN for {above}, so resolvers may deny all "
+            f"names below (RFC 8020); with PowerDNS: `pdnsutil rectify-zone {zone.name}`"
+        )
+    closest = above if answer_data(answer, messages.SOA) else answer.zone
+    return response._replace(zone=closest, denial=denial)
+
+
+def name_above(zone: Zone, question: Question) -> Question | None:
+    """The question for the name above, if that is in the zone, below its apex."""
+    higher, apex = messages.soa_above(question), _soa(zone.name)
+    is_below = higher.section.endswith(apex.section) and higher.section != apex.section
+    return higher if zone.name and is_below else None
+
+
+@functools.lru_cache
+def _soa(zone: str) -> Question:
+    return make_question(zone, messages.SOA)
 
 
 async def gather(coroutines: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
@@ -170,7 +235,15 @@ def direct_finding(response: ServerResponse, record: DnsRecord) -> Finding:
     """What a response says, whatever else might be looked up."""
     if response.answer is None:
         return Finding(Verdict.NO_ANSWER, str(response.failure))
-    return verdicts.compare_values(record.value, texts(response.answer))
+    return denied(verdicts.compare_values(record.value, texts(response.answer)), response)
+
+
+def denied(finding: Finding, response: ServerResponse) -> Finding:
+    """The finding, if no answer of the server denies that the record is there."""
+    if finding.verdict not in verdicts.ACCEPTED or not response.denial:
+        return finding
+    seen = frozenset((Verdict.DENIED, finding.verdict))
+    return Finding(Verdict.DENIED, response.denial, seen)
 
 
 def no_zone(name: str) -> Finding:

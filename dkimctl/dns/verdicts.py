@@ -31,6 +31,7 @@ class Verdict(StrEnum):
     MALFORMED = "malformed"
     DUPLICATE = "duplicate"  # several TXT records; verifiers may take any
     REVOKED = "revoked"  # p= is empty
+    DENIED = "denied"  # it is there, but an answer for another name says that it is not
     BOGUS = "bogus"  # DNSSEC validation fails
     NO_ANSWER = "no answer"  # so nothing is known
     INCONSISTENT = "inconsistent"  # servers disagree

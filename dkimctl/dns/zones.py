@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,7 +17,6 @@ from dkimctl.dns.nameserver import (
     ErrorAnswer,
     NameServer,
     NoAnswer,
-    NoRoute,
     RecursiveResolver,
     Server,
     system_nameservers,
@@ -28,7 +28,6 @@ _K = TypeVar("_K")
 _T = TypeVar("_T")
 
 _MAX_IN_FLIGHT = 32  # questions to one resolver, which others use as well
-_MAX_SILENT = 3  # servers of one zone; each takes seconds
 _TOP_LABELS = 2  # of a top-level domain: the root is a label, too
 _ALTERNATIVE = "name your zones with --zone"
 
@@ -128,8 +127,16 @@ class Zone(NamedTuple):
 
 
 _Addresses = Mapping[str, Sequence[str] | NoAnswer]  # by host
-# The hosts that the zone above names, each with the addresses it has for them (glue).
-_Delegation = Mapping[str, Sequence[str]]
+
+
+class _Above(NamedTuple):
+    """What the servers of the zone above say of a zone."""
+
+    #: The hosts that they name, each with the addresses they have for it (glue).
+    hosts: dict[str, set[str]]
+    named_by: dict[str, list[str]]  # the servers that name a host, by label
+    answering: dict[str, Server]  # those that answer for the zone themselves, by label
+    namers: int = 0  # servers that name any host
 
 
 class ZoneServers:
@@ -149,6 +156,21 @@ class ZoneServers:
     async def zone(self, name: str) -> Zone:
         """The zone with this name. Raises NoAnswer if DNS gives no server with an address."""
         return await self._once(self._find_zone, name)
+
+    async def prefetch(self, names: Iterable[str]) -> None:
+        """Find the zones of names, and ask each server above them for all of those in one burst."""
+        questions: dict[Server, dict[Question, None]] = {}
+
+        async def collect(name: str) -> None:
+            with contextlib.suppress(NoAnswer):
+                zone = await self._once(self._find_name, name)
+                if zone is not None and (self._find_zone, zone) not in self._found:
+                    _, servers = await self._servers_above(zone)
+                    for server in servers.values():
+                        questions.setdefault(server, {})[make_question(zone, NS)] = None
+
+        await asyncio.gather(*map(collect, names))
+        await asyncio.gather(*(server.prefetch(list(each)) for server, each in questions.items()))
 
     def forget(self) -> None:
         """Empty the caches, and ask servers again that did not answer."""
@@ -194,31 +216,34 @@ class ZoneServers:
         # An alias at the apex would lead to the NS records of another zone.
         records = answer_data(answer, NS) if answer and not answer.alias else ()
         hosts = sorted({to_text(data.target) for data in records})
-        delegation: _Delegation = {}
-        unknown = ""
+        above, unknown = _Above({}, {}, {}), ""
         try:
-            delegation = await self._find_delegation(name)
+            above = await self._ask_above(name)
         except NoAnswer as error:
             unknown = f"the delegation of {name} is not known: {error}"
-        without_glue = [host for host, glue in delegation.items() if not glue]
+        without_glue = [host for host, glue in above.hosts.items() if not glue]
         addresses = await self._find_addresses([*hosts, *without_glue])
         own = {host: addresses[host] for host in hosts}
-        delegated = {host: glue or addresses[host] for host, glue in delegation.items()}
-        servers = list(self._name_servers(own, delegated))
+        delegated = {host: [*glue] or addresses[host] for host, glue in above.hosts.items()}
+        servers = list(self._name_servers(own, delegated, above))
         if not servers:
             raise failure or NoAnswer(f"DNS names no server with an address for the zone {name}")
         if answer is None:
             return Zone(name, servers, unknown, is_secure=True)
         return Zone(name, servers, unknown, answer.is_validated, answer.bogus)
 
-    def _name_servers(self, own: _Addresses, delegated: _Addresses) -> Iterator[NameServer]:
+    def _name_servers(
+        self, own: _Addresses, delegated: _Addresses, above: _Above
+    ) -> Iterator[NameServer]:
         """A server for each host whose addresses are not known, and the server at each address."""
 
-        def side(hosts: Iterable[str], *, is_own: bool) -> str:
-            if not is_own:
-                return ", only in the delegation"
-            is_only_own = delegated and delegated.keys().isdisjoint(hosts)
-            return ", only in the zone's own NS records" if is_only_own else ""
+        def side(hosts: Sequence[str], *, is_own: bool) -> str:
+            if is_own:
+                is_only_own = delegated and delegated.keys().isdisjoint(hosts)
+                return ", only in the zone's own NS records" if is_only_own else ""
+            namers = sorted({label for host in hosts for label in above.named_by.get(host, ())})
+            is_by_all = len(namers) == above.namers
+            return f", only {'in the delegation' if is_by_all else f'named by {listed(namers)}'}"
 
         for host, addresses in {**delegated, **own}.items():
             if isinstance(addresses, NoAnswer):
@@ -230,6 +255,10 @@ class ZoneServers:
             hosts = sorted(own_hosts.get(address, set()) | delegated_hosts.get(address, set()))
             label = f"{', '.join(hosts)} ({address}){side(hosts, is_own=address in own_hosts)}"
             yield NameServer(label, frozenset(hosts), self._server(address))
+        for label, server in above.answering.items():
+            if server.address not in own_hosts | delegated_hosts:
+                hosts = [label.partition(" ")[0]]
+                yield NameServer(f"{label}, a server of the zone above", frozenset(hosts), server)
 
     def _server(self, address: str) -> Server:
         if address not in self._servers:
@@ -252,41 +281,54 @@ class ZoneServers:
             return addresses or error  # some resolvers fail on AAAA alone: then there is no IPv6
         return addresses
 
-    async def _find_delegation(self, zone: str) -> _Delegation:
-        """What the zone above says; empty if its servers have no referral (RFC 1034 section 4.2).
+    async def _ask_above(self, zone: str) -> _Above:
+        """What each server of the zone above says of a zone (RFC 1034 section 4.3.2).
 
-        They have none if they serve the zone itself. Raises NoAnswer if none of them answers, or if
-        they do not know of the zone: then only resolvers here do, perhaps from an old answer.
+        One question tells what resolvers get there for every name in the zone. A server that gives
+        a referral has neither the zone nor a version of the zone above that does not delegate it.
+        One that answers with authority has either, perhaps an old copy: it answers for those names
+        itself, so it is asked for each. Raises NoAnswer if none of them knows of the zone: then
+        only resolvers here do, perhaps from an old answer.
         """
-        apex = await self._once(self._find_apex, messages.name_above(zone))
-        servers = await self._once(self._find_servers, to_text(apex))
+        apex, servers = await self._servers_above(zone)
         question = make_question(zone, NS)
-        silent, is_answered, failure = 0, False, ""
-        for label, server in servers.items():
+        results = await asyncio.gather(
+            *(server.ask(question) for server in servers.values()), return_exceptions=True
+        )
+        above, is_known, failure = _Above({}, {}, {}), False, ""
+        for (label, server), answer in zip(servers.items(), results, strict=True):
+            named: Mapping[str, Iterable[str]] = {}
             wrong = ""
-            try:
-                answer = await server.ask(question)
-            except NoAnswer as error:
-                wrong = str(error)
-                silent += not isinstance(error, NoRoute)
+            if isinstance(answer, NoAnswer):
+                wrong = str(answer)
+            elif isinstance(answer, BaseException):
+                raise answer
+            elif answer.rcode not in messages.USEFUL:
+                wrong = f"it answers {messages.rcode_text(answer.rcode)}"
+            elif answer.delegated == zone:
+                named = _delegation(answer, zone, apex)
+            elif not answer.is_authoritative:
+                wrong = "it is not authoritative (lame)"
             else:
-                if answer.rcode not in messages.USEFUL:
-                    wrong = f"it answers {messages.rcode_text(answer.rcode)}"
-                elif answer.delegated == zone:
-                    return _delegation(answer, zone, apex)
-                elif not answer.is_authoritative:
-                    wrong = "it is not authoritative (lame)"
-                elif not answer_data(answer, NS) and answer.zone != zone:
+                records = () if answer.alias else answer_data(answer, NS)
+                named = {to_text(data.target): () for data in records}
+                above.answering[label] = server
+                if not named and answer.zone != zone:
                     wrong = "it does not delegate the zone"
-                silent += bool(wrong)
             if wrong:
                 failure = f"{label}: {question}: {wrong}"
-            is_answered = is_answered or not wrong
-            if silent == _MAX_SILENT:
-                break
-        if is_answered:
-            return {}
-        raise NoAnswer(failure)
+            is_known = is_known or not wrong
+            for host, glue in named.items():
+                above.hosts.setdefault(host, set()).update(glue)
+                above.named_by.setdefault(host, []).append(label)
+            above = above._replace(namers=above.namers + bool(named))
+        if not is_known:
+            raise NoAnswer(failure)
+        return above
+
+    async def _servers_above(self, zone: str) -> tuple[dns.name.Name, Mapping[str, Server]]:
+        apex = await self._once(self._find_apex, messages.name_above(zone))
+        return apex, await self._once(self._find_servers, to_text(apex))
 
     async def _find_servers(self, zone: str) -> Mapping[str, Server]:
         """The servers of a zone that delegates others, by label."""
@@ -303,7 +345,7 @@ class ZoneServers:
         return servers
 
 
-def _delegation(referral: Answer, zone: str, apex: dns.name.Name) -> _Delegation:
+def _delegation(referral: Answer, zone: str, apex: dns.name.Name) -> Mapping[str, Iterable[str]]:
     """The hosts in a referral; glue for those that are not below the apex is not believed."""
     message = referral.message
     if message is None:

@@ -118,3 +118,77 @@ def test_a_saved_result_tells_that_a_damaged_ledger_gets_no_looks(cli, network, 
     done = network.inside(cli)(*command, stdin=saved)
     assert (done.status, "published 1" in done.err) == (0, True)
     assert ("cannot record in the ledger" in done.err) is (not words)  # given servers do not count
+
+
+PAR1, PAR2 = "par1.test (127.0.0.5)", "par2.test (127.0.0.6)"
+NS1, NS2, NS3 = "ns1.test (127.0.0.2)", "ns2.test (127.0.0.3)", "ns3.test (127.0.0.4)"
+OLD = "published at 1 of 2 servers; {}, a server of the zone above: missing"
+# Records that the zone's own servers have, and what resolvers may get elsewhere: the verdict.
+ELSEWHERE = {
+    "old.corp.test": OLD.format(PAR1),
+    "both.corp.test": f"missing at 2 of 3 servers; {NS1}: published",
+    "gone.corp.test": OLD.format(PAR2),
+    "split.corp.test": f"published at 1 of 2 servers; {NS2}, only named by {PAR2}: missing",
+    "alias.corp.test": OLD.format(PAR1),
+    "moved.corp.test": f"published at 1 of 2 servers; {NS3}: missing",
+    "below.corp.test": f"published at 2 of 3 servers; {NS3}: missing",
+    "fresh.corp.test": "published",
+    "right.corp.test": "published",
+}
+
+
+@pytest.fixture
+def corp(cli, needs_tool, tmp_path):
+    """The servers of corp.test have old copies of zones that they delegate, or delegate nothing."""
+    values = register(cli, *ELSEWHERE)
+    lines = {domain: txt(name_of(domain), value) for domain, value in values.items()}
+    alias = f"{name_of('alias.corp.test')}. CNAME key.old.corp.test.\n"
+    lines["old.corp.test"] += txt("key.old.corp.test", values["alias.corp.test"])
+    at_two = "_domainkey.moved.corp.test. NS ns3.test.\n"
+    split = "split.corp.test. NS {}.\n"
+    gone = "gone.corp.test. NS ns1.test.\n"
+    copies = {"old.corp.test": "", "both.corp.test": ""}
+    at_par1 = {"corp.test": split.format("ns1.test") + gone + alias, **copies}
+    at_par2 = {"corp.test": split.format("ns2.test") + alias, "both.corp.test": ""}
+    hosts = [
+        Host("ns1.test", ("127.0.0.2",), "nsd", also=("_domainkey.below.corp.test",)),
+        Host(
+            "ns2.test", ("127.0.0.3",), "knotd", also=("split.corp.test",),
+            records={"split.corp.test": "", "moved.corp.test": at_two},
+        ),
+        Host(
+            "ns3.test", ("127.0.0.4",), also=("_domainkey.moved.corp.test",),
+            records={"_domainkey.below.corp.test": ""},
+        ),
+        Host(
+            "par1.test", ("127.0.0.5",), "named", also=(*copies, "fresh.corp.test"),
+            records=at_par1,
+        ),
+        Host("par2.test", ("127.0.0.6",), "knotd", also=("both.corp.test",), records=at_par2),
+    ]  # fmt: skip
+    zones = [
+        Zone("corp.test", ("par1.test", "par2.test")),
+        *(Zone(f"{name}.corp.test", ("ns1.test",), lines[f"{name}.corp.test"])
+          for name in ("old", "both", "fresh", "right")),
+        *(Zone(f"{name}.corp.test", ("ns1.test",), lines[f"{name}.corp.test"], delegated_to=())
+          for name in ("split", "gone")),
+        Zone("moved.corp.test", ("ns1.test", "ns2.test"), lines["moved.corp.test"]),
+        Zone("_domainkey.moved.corp.test", ("ns3.test",), delegated_to=()),
+        Zone("below.corp.test", ("ns1.test",)),
+        Zone("_domainkey.below.corp.test", ("ns2.test", "ns3.test"), lines["below.corp.test"]),
+    ]  # fmt: skip
+    with running(tmp_path, needs_tool, hosts=hosts, zones=zones) as network:
+        yield network
+
+
+def test_what_resolvers_get_from_the_servers_of_the_zone_above_counts(cli, corp):
+    done, items = corp.check_dns(cli)
+    got = {domain: items[domain]["reason"] or items[domain]["verdict"] for domain in ELSEWHERE}
+    assert (done.status, got) == (1, ELSEWHERE)
+    # As a resolver says that cannot ask the other server of corp.test.
+    for left, domain in {"par2.test": "old.corp.test", "par1.test": "gone.corp.test"}.items():
+        corp.stop(left)
+        corp.restart_resolver()
+        assert "NXDOMAIN" in corp.run("dig", name_of(domain), "TXT").stdout
+        assert "NOERROR" in corp.run("dig", name_of("right.corp.test"), "TXT").stdout
+        corp.start_host(left)

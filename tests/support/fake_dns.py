@@ -132,7 +132,8 @@ class FakeServer:
     """A server with an answer for each name: an Answer, its values, or an error to raise.
 
     Other names have the answer of the wildcard. `asked` keeps the names it was asked for, and
-    `bursts` those of each burst beforehand.
+    `bursts` those of each burst beforehand. It denies the names in `denied` when it is asked for
+    the SOA record of a name, and has that of the zone otherwise.
     """
 
     def __init__(
@@ -143,11 +144,14 @@ class FakeServer:
         self.zone = zone
         self.answers = answers or {}
         self.wildcard = wildcard
+        self.denied: set[str] = set()
         self.asked: list[str] = []
         self.bursts: list[list[str]] = []
 
     async def ask(self, asked) -> Answer:
         name = asked.name.to_text(omit_final_dot=True).lower()
+        if asked.rdtype == dns.rdatatype.SOA:
+            return Answer(3 if name in self.denied else 0, True, False, zone=self.zone)
         self.asked.append(name)
         await asyncio.sleep(random.random() / 1000)  # so that answers come in any order
         answer = self.answers.get(name, self.wildcard)
@@ -159,8 +163,9 @@ class FakeServer:
         return Answer(0, True, False, values, zone="" if values else self.zone)
 
     async def prefetch(self, questions) -> None:
-        names = [asked.name.to_text(omit_final_dot=True) for asked in questions]
-        assert list(questions) == [make_txt_question(name) for name in names]
+        records = [asked for asked in questions if asked.rdtype == dns.rdatatype.TXT]
+        names = [asked.name.to_text(omit_final_dot=True) for asked in records]
+        assert records == [make_txt_question(name) for name in names]
         self.bursts.append(names)
 
 
@@ -177,6 +182,10 @@ class FakeSource:
         self.bogus_records = dict(bogus_records)
         self.validated: list[str] = []
         self.is_given = is_given
+        self.answers_above = {}
+
+    async def prefetch(self, names) -> None:
+        """No zone is known beforehand."""
 
     async def zone_with(self, name):
         above = [zone for zone in self.zones if name == zone or name.endswith(f".{zone}")]

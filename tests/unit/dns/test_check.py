@@ -217,6 +217,25 @@ def test_record_that_the_alias_of_a_wildcard_publishes_is_not_absent(
     assert result.finding.verdict is verdict
 
 
+@pytest.mark.parametrize("of_target", [False, True])
+def test_record_below_a_name_that_its_server_denies_is_denied(check_one, value, of_target):
+    """Resolvers that have been told so do not ask for it (RFC 8020)."""
+    answers = {NAME: alias_of("s1.keys.example.net") if of_target else [value]}
+    here, there = FakeServer(answers=answers), FakeServer("there.test", "example.net")
+    there.answers["s1.keys.example.net"] = [value]
+    zones = {"example.net": [there]}
+    assert check_one(here, zones=zones).finding.verdict is Verdict.PUBLISHED
+    for server in (there, here) if of_target else (here,):
+        server.denied = {"keys.example.net", "_domainkey.example.com"}
+        result = check_one(here, zones=zones).finding
+        assert (result.verdict, result.seen) == (
+            Verdict.DENIED, {Verdict.DENIED, Verdict.PUBLISHED},
+        )  # fmt: skip
+        assert f"`pdnsutil rectify-zone {server.zone}`" in result.reason
+        server.denied = set()
+    assert check_one(here, zones=zones, expect_absent=True).finding.verdict is not Verdict.MISSING
+
+
 BOGUS = Finding(Verdict.BOGUS, "the resolver 192.0.2.9 cannot validate it (DNSSEC)")
 
 

@@ -213,15 +213,3 @@ def test_delegation_is_not_known_if_no_server_answers(find_delegated, answer, re
         "the delegation of example.com is not known: "
         f"b.tld.test (192.0.2.102): NS example.com: {reason}"
     )
-
-
-def test_only_three_silent_servers_are_waited_for():
-    addresses = [f"192.0.2.{number}" for number in range(102, 110)]
-    servers = {address: Answering(SILENT) for address in addresses}
-    records = {("a.tld.test", "A"): ["192.0.2.101"], ("b.tld.test", "A"): addresses}
-    zones = ZoneServers(
-        Resolver(DELEGATIONS_RECORDS | records),
-        lambda address: servers.get(address) or Answering(NO_ROUTE),
-    )
-    assert asyncio.run(zones.zone("example.com")).unknown_delegation
-    assert sum(len(server.asked) for server in servers.values()) == 3
