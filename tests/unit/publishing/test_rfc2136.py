@@ -107,9 +107,9 @@ RCODES = [
     ("NOTAUTH", DnsRefused, "answers NOTAUTH to the update"),
     ("NOTIMP", DnsRefused, "answers NOTIMP to the update"),
     ("SERVFAIL", ServiceError, "answers SERVFAIL to the update"),
-    ("NXRRSET", NegativeAnswer, "has changed"),
-    ("YXRRSET", NegativeAnswer, "has changed"),
-    ("NXDOMAIN", NegativeAnswer, "has changed"),
+    ("NXRRSET", ServiceError, "answers NXRRSET to"),
+    ("YXRRSET", ServiceError, "answers YXRRSET to"),
+    ("NXDOMAIN", ServiceError, "answers as before at"),
 ]
 
 
