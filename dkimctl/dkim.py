@@ -116,8 +116,8 @@ def parse_key_record(value: str) -> PublicKey:
     return parse_public_key(tags["p"].replace(" ", ""))
 
 
-def parse_public_key(text: str) -> PublicKey:
-    """Parse the value of p=, without spaces. Raises KeyRecordError.
+def parse_public_key(text: str, *, may_have_more: bool = False) -> PublicKey:
+    """Parse the value of p=, without spaces, perhaps with more after it. Raises KeyRecordError.
 
     The key is a SubjectPublicKeyInfo (RFC 5280 section 4.1). RFC 6376 says RSAPublicKey (RFC 8017
     appendix A.1.1), but its erratum 3017 and common practice SubjectPublicKeyInfo: both are
@@ -130,8 +130,9 @@ def parse_public_key(text: str) -> PublicKey:
     if not der:
         raise KeyRecordError("its p= is not base64")
     outer, rest = _read_element(der, _SEQUENCE)
-    if rest:
+    if rest and not may_have_more:
         raise KeyRecordError("its p= has bytes after the key")
+    der = der[: len(der) - len(rest)]
     if outer[:1] == bytes([_SEQUENCE]):
         algorithm, rest = _read_element(outer, _SEQUENCE)
         if not algorithm.startswith(_RSA_ENCRYPTION):

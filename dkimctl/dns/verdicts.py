@@ -24,7 +24,7 @@ class Verdict(StrEnum):
 
     PUBLISHED = "published"
     RETIRED = "retired"  # missing, as it should be
-    DIFFERS = "differs"  # verifiers accept it, but its tags are not as registered
+    DIFFERS = "differs"  # most verifiers accept it, but it is not as registered
     MISSING = "missing"
     MISMATCH = "mismatch"  # another key, or tags that verifiers refuse
     TRUNCATED = "truncated"  # a prefix of what was registered
@@ -226,14 +226,15 @@ _DEFAULTS = {"k": "rsa", "g": "*", "h": None, "s": "*", "t": ""}
 _LIST_TAGS = frozenset("hst")
 _SERVICES = frozenset(("*", "email"))  # dkimpy refuses lists
 _FOLDS = str.maketrans("\t\r\n", "   ")  # white space may fold a record (RFC 6376 section 2.8)
+_ODD_SPACES = str.maketrans("", "", "\v\f")  # which verifiers take as white space around tags
 _MAX_READ = 1024  # characters; OpenDKIM ignores the rest
 
 
 def compare_values(expected: str, values: Sequence[str]) -> Finding:
     """Compare the TXT values at a record's name with the registered value, a sound key record.
 
-    A fault is what a verifier refuses: OpenDKIM or dkimpy does, or RFC 6376 says that it must. Both
-    are more tolerant than the grammar; what they accept `differs` at most.
+    A fault is what a verifier refuses: OpenDKIM or dkimpy does, or Mail::DKIM does, and RFC 6376
+    says that it must. All are more tolerant than the grammar; what they accept `differs` at most.
     """
     if not values:
         return Finding(Verdict.MISSING)
@@ -262,9 +263,12 @@ def _compare_unfolded(expected: str, value: str) -> Finding:
             raise KeyRecordError("it is not a DKIM key record")
         if "p" not in tags:
             raise KeyRecordError("it has no tag p=")
-        if not (value.isascii() and value.isprintable()):
+        plain = value.translate(_ODD_SPACES)
+        is_printable = plain.isascii() and plain.isprintable()
+        if not is_printable or tags["p"] != tags["p"].translate(_ODD_SPACES):
             raise KeyRecordError("the value holds characters other than printable ASCII")
-        return _compare_tags(parse_tag_list(expected), tags)
+        notes = [] if plain == value else ["it holds a vertical tab or a form feed"]
+        return _compare_tags(parse_tag_list(expected), tags, notes)
     except KeyRecordError as error:
         whole, part = _without_spaces(expected), _without_spaces(value)
         if len(part) < len(whole) and whole.startswith(part):
@@ -276,9 +280,10 @@ def _compare_unfolded(expected: str, value: str) -> Finding:
         return Finding(Verdict.MALFORMED, str(error))
 
 
-def _compare_tags(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Finding:
-    """Raises KeyRecordError if the key cannot be read."""
-    registered, published = _without_spaces(ours["p"]), _without_spaces(theirs["p"])
+def _compare_tags(ours: Mapping[str, str], theirs: Mapping[str, str], notes: list[str]) -> Finding:
+    """`notes` has what else is odd. Raises KeyRecordError if the key cannot be read."""
+    registered, written = _without_spaces(ours["p"]), _without_spaces(theirs["p"])
+    published = written.replace('"', "")  # as all verifiers do
     if not published:
         return Finding(Verdict.REVOKED, "its key is empty (p=), which revokes it")
     different = [name for name in _DEFAULTS if _meaning(ours, name) != _meaning(theirs, name)]
@@ -286,7 +291,7 @@ def _compare_tags(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Finding
     if "k" in different:
         return Finding(Verdict.MISMATCH, "; ".join(refused))
     finding = _compare_keys(registered, published)
-    notes = [finding.reason] if finding.reason else []
+    notes += filter(None, [finding.reason, "its p= holds quotation marks" * (written != published)])
     if refused and finding.verdict in (*ACCEPTED, Verdict.MISMATCH):
         return Finding(Verdict.MISMATCH, "; ".join([*refused, *notes]))
     if finding.verdict not in ACCEPTED:
@@ -300,11 +305,16 @@ def _compare_tags(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Finding
         notes.append("v= is not the first tag")
     if names := [quoted(name) for name in theirs if not dkim.is_tag_name(name)]:
         notes.append(f"not a valid tag name: {few(names)}")
-    return (
-        Finding(Verdict.DIFFERS, f"verifiers accept it, but {'; '.join(notes)}")
-        if notes
-        else finding
-    )
+    if not notes:
+        return finding
+    # What only Mail::DKIM refuses: it compares g= and the items of h= as they are written.
+    refusing = ["g="] if "g" in different else []
+    refusing += ["h="] if "h" in different and "sha256" not in theirs["h"].split(":") else []
+    refusing += ["p="] if len(published) > len(dkim.padded(published)) else []
+    who = "dkimpy, OpenDKIM and Mail::DKIM accept it, but"
+    if refusing:
+        who = f"dkimpy and OpenDKIM accept it, Mail::DKIM refuses its {' and '.join(refusing)};"
+    return Finding(Verdict.DIFFERS, f"{who} {'; '.join(notes)}")
 
 
 def _refusal(name: str, tags: Mapping[str, str]) -> str:
@@ -326,10 +336,13 @@ def _compare_keys(registered: str, published: str) -> Finding:
         return _truncated(len(published), len(registered), "characters of the key")
     sound = dkim.padded(published)
     has_more = len(published) > len(sound)  # padding than it needs; less is an error
-    key, ours = parse_public_key(sound if has_more else published), parse_public_key(registered)
+    key = parse_public_key(sound if has_more else published, may_have_more=True)
+    ours = parse_public_key(registered)
     if key.der == ours.der:
-        reason = "its p= ends in too many equals signs"
-        return Finding(Verdict.DIFFERS, reason) if has_more else Finding(Verdict.PUBLISHED)
+        odd = "its p= ends in too many equals signs" if has_more else ""
+        if len(sound) * 3 // 4 - sound.count("=") > len(key.der):
+            odd = "its p= has bytes after the key"
+        return Finding(Verdict.DIFFERS, odd) if odd else Finding(Verdict.PUBLISHED)
     if key._replace(der=ours.der) == ours:
         reason = "its p= is our key in an encoding that some verifiers cannot read"
         return Finding(Verdict.MALFORMED, reason)
