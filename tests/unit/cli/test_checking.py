@@ -55,6 +55,30 @@ def test_worst_verdict_is_the_exit_code(show, verdicts, wanted, expected):
     assert json.loads(out)["count"] == len(verdicts)
 
 
+def test_quiet_shows_what_is_wrong_alone(show):
+    checks = [check_of(PUBLISHED), check_of(MISSING, "bad.example", Urgency.SIGNING)]
+    code, out, err = show(checks, fmt=None, quiet=True)
+    assert (code, len(out.splitlines())) == (1, 2)
+    assert "bad.example" in out
+    assert err.startswith("dkimctl: warning: signing now without DNS")
+
+
+def test_urgent_records_are_named(show):
+    _, _, err = show([
+        check_of(MISSING, "one.example", Urgency.SIGNING),
+        check_of(PUBLISHED, "two.example"),
+        check_of(Verdict.MISMATCH, "three.example", Urgency.SIGNING),
+        check_of(MISSING, "four.example", Urgency.SOON),
+        check_of(Verdict.INCONSISTENT, "five.example", Urgency.PARTLY),
+    ])  # fmt: skip
+    now, partly, soon = (line for line in err.splitlines() if "warning" in line)
+    both = "2 (one.example (selector s1), three.example (selector s1))"
+    assert f"signing now without DNS, so receivers cannot verify the mail: {both}" in now
+    assert "cannot verify the mail: 1 (five.example (selector s1))" in partly
+    assert "signing starts soon, but DNS is not ready: 1 (four.example (selector s1))" in soon
+    assert "two.example" not in err
+
+
 @pytest.mark.parametrize("urgency", [Urgency.NONE, Urgency.SIGNING, Urgency.SOON])
 def test_what_was_just_published_is_not_to_be_published_again(show, urgency):
     _, _, err = show([check_of(MISSING, urgency=urgency)], written=True)

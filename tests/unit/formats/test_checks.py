@@ -42,6 +42,48 @@ def test_no_row_is_lost(kinds, most_alike):
     assert rows + sum(more) == len(checks)
 
 
+def test_bad_rows_that_are_alike_are_counted():
+    checks = [
+        check_of(
+            Verdict.NO_ANSWER, f"d{n}.example: TXT s1._domainkey.d{n}.example: 192.0.2.1: REFUSED",
+            sign_domain=f"d{n}.example", fqdn=f"s1._domainkey.d{n}.example",
+        )
+        for n in range(2_000)
+    ]  # fmt: skip
+    *_, line, more, last = table_of(*checks, width=120, most_alike=20).splitlines()
+    assert "d19.example" in line
+    assert more == "  … and 1,980 more: no answer: DOMAIN: TXT FQDN: 192.0.2.1: REFUSED"
+    assert last == "1,980 rows like those above are not shown; --format table shows all"
+
+
+def test_the_most_urgent_come_first_and_what_is_good_last_or_not_at_all():
+    checks = [
+        check_of(verdict, sign_domain=f"{verdict.value}.example", urgency=urgency)
+        for verdict, urgency in [(Verdict.PUBLISHED, ""), (Verdict.RETIRED, ""),
+                                 (Verdict.DIFFERS, "soon"), (Verdict.MISSING, "signing")]
+    ]  # fmt: skip
+    rows = table_of(*checks, width=120).splitlines()[1:]
+    assert [row.split(".")[0] for row in rows] == ["missing", "differs", "published", "retired"]
+    for more in ({"only_attention": True}, {"most_rows": 3}):
+        *some, last = table_of(*checks, width=120, **more).splitlines()[1:]
+        assert [row.split(".")[0] for row in some] == ["missing", "differs"]
+        assert last == "2 rows that need no attention are not shown; --format table shows all"
+    assert table_of(*checks, width=120, most_rows=4).splitlines()[1:] == rows
+
+
+@pytest.mark.parametrize(
+    ("check", "wanted", "code"),
+    [(check_of(Verdict.PUBLISHED), Verdict.PUBLISHED, "32"),
+     (check_of(Verdict.PUBLISHED), Verdict.MISSING, "31"),
+     (check_of(Verdict.DIFFERS), Verdict.PUBLISHED, "33"),
+     (check_of(Verdict.MISSING, urgency=Urgency.SIGNING), Verdict.PUBLISHED, "1;31")],
+)  # fmt: skip
+def test_the_verdict_is_coloured(check, wanted, code):
+    text = table_of(check, wanted=wanted, colour=True)
+    assert f"\x1b[{code}m{check.finding.verdict}" in text
+    assert Text.from_ansi(text).plain.rstrip() == table_of(check, wanted=wanted).rstrip()
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("colour", [False, True])
 def test_control_characters_and_markup_have_no_effect(width, colour):

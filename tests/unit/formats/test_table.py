@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -33,6 +34,15 @@ def test_any_text_fits_the_width(result, text, width, wide):
     record = DnsRecord(text, "TXT", text)
     results = [result(sign_domain=text, selector=text, message=text, record=record, reason=text)]
     assert_readable(table_of(*results, width=width, wide=wide), results, width)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code"), [(Outcome.CREATED, 32), (Outcome.DIFFERS, 33), (Outcome.FAILED, 31)]
+)
+def test_the_outcome_is_coloured_and_the_value_is_not(result, outcome, code):
+    text = table_of(result(outcome), colour=True)
+    assert f"\x1b[{code}m{outcome}" in text
+    assert f"\n{result().registration.record.value}\n" in text
 
 
 def failed(result, count, reason):
