@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dkimctl.cli.commands.publish import access_status, report_access
+from dkimctl.cli.commands.publish import access_status, report_access, write_access
 from dkimctl.cli.publication import PublishOptions, publish_records
 from dkimctl.cli.report import Reporter
 from dkimctl.errors import DnsRefused, Interrupted, NegativeAnswer, ServiceError, UsageError
@@ -171,3 +171,24 @@ def test_the_exit_code(zones, expected):
 def test_what_is_in_no_zone_is_named(make_registration, capsys):
     report_access(Reporter(), [GOOD], [make_registration()])
     assert "in no zone of a DNS target: 1 (example.com (selector s1))" in capsys.readouterr().err
+
+
+def test_the_access_to_each_zone_is_yes_no_or_unknown(capsys):
+    write_access(Reporter(), [GOOD, UNKNOWN, NOT_WRITABLE, IDLE], PublicationFormat.TABLE, None)
+    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
+        ["TARGET", "ZONE", "NAMES", "READ", "WRITE"],
+        ["ns.test", "example.com", "3", "yes", "yes"],
+        ["ns.test", "example.net", "1", "yes", "unknown"],
+        ["only", "a", "change", "tells"],
+        ["ns.test", "example.org", "1", "yes", "no"],
+        [r"\x1b[2Jrefused"],
+        ["other.test", "-", "0", "unknown", "unknown"],
+        ["no", "name"],
+    ]
+
+
+def test_zones_without_access_for_one_reason_share_a_warning(capsys):
+    refused = Access(False, False, "refused", "check the key")
+    report_access(Reporter(), [GOOD._replace(zone=zone, access=refused) for zone in "ab"], [])
+    err = capsys.readouterr().err
+    assert "warning: no access to a, b: refused\nhint: check the key\n" in err
