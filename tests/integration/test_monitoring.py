@@ -149,6 +149,13 @@ def test_a_plugin_that_fails_is_unknown_and_says_so_on_one_line(cli, words):
     assert "\nhint: " in done.err
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /dev/full")
+def test_a_plugin_whose_line_cannot_be_written_is_unknown(cli):
+    words = ("check-dns", "--sandbox", "--format", "nagios", cli.write("none.yaml", "[]"))
+    assert cli(*words).status == 0
+    assert cli(*words, "--output", "/dev/full").status == 3
+
+
 def test_prometheus_accepts_the_rules_and_they_fire_when_they_should(needs_tool):
     assert "SUCCESS: 8 rules found" in promtool(needs_tool, "check", "rules", RULES)
     tests = ROOT / "tests" / "fixtures" / "monitoring" / "rules.test.yml"
