@@ -43,6 +43,58 @@ def _markdown(*items, **options):
     return _render(PublicationFormat.MARKDOWN, *items, **options)
 
 
+BEFORE = NameState((OLD,), 60)
+ITEMS = [
+    _item(Action.CREATE),
+    _item(Action.REPLACE, "mail.example.com", before=BEFORE),
+    _item(Action.KEEP, "kept.example.com"),
+    _item(Action.BLOCKED, "b.example.com", before=BEFORE, reason="not ours"),
+    _item(Action.UNREAD, "x.example.net", zone="example.net", error=ServiceError("no answer")),
+    _item(Action.UNCOVERED, "y.example.org", zone="", target=""),
+]
+
+
+def test_a_table_shows_each_change_by_zone_and_what_stays_if_asked():
+    lines = [
+        "ACTION     RECORD",
+        "example.com at ns.test: create 1, replace 1, keep 1, blocked 1",
+        "create     s1._domainkey.example.com",
+        "replace    s1._domainkey.mail.example.com",
+        f"  old, TTL 60: {OLD}",
+        f"  new, TTL 3600: {VALUE}",
+        "blocked    s1._domainkey.b.example.com",
+        "  not ours",
+        f"  now, TTL 60: {OLD}",
+        "example.net at ns.test: unread 1",
+        "unread     s1._domainkey.x.example.net",
+        "  no answer",
+        "no DNS target: uncovered 1",
+        "uncovered  s1._domainkey.y.example.org",
+    ]
+    assert _table(*ITEMS, width=120).splitlines() == lines
+    lines.insert(6, "keep       s1._domainkey.kept.example.com")
+    assert _table(*ITEMS, width=120, shows_kept=True).splitlines() == lines
+
+
+def test_markdown_lists_the_changes_with_old_and_new_values():
+    text = _markdown(*ITEMS)
+    assert text.splitlines()[:12] == [
+        "### DKIM records: create 1, replace 1, keep 1, blocked 1, uncovered 1, unread 1",
+        "",
+        "#### `example.com` at `ns.test`: create 1, replace 1, keep 1, blocked 1",
+        "",
+        "- **create** `s1._domainkey.example.com`",
+        "  ```diff",
+        f"  + {VALUE}",
+        "  ```",
+        "- **replace** `s1._domainkey.mail.example.com`",
+        "  ```diff",
+        f"  - {OLD}",
+        f"  + {VALUE}",
+    ]
+    assert "#### No DNS target: uncovered 1" in text
+
+
 def test_a_long_table_shows_some_of_each_kind_and_counts_the_rest():
     created = [_item(Action.CREATE, f"d{number}.example.com") for number in range(30)]
     blocked = [
@@ -62,7 +114,7 @@ def _hostile_items(text):
     return [
         _item(Action.REPLACE, before=state),
         _item(Action.BLOCKED, before=state, reason=text),
-        _item(Action.CREATE, zone=text, target=text),
+        _item(Action.CREATE, text, zone=text, target=text),
         _item(Action.UNREAD, zone=text, error=ServiceError(text)),
     ]
 

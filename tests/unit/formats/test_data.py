@@ -7,7 +7,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dkimctl.formats.data import CsvRenderer
@@ -35,6 +35,7 @@ def test_fields_that_the_service_omitted_are_omitted():
 
 @pytest.mark.parametrize("fmt", [Format.JSON, Format.JSONL])
 @given(text=st.text(st.characters()))
+@example(text="\x7f")
 def test_any_text_is_read_back_and_output_is_printable_ascii(result, fmt, text):
     record = DnsRecord(text, text, text)
     [*lines] = render_text(fmt, [result(message=text, record=record)]).split("\n")

@@ -93,6 +93,7 @@ def test_no_line_of_the_table_is_wider_than_the_terminal(width, wide):
     hostile = key(HOSTILE, HOSTILE, note=HOSTILE, fqdn=None)
     lines = render(KeyFormat.TABLE, [hostile, ODD, *KEYS], width=width, wide=wide).splitlines()
     assert max(map(cell_len, lines)) <= width
+    lines += render(KeyFormat.TABLE, [key(HOSTILE)], width=width, wide=wide).splitlines()
     assert all(line.isprintable() for line in lines)
 
 
