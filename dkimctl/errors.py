@@ -128,6 +128,12 @@ class NegativeAnswer(DkimctlError):
     code = "no"
 
 
+class ClocksDiffer(NegativeAnswer):
+    """The service's clock and ours do not agree, so that it is not known what is due."""
+
+    code = "clock"
+
+
 class RequestRefused(NegativeAnswer):
     """The service refused a registration request as a whole (400, 413 or 422, interface 7.3).
 

@@ -112,14 +112,15 @@ def warn_not_recorded(session: Session, error: LedgerError) -> None:
 
 
 def review_now(
-    session: Session, known: KnownKeys, policy: RetirementPolicy
+    session: Session, known: KnownKeys, policy: RetirementPolicy, *, restarts: bool
 ) -> list[RetirementStatus]:
-    """Look at the successors in DNS, and record what is there."""
+    """Look at the successors in DNS, and record what is there; `restarts`: see `Looks`."""
     successors = {each.key: each for status in known.statuses(policy) for each in status.successors}
     sound = [each for each in successors.values() if not record_fault(with_key_len(each))]
     checks: Iterable[Check] = ()
     progress = CheckProgress(session.reporter, Verdict.PUBLISHED)
     with recorded_looks(session) as looks, progress:
+        looks.restarts = restarts
         if sound:
             from dkimctl.dns.check import check_publication  # imports asyncio
 

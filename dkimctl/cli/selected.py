@@ -12,7 +12,7 @@ from dkimctl.cli import next_steps
 from dkimctl.cli.options import argument, complete_selection, read_duration
 from dkimctl.cli.report import Reporter, warn_alike, warn_unreadable
 from dkimctl.cli.session import Session
-from dkimctl.errors import ExitCode, NegativeAnswer, UsageError, worst_check
+from dkimctl.errors import ClocksDiffer, ExitCode, NegativeAnswer, UsageError, worst_check
 from dkimctl.formats.renderer import sound_record
 from dkimctl.models import Outcome, Registration, RegistrationKey, Result, named
 from dkimctl.names import Selection, is_file, is_glob, parse_domain
@@ -173,8 +173,9 @@ def review_retired(
     """How far the selected registrations are on their way out, after a look at DNS.
 
     Without a `look`, those of the last `max_age` count. Raises UsageError, and NegativeAnswer if
-    nothing is selected.
+    nothing is selected; and if something may be retired, ClocksDiffer and ServiceError.
     """
+    from dkimctl.registration.preflight import clock_fault
     from dkimctl.rotation.retirement import RetirementPolicy, read_known_keys
 
     now, age = datetime.now(UTC), read_duration("--max-age-of-check", max_age or MAX_AGE_OF_CHECK)
@@ -183,11 +184,17 @@ def review_retired(
     known = read_known_keys(session.open_ledger(for_writing=False), selection)
     if not known.selected:
         require_empty(session, selection)
-    if not look:
-        return known.statuses(policy)
-    from dkimctl.cli.checking import review_now  # asks DNS, and so imports asyncio
+    statuses, fault = known.statuses(policy), None
+    if any(status.is_over for status in statuses):
+        services = session.client.ask_time()
+        fault = clock_fault(datetime.now(UTC), services, "no record is listed for removal")
+    if look:
+        from dkimctl.cli.checking import review_now  # asks DNS, and so imports asyncio
 
-    return review_now(session, known, policy)
+        statuses = review_now(session, known, policy, restarts=isinstance(fault, ClocksDiffer))
+    if fault is not None:
+        raise fault
+    return statuses
 
 
 def report_not_retired(session: Session, statuses: Iterable[RetirementStatus]) -> ExitCode:

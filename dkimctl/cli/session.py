@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import cached_property
@@ -264,8 +265,11 @@ class Session:
         localhost, 127.0.0.1 and [::1] are different, but easily confused.
         """
         base_url, client_id = profiles.require_ledger_account(self.profile)
-        open_ = Ledger.open if for_writing else Ledger.open_existing
-        ledger = open_(self.ledger_file, base_url=base_url, client_id=client_id)
+        account = {"base_url": base_url, "client_id": client_id}
+        if for_writing:
+            ledger = Ledger.open(self.ledger_file, **account, clock=self._latest_time)
+        else:
+            ledger = Ledger.open_existing(self.ledger_file, **account)
         self._resources.enter_context(ledger)
         others = () if self._has_opened_ledger else other_loopback_urls(base_url)
         self._has_opened_ledger = True
@@ -278,6 +282,14 @@ class Session:
                         hint=f"if you mean that one, use --base-url {url}",
                     )
         return ledger
+
+    def _latest_time(self) -> float:
+        """By our clock, or by the service's if that is later, and has answered in this run.
+
+        What a slow clock writes into the ledger would make keys retired too early.
+        """
+        client: Client | None = vars(self).get("client")
+        return max(time.time(), time.time() + client.offset if client else 0.0)
 
     @property
     def has_dns_targets(self) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 
 from dkimctl.client import failures, wire
 from dkimctl.client.http import MAX_BODY, HttpClient, HttpRequest, HttpResponse
@@ -27,6 +29,8 @@ class Client:
         self._http = http
         # Of all secrets of this run, since a later response can quote them too.
         self._redactor = Redactor()
+        #: How far the service's clock is ahead of ours, in seconds, by its last answer that says.
+        self.offset = 0.0
 
     def redact_credentials(self, client_id: str, secret: Secret) -> Secret:
         """Redact what proves the client ID, and return its HTTP Basic form (RFC 7617 section 2)."""
@@ -102,10 +106,30 @@ class Client:
         request = HttpRequest(method, f"{self._base_url}{path}", None, content_type, body)
         return self._send(token, request)
 
+    def ask_time(self) -> datetime | None:
+        """The service's time, by an answer without effect; None: it does not say.
+
+        Raises ServiceError if there is no answer.
+        """
+        request = HttpRequest("GET", f"{self._base_url}{failures.TEST_PATH}", None)
+        if self._timed(request).sent_at is not None:
+            with suppress(OverflowError):
+                return datetime.now(UTC) + timedelta(seconds=self.offset)
+        return None
+
+    def _timed(self, request: HttpRequest) -> HttpResponse:
+        """Send a request, and note how far the service's clock is from ours (RFC 9110, 6.6.1)."""
+        begun = time.time()
+        response = self._http.send(request)
+        if (sent_at := response.sent_at) is not None:
+            # It has seconds only, and is of a moment between the two of ours.
+            self.offset = sent_at + 0.5 - (begun + time.time()) / 2
+        return response
+
     def _send(self, token: Secret, request: HttpRequest) -> HttpResponse:
         self._redactor.add(token)
         bearer = Secret(f"Bearer {token.reveal()}")
-        response = self._http.send(request._replace(authorization=bearer))
+        response = self._timed(request._replace(authorization=bearer))
         # Text of the request itself, such as a domain that is part of a secret, does not leak.
         body = self._redactor.redact(response.body, exempt=request.body or b"")
         response = response._replace(body=body)

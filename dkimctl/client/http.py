@@ -243,6 +243,8 @@ class HttpClient:
                     message = f"the response from {host} is larger than {limit}"
                     raise MaybeProcessed(message, hint="check the profile's URLs")
             retry, date = (response.headers.get(name, "") for name in ("Retry-After", "Date"))
+            if response.headers.get("Age", "0").strip() != "0":
+                date = ""  # from a cache: it is the time at which that got the answer
             wait = parse_retry_after(retry, date, time.time())
             return HttpResponse(response.status_code, bytes(body), wait, date)
 

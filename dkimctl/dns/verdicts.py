@@ -160,6 +160,8 @@ class Looks:
 
     def __init__(self, counted: Container[RegistrationKey] | None = None) -> None:
         self._counted = counted
+        #: Whether our clock may be wrong: then records count as published since now at most.
+        self.restarts = False
         #: What the last look at each record found.
         self.latest: dict[RegistrationKey, Verdict] = {}
         #: What an earlier look found, at records that are published now, and were not then.
@@ -178,7 +180,8 @@ class Looks:
             if verdict is Verdict.PUBLISHED:
                 return
             verdict = Verdict.INCONSISTENT if verdict is Verdict.MISSING else verdict
-        before = self.latest.get(key, Verdict.PUBLISHED)
+        usual = Verdict.INCONSISTENT if self.restarts else Verdict.PUBLISHED
+        before = self.latest.get(key, usual)
         if verdict is Verdict.PUBLISHED and before is not Verdict.PUBLISHED:
             self.breaks[key] = before
         self.latest[key] = verdict

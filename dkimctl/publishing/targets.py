@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dkimctl.addresses import parse_server
 from dkimctl.credentials.keyring_store import ReferencedSecrets
-from dkimctl.errors import DkimctlError
+from dkimctl.errors import DkimctlError, DnsRefused, ServiceError
 from dkimctl.models import Registration
 from dkimctl.names import is_glob
 from dkimctl.publishing.octodns import OctodnsTarget, convert
@@ -54,6 +54,14 @@ class ZoneAccess(NamedTuple):
     names: int
     access: Access
     error: DkimctlError | None = None
+    registrations: Sequence[Registration] = ()  # with these names
+
+    @property
+    def why_not_written(self) -> DkimctlError | None:
+        """Why nothing can be written, as far as is known: there is something to do about it."""
+        access, kind = self.access, ServiceError if self.access.writable is None else DnsRefused
+        is_known = access.writable is False or (access.writable is None and access.hint)
+        return self.error or (kind(access.reason, hint=access.hint) if is_known else None)
 
 
 def check_access(
@@ -70,15 +78,18 @@ def check_access(
     zone.
     """
     grouped, uncovered = by_target_zone(registrations, targets)
-    # Each zone, the names to try in it, and how many names of it are registered.
-    jobs = [(zone, [name for name, _ in named], len(named)) for zone, named in grouped]
+    # Each zone, the names to try in it, and what is registered in it.
+    jobs: list[tuple[TargetZone, Sequence[str], Sequence[Registration]]] = [
+        (zone, [name for name, _ in named], [registration for _, registration in named])
+        for zone, named in grouped
+    ]
     if tries_named:
         known = {(id(item.target), item.zone) for item, _ in grouped}
         zones = [zone for target in targets for zone in target.zones if not is_glob(zone)]
         names = [f"{_MADE_UP}.{zone}" for zone in zones]
         for name, place in find_target_zones(names, targets).items():
             if place is not None and (id(place.target), place.zone) not in known:
-                jobs.append((place, [name], 0))
+                jobs.append((place, [name], ()))
     tried: list[ZoneAccess] = []
 
     def report_progress() -> None:
@@ -88,7 +99,9 @@ def check_access(
         tried.append(zone_access)
         report_progress()
 
-    def try_zone(job: tuple[TargetZone, Sequence[str], int]) -> Iterator[ZoneAccess]:
+    def try_zone(
+        job: tuple[TargetZone, Sequence[str], Sequence[Registration]],
+    ) -> Iterator[ZoneAccess]:
         (target, zone, error), names, registered = job
         access = Access(readable=False, writable=None)
         try:
@@ -98,7 +111,7 @@ def check_access(
             error = failure
         if error is not None:
             access = access._replace(reason=error.message, hint=error.hint)
-        yield ZoneAccess(target.label, zone, registered, access, error)
+        yield ZoneAccess(target.label, zone, len(registered), access, error, registered)
 
     work_in_parallel(jobs, try_zone, add, wait=report_progress)
     used = {id(target_zone.target) for target_zone, _, _ in jobs}

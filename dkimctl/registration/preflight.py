@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from dkimctl.errors import UsageError
+from dkimctl.errors import ClocksDiffer, NegativeAnswer, UsageError
 from dkimctl.models import DomainSpec, Result, named
 from dkimctl.registration import outcomes
 from dkimctl.specs.entries import parse_start_date
@@ -20,6 +20,8 @@ _UNSURE = "it may be registered under a selector that the service chose"
 _LONG = 2048  # bits
 # Resolvers that ask too early remember for up to an hour, in most zones, that there is no record.
 _LEAD = timedelta(hours=1)
+# Where the clocks are further apart, nobody knows what has begun at the service.
+_MAX_SKEW = timedelta(hours=1)
 
 
 class Planner:
@@ -139,6 +141,25 @@ def inspect_entries(specs: Iterable[DomainSpec], planner: Planner, now: datetime
         for text, found in kinds.items()
         if (domains := [spec.sign_domain for spec in found])
     ]
+
+
+def clock_fault(ours: datetime, services: datetime | None, held: str) -> NegativeAnswer | None:
+    """Why it is not known what is due, by our clock and the service's; so what is `held` is not.
+
+    ClocksDiffer, or another error if the service does not say what time it is.
+    """
+    if services is None:
+        hint = "the header Date is missing in its answers, or cannot be read, or they come from a "
+        hint += "cache: tell its operator, or check the profile's URLs and any proxy in between"
+        return NegativeAnswer(f"the service does not say what time it is, so {held}", hint=hint)
+    if abs(ours - services) <= _MAX_SKEW:
+        return None
+    return ClocksDiffer(
+        f"this machine's clock says {ours:%Y-%m-%d %H:%M} UTC, and the service's "
+        f"{services.astimezone(UTC):%Y-%m-%d %H:%M} UTC: {held}",
+        hint="set the clock of this machine, such as with `timedatectl set-ntp true` or `chronyc "
+        "makestep`; if it is right, tell the operator of the service. Grace periods begin again",
+    )
 
 
 def signs_by(spec: DomainSpec, time: datetime) -> bool:

@@ -110,6 +110,8 @@ class Tools(NamedTuple):
     observing: Callable[[int], AbstractContextManager[RunObserver]]
     watching: Callable[[Verdict], AbstractContextManager[Progress]]
     clock: Callable[[], datetime]
+    #: Asks the service for its time; None: it does not say. Raises DkimctlError.
+    ask_time: Callable[[], datetime | None]
 
 
 class RunPolicy(NamedTuple):

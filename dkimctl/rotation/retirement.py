@@ -254,7 +254,7 @@ def _status(
 
     What replaces it are the keys that were made to, or to replace one of those, and so on.
     """
-    newer = [key for key in keys if key is not old and _is_newer(key, old)]
+    newer = [key for key in keys if key is not old and is_newer(key, old)]
     recorded = _successors(old, [old], keys, replacing) if newer else []
     # The newer keys of which it is not recorded what they replace, and keys that replace them: the
     # latter may be all that is left, since the former may be disabled, or retired themselves.
@@ -298,7 +298,7 @@ def _successors(
         if keys[registration].enabled_at is not None
         and keys[registration].disabled_at is None
         and registration.signs
-        and _is_newer(registration, old)
+        and is_newer(registration, old)
     ]
 
 
@@ -334,7 +334,7 @@ def _takeover(successor: Registration, history: KeyHistory, policy: RetirementPo
     return Takeover(successor, begins, history.published_at, took_over, retirement, text)
 
 
-def _is_newer(registration: Registration, old: Registration) -> bool:
+def is_newer(registration: Registration, old: Registration) -> bool:
     """Whether a key signs the same mail (default, interface 2.3), and begins later than another.
 
     Its start_date as it is written must be later, too: the interface does not say which of several

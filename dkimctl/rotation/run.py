@@ -19,10 +19,11 @@ from datetime import datetime, timedelta
 from dkimctl.dkim import record_fault, with_key_len
 from dkimctl.dns.check import CheckPolicy, check_publication
 from dkimctl.dns.verdicts import Check, Looks, Urgency, Verdict, recording_looks
-from dkimctl.errors import DkimctlError, Interrupted, LedgerError, ServiceError
+from dkimctl.errors import ClocksDiffer, DkimctlError, Interrupted, LedgerError, ServiceError
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import (
     USABLE,
+    DnsRecord,
     DomainSpec,
     KeyHistory,
     Outcome,
@@ -33,9 +34,10 @@ from dkimctl.models import (
 )
 from dkimctl.names import Selection
 from dkimctl.publishing.plan import CHANGING, Action, Change, Target, apply_plan, make_plan
+from dkimctl.publishing.targets import check_access
 from dkimctl.registration import outcomes
 from dkimctl.registration.engine import RegistrationEngine
-from dkimctl.registration.preflight import Planner
+from dkimctl.registration.preflight import Planner, clock_fault
 from dkimctl.rotation.due import (
     Report,
     RunPolicy,
@@ -52,11 +54,11 @@ from dkimctl.rotation.retirement import (
     Retirement,
     RetirementPolicy,
     RetirementStatus,
+    is_newer,
     read_known_keys,
 )
 from dkimctl.rotation.successors import DueKeys, find_due, spec_of
 
-_MAX_SKEW = timedelta(days=1)
 _MAX_ROUNDS = 3  # of selectors that another account has
 _STATES = {Outcome.PENDING: State.DUE, Outcome.FAILED: State.FAILED, Outcome.UNKNOWN: State.FAILED}
 
@@ -75,6 +77,7 @@ class RotationRun:
         self._targets: Sequence[Target] = ()
         self._targets_error: DkimctlError | None = None  # why none of them can be used
         self._begun_early: list[str] = []  # names of new keys that sign already
+        self._clocks_differ = False  # the service's and ours
 
     @property
     def report(self) -> Report:
@@ -86,7 +89,7 @@ class RotationRun:
         known = self._known()
         statuses = self._statuses(known, self._tools.clock())
         over = [status for status in statuses if status.is_over and status.successors]
-        # By successor of a key past its grace period: why that key has to stay, or "".
+        # By key past its grace period, and successor of one: why the former has to stay, or "".
         answers: Mapping[RegistrationKey, str] = {}
         try:
             answers = self._ask_service(over, known.histories)
@@ -94,43 +97,65 @@ class RotationRun:
             self._end_service(error)
         confirmed = {key for key, why in answers.items() if not why}
         for status in over:
-            keys = [successor.key for successor in status.successors]
-            if not confirmed.isdisjoint(keys):
+            old, keys = status.registration.key, [successor.key for successor in status.successors]
+            is_confirmed = not confirmed.isdisjoint(keys)
+            if is_confirmed and old in confirmed:
                 continue
             state, text = State.DUE, "the service has not confirmed its successor "
             text += keys[0].selector
-            if (why := answers.get(keys[0])) and Step.REMOVE not in self._unknown:
-                state = State.BLOCKED
-                text = f"its successor {keys[0].selector}: {why}; so this one stays"
+            why = answers.get(old if is_confirmed else keys[0])
+            if why and Step.REMOVE not in self._unknown:
+                state, text = State.BLOCKED, f"{why}; so it stays"
+                if not is_confirmed:
+                    text = f"its successor {keys[0].selector}: {why}; so this one stays"
             self._tasks.append(Task(Step.REMOVE, state, status.registration, text))
         self._work_on_dns(confirmed)
         return self.report
 
     def _ask_service(
-        self, over: Iterable[RetirementStatus], histories: Histories
+        self, over: Sequence[RetirementStatus], histories: Histories
     ) -> Mapping[RegistrationKey, str]:
-        """Register the successors that are due, and refresh those of keys past the grace period.
+        """Register the successors that are due, and refresh keys past the grace period, and theirs.
 
-        Nothing is locked or sent if there are none. Raises LedgerError, Interrupted.
+        If there are none, or the clocks differ, nothing is locked, and nothing has an effect.
+        Raises LedgerError, Interrupted.
         """
         tools, settings = self._tools, self._policy.rotation
         ledger = tools.open_ledger(for_writing=False)
         due = find_due(ledger, self._selection, settings, tools.clock())
-        successors = {
-            successor.key: successor for status in over for successor in status.successors
-        }
-        if self._policy.is_dry or not (due.specs or successors):
+        is_known = self._agreed_time(is_needed=bool(due.specs or over)) is not None
+        if self._policy.is_dry or not is_known or not (due.specs or over):
             self._note_held(due)
+            self._postponed = len(due.postponed)
             for spec in due.specs:
                 registration = outcomes.pending(spec).registration
                 self._tasks.append(Task(Step.REGISTER, State.DUE, registration, _replaces(spec)))
-            return dict.fromkeys(successors, "")
+            asked = (key for status in over for key in (status.registration, *status.successors))
+            return {registration.key: "" for registration in asked} if is_known else {}
         with tools.lock_account(), tools.open_ledger(for_writing=True) as ledger:
             now = tools.clock()  # it may have waited for long
             self._register_due(ledger, now)
             if self._unknown:
                 return {}
-            return self._refresh(successors, histories, ledger, now)
+            return self._refresh(over, histories, ledger, now)
+
+    def _agreed_time(self, *, is_needed: bool) -> datetime | None:
+        """The earlier of our time and the service's; None if they differ, or that is not known.
+
+        Why is an error of the run, unless it only is not known, and nothing `is_needed`.
+        """
+        try:
+            services = self._tools.ask_time()
+            fault: DkimctlError | None
+            fault = clock_fault(self._tools.clock(), services, "nothing is registered or removed")
+            if fault is None and services is not None:
+                return min(self._tools.clock(), services)
+        except DkimctlError as error:
+            fault = error
+        self._clocks_differ |= isinstance(fault, ClocksDiffer)
+        if fault is not None and (is_needed or self._clocks_differ):
+            self._end_service(fault)
+        return None
 
     def _end_service(self, error: DkimctlError) -> None:
         self._errors.append(error)
@@ -140,40 +165,72 @@ class RotationRun:
         self._tasks += [
             Task(Step.REGISTER, State.BLOCKED, held.registration, held.reason) for held in due.held
         ]
-        self._postponed = due.postponed
 
     def _register_due(self, ledger: Ledger, now: datetime) -> None:
         """Register what is due; where another account has a selector, another one is tried."""
         settings = self._policy.rotation
         due = find_due(ledger, self._selection, settings, now)
         self._note_held(due)
-        specs = due.specs
+        specs = self._publishable(due)
         for rounds_left in reversed(range(_MAX_ROUNDS)):
             by_key = {spec.key: spec for spec in specs}
             results = self._send(specs, ledger, now, refresh=False)
-            taken, late = set(), timedelta()
-            for registration, outcome, _ in results:
-                if outcome is Outcome.TAKEN:
-                    taken.add(registration.key)
-                elif outcome is Outcome.CREATED:
-                    late = max(late, now - (registration.created_at or now))
-            if late > _MAX_SKEW:
-                self._tools.warn(
-                    f"the clock of this machine is {late.days} days ahead of the service's: new "
-                    "keys start that much too late; correct the clock, and register others in "
-                    "their place"
-                )
+            taken = {
+                registration.key for registration, outcome, _ in results if outcome is Outcome.TAKEN
+            }
             specs = []
             if taken and rounds_left and not self._unknown:
                 lines = {(by_key[key].sign_domain, by_key[key].default) for key in taken}
-                again = find_due(ledger, self._selection, settings, now).specs
-                specs = [spec for spec in again if (spec.sign_domain, spec.default) in lines]
+                again = find_due(ledger, self._selection, settings, now)
+                specs = [
+                    spec
+                    for spec in (*again.specs, *again.postponed)
+                    if (spec.sign_domain, spec.default) in lines
+                ]
             for result in results:
                 key = result.registration.key
                 if not (specs and key in taken):
                     self._tasks.append(self._registration_task(by_key[key], result))
             if not specs:
                 return
+
+    def _publishable(self, due: DueKeys) -> list[DomainSpec]:
+        """Those that are due, unless their DNS target cannot be written: then others are tried.
+
+        A successor begins to sign whether it is in DNS or not. What no target covers is not tried.
+        """
+        self._open_targets()
+        found, wanted, left = list[DomainSpec](), len(due.specs), [*due.specs, *due.postponed]
+        for _ in range(_MAX_ROUNDS):
+            if not (missing := min(wanted - len(found), len(left))):
+                break
+            specs, left = {spec.key: spec for spec in left[:missing]}, left[missing:]
+            registrations = []
+            for spec in specs.values():
+                record = DnsRecord(f"{spec.selector}._domainkey.{spec.sign_domain}", "TXT", "")
+                registrations.append(outcomes.pending(spec).registration._replace(record=record))
+            faults = {each.key: self._targets_error for each in registrations}
+            for zone in check_access(registrations, self._targets)[0]:
+                fault = zone.why_not_written
+                faults |= {registration.key: fault for registration in zone.registrations}
+            for registration in registrations:
+                if (fault := faults[registration.key]) is None:
+                    found.append(specs[registration.key])
+                    continue
+                text = f"not registered, since it could not be published: {fault.message}"
+                task = Task(Step.REGISTER, State.FAILED, registration, text, error=fault)
+                self._tasks.append(task)
+        self._postponed = len(left)
+        return found
+
+    def _open_targets(self) -> None:
+        if self._targets or self._targets_error is not None:
+            return
+        try:
+            self._targets = self._tools.open_targets()
+        except DkimctlError as error:
+            self._errors.append(error)
+            self._targets_error = error
 
     def _registration_task(self, spec: DomainSpec, result: Result) -> Task:
         registration, outcome, reason = result
@@ -189,28 +246,38 @@ class RotationRun:
 
     def _refresh(
         self,
-        successors: Mapping[RegistrationKey, Registration],
+        over: Iterable[RetirementStatus],
         histories: Histories,
         ledger: Ledger,
         now: datetime,
     ) -> Mapping[RegistrationKey, str]:
-        """Send entries for these keys; the ledger gets the answers. Why each does not count, or "".
+        """Send entries for these keys and their successors; the ledger gets the answers.
 
-        The service answers with what it has (409, interface 7.3). A key that it no longer has is
-        registered anew, and starts as late as any successor.
+        Why each does not count, or "". The service answers with what it has (409, interface 7.3).
+        A successor that it no longer has is registered anew, and starts as late as any; an old key
+        would be, too, and so is disabled then.
         """
+        asked, successors_of = dict[RegistrationKey, Registration](), {}
+        for status in over:
+            successors_of[status.registration.key] = status.successors
+            asked |= {each.key: each for each in (status.registration, *status.successors)}
         specs = []
-        for key, successor in successors.items():
-            spec = spec_of(successor, successor.selector, self._policy.rotation, now)
-            specs.append(spec._replace(replaces=histories.get(key, KeyHistory()).replaces))
-        answers = dict.fromkeys(successors, "")
+        for key, registration in asked.items():
+            spec = spec_of(registration, registration.selector, self._policy.rotation, now)
+            replaces = histories.get(key, KeyHistory()).replaces
+            specs.append(spec._replace(replaces=replaces, enable=key not in successors_of))
+        answers = dict.fromkeys(asked, "")
         for answer, outcome, reason in self._send(specs, ledger, now, refresh=True):
+            successors = successors_of.get(answer.key)
             if outcome not in USABLE:
                 answers[answer.key] = f"{outcome}: {reason}"
-            elif answer.enable is False:
+            elif answer.enable is False and successors is None:
                 answers[answer.key] = "it is disabled at the service"
-            elif answer.code != "409" or answer.record != successors[answer.key].record:
+            elif answer.code != "409" or answer.record != asked[answer.key].record:
                 answers[answer.key] = "the service has another key for it now"
+            elif successors and not any(is_newer(successor, answer) for successor in successors):
+                start = answer.start_date or answer.regist_date
+                answers[answer.key] = f"the service signs with it again, from {start}"
         return answers
 
     def _send(
@@ -256,11 +323,7 @@ class RotationRun:
     def _work_on_dns(self, confirmed: AbstractSet[RegistrationKey]) -> None:
         """Publish and look; remove the records of retired keys whose successors are confirmed."""
         tools, settings, known = self._tools, self._policy.rotation, self._known()
-        try:
-            self._targets = tools.open_targets()
-        except DkimctlError as error:
-            self._errors.append(error)
-            self._targets_error = error
+        self._open_targets()
         statuses = self._statuses(known, tools.clock())
         needed = [status.registration for status in statuses if status.needs_record]
         changes = self._change_dns(Step.PUBLISH, needed)
@@ -271,7 +334,9 @@ class RotationRun:
         )
         if looks is None:
             return
-        now, reliable = tools.clock(), confirmed & published
+        # What is confirmed is not due before both clocks say so, which may have been set meanwhile.
+        agreed = self._agreed_time(is_needed=True) if confirmed else None
+        now, reliable = agreed or tools.clock(), confirmed & published if agreed else frozenset()
         # The successor of each retired key that can go now, and since when it is due.
         removals: dict[Registration, str | None] = {}
         due: dict[RegistrationKey, datetime] = {}
@@ -281,7 +346,12 @@ class RotationRun:
             is_due = retirement is Retirement.DUE and status.is_over
             if is_due or retirement is Retirement.UNKNOWN:  # it cannot be removed yet
                 self._tasks.append(Task(Step.REMOVE, State.WAITING, registration, status.reason))
-            elif retirement is Retirement.RETIRED and status.takeover is not None and sure:
+            elif (
+                retirement is Retirement.RETIRED
+                and status.takeover is not None
+                and sure
+                and registration.key in confirmed
+            ):
                 removals[registration] = sure[0]
                 due[registration.key] = status.takeover.took_over + settings.grace
         if removals:
@@ -380,6 +450,7 @@ class RotationRun:
             )
         try:
             with recording as looks:
+                looks.restarts = self._clocks_differ
                 for is_written, wait in ((False, 0.0), (True, self._policy.wait)):
                     registrations = [
                         task.registration

@@ -97,7 +97,7 @@ class DueKeys(NamedTuple):
 
     specs: Sequence[DomainSpec]
     held: Sequence[DueKey]  # they get no successor
-    postponed: int  # how many more are due than the limit of the day allows
+    postponed: Sequence[DomainSpec]  # they are due as well, but beyond the limit of the day
 
 
 def find_due(
@@ -124,7 +124,7 @@ def find_due(
     new = [key.spec for key in oldest_first if key.spec is not None and not key.is_begun]
     left = max(0, settings.limit - registered_today - len(begun))
     held = [key for key in due if key.spec is None]
-    return DueKeys([*begun, *new[:left]], held, max(0, len(new) - left))
+    return DueKeys([*begun, *new[:left]], held, new[left:])
 
 
 def due_of(domain: DomainKeys, settings: RotationSettings, now: datetime) -> Iterator[DueKey]:

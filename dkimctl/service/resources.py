@@ -8,6 +8,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable
+from email.utils import formatdate
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qsl
@@ -142,6 +143,7 @@ class Api:
             raise falcon.HTTPMethodNotAllowed(METHODS[path])
 
     def process_response(self, _request: object, response: falcon.Response, *_: object) -> None:
+        response.set_header("Date", formatdate(self._clock(), usegmt=True))
         response.render_body()  # while an error can still be answered with a 500
 
     def _read(self, request: falcon.Request) -> bytes:

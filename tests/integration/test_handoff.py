@@ -10,9 +10,10 @@ import pytest
 
 from delegation import Host, Zone
 from dkimctl.dns.verdicts import Verdict
+from dkimctl.settings.values import SANDBOX_FIXED
 from documents import example
 from network import running
-from portfolio import ENVIRONMENT, Portfolio
+from portfolio import Portfolio
 from published import name_of, register, txt
 
 DOMAINS = ("example.com", "mail.example.com", "sub.example.com", "aws.test", "own.test")
@@ -155,13 +156,17 @@ def test_a_record_that_cannot_be_used_is_left_out(cli):
 @pytest.fixture
 def replaced(cli, key_records):
     """Two domains with two keys each; that of old.example took over long ago."""
-    portfolio = Portfolio(cli.home / "state", key_records[2048].partition("p=")[2])
+    account = {name: SANDBOX_FIXED[name] for name in ("base_url", "client_id")}
+    key = key_records[2048].partition("p=")[2]
+    portfolio = Portfolio(cli.home / "state", key, account=account)
     seen = dict.fromkeys((20, 0.2), Verdict.PUBLISHED)
     for domain, starts in (("old.example", 18), ("new.example", -18)):
         portfolio.add(domain, "s1", age=200, looks=seen)
         portfolio.add(domain, "s2", age=25, starts=starts, looks=seen, replaces="s1")
     portfolio.save()
-    cli.environment |= ENVIRONMENT | {"DKIMCTL_STATE_DIR": str(cli.home / "state")}
+    cli.environment |= {
+        "DKIMCTL_PROFILE": "sandbox", "DKIMCTL_STATE_DIR": str(cli.home / "state")
+    }  # fmt: skip
 
 
 def fqdns(document) -> set[str]:
@@ -176,7 +181,7 @@ def test_keys_that_have_been_replaced_are_left_out(cli, replaced):
     }  # fmt: skip
     done = cli("handoff", "--zone", "example", "old.example")
     assert "left out, since they have been replaced: 1 (old.example (selector s1))" in done.err
-    assert "dkimctl handoff --retired" in done.err
+    assert "dkimctl handoff --sandbox --retired" in done.err
 
 
 def test_records_to_delete_need_proof_from_dns(cli, needs_tool, tmp_path, replaced, key_records):

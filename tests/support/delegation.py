@@ -37,6 +37,7 @@ class Host(NamedTuple):
     refused: Sequence[str] = ()
     records: Mapping[str, str] = {}
     updates: bool = False
+    signed_updates: bool = True  # else from anybody
     secondaries: Sequence[str] = ()
     secondary_of: str = ""
     environment: Mapping[str, str] = {}

@@ -12,7 +12,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,7 +34,7 @@ _CONFIG = """
 default_profile: operator
 profiles: {{operator: {{credential_store: file, defaults: {{key_len: 2048}}}}}}
 dns:
-  - {{provider: rfc2136, server: {server}, key_file: "{key_file}", ttl: 60}}
+  - {{provider: rfc2136, server: {server}{key_file}, ttl: 60}}
 notify: {{command: [sh, -c, 'cat >"$0/$(date +%s%N)"', "{notices}"], recheck: 1s}}
 """
 
@@ -64,6 +64,11 @@ class MovingClock:
         new.write_text(f"{offset:+.3f}\n")
         new.rename(self._file)
 
+    @property
+    def offset(self) -> float:
+        """How far it is ahead of the real time, in seconds."""
+        return float(self._file.read_text())
+
 
 class Seen(NamedTuple):
     """What each running server has, by address, and the resolver; and the keys in the ledger."""
@@ -74,11 +79,14 @@ class Seen(NamedTuple):
 
 
 @contextlib.contextmanager
-def starting(directory: Path, clock: MovingClock, need: Callable[[str], str]) -> Iterator[Machines]:
+def starting(
+    directory: Path, clock: MovingClock, need: Callable[[str], str], *, signed_updates: bool = True
+) -> Iterator[Machines]:
     """All machines run until the block ends."""
     primary = Host(
         _HOSTS[0], (PRIMARY,), "named",
-        updates=True, secondaries=SECONDARIES, environment=clock.environment,
+        updates=True, signed_updates=signed_updates, secondaries=SECONDARIES,
+        environment=clock.environment,
     )  # fmt: skip
     others = [
         Host(name, (address,), "named", secondary_of=PRIMARY)
@@ -90,21 +98,28 @@ def starting(directory: Path, clock: MovingClock, need: Callable[[str], str]) ->
         running(directory, need, hosts=[primary, *others], zones=zones, **options) as network,
         contextlib.ExitStack() as stack,
     ):
-        yield Machines(network, clock, directory / "home", stack)
+        yield Machines(network, clock, directory / "home", stack, signed_updates)
 
 
 class Machines:
     """`dkimctl` is logged in at the service; `store` is the service's data file."""
 
     def __init__(
-        self, network: Network, clock: MovingClock, home: Path, stack: contextlib.ExitStack
+        self,
+        network: Network,
+        clock: MovingClock,
+        home: Path,
+        stack: contextlib.ExitStack,
+        signed_updates: bool,
     ) -> None:
         self._network = network
+        self._time = clock
         self._clock = [f"{name}={value}" for name, value in clock.environment.items()]
         self._home = home
         self._notices = home / "notices"
         self._notices.mkdir(parents=True)
         self.primary_runs = True
+        self.ahead = timedelta()  # of the clock of all others: that of `dkimctl` alone
         cli = Cli(home)
         cli.prefix = [*network.prefix(home), *self._clock]
         service = ServeProcess(cli)
@@ -113,10 +128,9 @@ class Machines:
         self._commands = CommandServer(cli.environment, cli.prefix)
         stack.callback(self._commands.close)
         self._environment = cli.environment | {"DKIMCTL_CONFIG": str(home / "config.yaml")}
-        cli.write(
-            "config.yaml",
-            _CONFIG.format(server=PRIMARY, key_file=network.key_file, notices=self._notices),
-        )
+        key_file = f', key_file: "{network.key_file}"' if signed_updates else ""
+        config = _CONFIG.format(server=PRIMARY, key_file=key_file, notices=self._notices)
+        cli.write("config.yaml", config)
         account = service.create_client()
         done = self.dkimctl(*login_words(account), stdin=account["DKIMCTL_CLIENT_SECRET"] + "\n")
         assert done.status == 0, done.err
@@ -124,6 +138,10 @@ class Machines:
     def dkimctl(self, *words: object, stdin: str = "", at_start: str = "") -> Done:
         """Run a command, which first runs the Python code `at_start`."""
         environment = self._environment | {"AT_START": at_start}
+        if self.ahead:
+            file = self._home / "clock"
+            file.write_text(f"{self._time.offset + self.ahead.total_seconds():+.3f}\n")
+            environment["FAKETIME_TIMESTAMP_FILE"] = str(file)
         return self._commands.run(words, stdin.encode(), self._home, environment)
 
     def update(self, script: str) -> None:

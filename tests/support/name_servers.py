@@ -143,7 +143,7 @@ def host_command(
         if host.secondary_of:
             kind = _NAMED_SECONDARY.format(primary=host.secondary_of)
         elif host.updates:
-            kind += '; allow-update { key "dkim"; }'
+            kind += "; allow-update { %s; }" % ('key "dkim"' if host.signed_updates else "any")
     command = server_command(
         host.program, zones, home, need, addresses=host.addresses, options=options, kind=kind
     )

@@ -18,12 +18,19 @@ _NAMES = ("shop", "mail", "news", "xn--r8jz45g", "xn--mnchen-3ya", "blog", "stor
 
 
 class Portfolio:
-    """Fills the ledger of ACCOUNT in a state directory; ages and times are in days before now."""
+    """Fills an account's ledger in a state directory; ages and times are in days before now."""
 
-    def __init__(self, state_dir: Path, key: str, now: datetime | None = None) -> None:
+    def __init__(
+        self,
+        state_dir: Path,
+        key: str,
+        now: datetime | None = None,
+        account: Mapping[str, str] = ACCOUNT,
+    ) -> None:
         state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._path = state_dir / "ledger.db"
         self._key = key
+        self._account = account
         self._now = now or datetime.now(UTC)
         self._registrations: list[Registration] = []
         self._looks: dict[float, dict[RegistrationKey, str]] = {}
@@ -53,7 +60,7 @@ class Portfolio:
         """Write the ledger, look by look."""
         for when in sorted({*self._looks, _LONG}, reverse=True):
             clock = self._at(when).timestamp
-            with Ledger.open(self._path, **ACCOUNT, clock=clock) as ledger:
+            with Ledger.open(self._path, **self._account, clock=clock) as ledger:
                 if when == _LONG:
                     ledger.record(self._registrations)
                     ledger.note_replacements(self._replaced)

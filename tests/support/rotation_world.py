@@ -49,6 +49,7 @@ class World:
         self.now = now
         self.service_error: DkimctlError | None = None
         self.service_now: datetime | None = None  # by the clock of the service
+        self.tells_time = True
         self.answers: dict[str, Registration] = {}  # by selector, instead of the usual ones
         self.silent: set[str] = set()
         self.stale: dict[str, str] = {}  # records that servers have, and the provider has not
@@ -93,7 +94,13 @@ class World:
             observing=lambda total: contextlib.nullcontext(_Observer()),
             watching=lambda wanted: contextlib.nullcontext(_Progress()),
             clock=lambda: self.now,
+            ask_time=self.ask_time,
         )
+
+    def ask_time(self) -> datetime | None:
+        if self.service_error is not None:
+            raise self.service_error
+        return (self.service_now or self.now) if self.tells_time else None
 
     def open_ledger(self, *, for_writing: bool) -> Ledger:
         path = self.directory / "ledger.db"
@@ -201,6 +208,9 @@ class Provider:
             for name in names
         }
 
+    def find_shadowed(self, zone: str, names: Sequence[str]) -> dict[str, None]:
+        return {}
+
     def apply(self, zone: str, changes: Sequence[Change]) -> Iterator[Change]:
         for change in changes:
             with self._world.lock, self._world.effect():
@@ -223,6 +233,7 @@ class Dns:
     def __init__(self, world: World) -> None:
         self._world = world
         self._records = world.records
+        self.answers_above: dict[Any, Any] = {}
 
     async def zone_with(self, name: str) -> Zone:
         servers = [NameServer(f"ns{n}.test", frozenset({f"ns{n}.test"}), self) for n in (1, 2)]
@@ -255,7 +266,7 @@ class _Progress:
 
 
 def _zone(name: str) -> str:
-    return name.partition("._domainkey.")[2] or name
+    return name.rpartition("_domainkey.")[2]
 
 
 def run_until(directory: str, key: str, now: datetime, kill_at: int | None) -> None:

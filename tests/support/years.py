@@ -158,13 +158,19 @@ def _alarms(problems: Iterable[Any]) -> set[tuple[str, str]]:
 
 @contextlib.contextmanager
 def living(
-    directory: Path, need: Callable[[str], str], seed: int, *, kills=False, outages=False
+    directory: Path,
+    need: Callable[[str], str],
+    seed: int,
+    *,
+    kills=False,
+    outages=False,
+    signed_updates=True,
 ) -> Iterator[Years]:
     """The machines run, and each domain has a key, on New Year's Day of 2027."""
     need("nsupdate")
     clock = MovingClock(directory / "clock", need)
     clock.move(BEGIN - _OLDEST)
-    with starting(directory, clock, need) as machines:
+    with starting(directory, clock, need, signed_updates=signed_updates) as machines:
         years = Years(machines, clock, seed, kills=kills, outages=outages)
         years.begin()
         yield years

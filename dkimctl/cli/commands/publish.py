@@ -148,7 +148,7 @@ def write_access(
     """Write the access to each zone, as JSON or a table. Raises OutputError."""
     layout = table_layout(reporter, output)
     items, rows = [], []
-    for target, zone, names, access, _ in zones:
+    for target, zone, names, access, *_ in zones:
         items.append({"target": target, "zone": zone, "names": names, **access._asdict()})
         answers = access.readable, access.writable
         cells = (target, zone, str(names), *(_WORDS[answer] for answer in answers))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -17,12 +17,20 @@ from dkimctl.cli.progress import RegistrationProgress
 from dkimctl.cli.results import Doing, show, summary
 from dkimctl.cli.session import Session, open_session
 from dkimctl.cli.terminal import interrupting, stopping
-from dkimctl.errors import DkimctlError, ExitCode, Interrupted, ServiceError, UsageError, worst
+from dkimctl.errors import (
+    ClocksDiffer,
+    DkimctlError,
+    ExitCode,
+    Interrupted,
+    ServiceError,
+    UsageError,
+    worst,
+)
 from dkimctl.formats.renderer import Format, publishable
 from dkimctl.models import USABLE, DomainSpec, Outcome, Registration, Result, named
 from dkimctl.names import MAX_NAME, key_name_length, selector_template
 from dkimctl.registration.engine import RegistrationEngine
-from dkimctl.registration.preflight import Planner, inspect_entries, plan
+from dkimctl.registration.preflight import Planner, clock_fault, inspect_entries, plan
 from dkimctl.text import counted, few
 
 app = options.App()
@@ -223,13 +231,16 @@ def _register(
         progress = RegistrationProgress(
             len(specs), reporter, may_draw=output.fmt is Format.TABLE or not output.is_on_terminal
         )
+        planner = Planner(ledger, **planning)
         run = RegistrationEngine(
-            ledger, Planner(ledger, **planning), session.connect,
+            ledger, planner, session.connect,
             observer=progress, warn=reporter.warn, limits=session.limits,
         )  # fmt: skip
         unanswered: list[str] = []
         for text in run.prepare(specs, datetime.now(UTC)):
             reporter.warn(reporter.complete(text))
+        if planner.new_entries(spec for spec in specs if spec.replaces is not None):
+            _require_clock(session)
 
         def settled() -> Generator[Result, None, None]:
             with progress:
@@ -285,6 +296,16 @@ def _register(
         selection = selection if shown.counts.keys() <= USABLE else ()
         _note_next_steps(session, selection, is_table=output.fmt is Format.TABLE)
     return shown.status
+
+
+def _require_clock(session: Session) -> None:
+    """Raise ClocksDiffer if a start that is to come here may have passed at the service."""
+    services = None
+    with suppress(ServiceError):  # then nothing else is answered, either
+        services = session.client.ask_time()
+    fault = clock_fault(datetime.now(UTC), services, "nothing was sent")
+    if isinstance(fault, ClocksDiffer):
+        raise fault
 
 
 def _note_next_steps(session: Session, selection: Sequence[str], *, is_table: bool) -> None:

@@ -101,6 +101,7 @@ def run(
         observing=lambda total: RegistrationProgress(total, reporter),
         watching=lambda wanted: CheckProgress(reporter, wanted),
         clock=lambda: datetime.now(UTC),
+        ask_time=lambda: session.client.ask_time(),  # noqa: PLW0108 - the client is made then
     )
     runs: list[RotationRun] = []
 

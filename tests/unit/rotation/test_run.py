@@ -13,6 +13,7 @@ import pytest
 from dkimctl.errors import DnsRefused, ExitCode, Throttled
 from dkimctl.models import DomainSpec, Registration, key_of
 from dkimctl.names import Selection
+from dkimctl.publishing.plan import Access
 from dkimctl.rotation.due import State, Step
 from dkimctl.rotation.life import read_keys
 from dkimctl.settings.config import RotationSettings
@@ -297,17 +298,133 @@ def test_a_clock_that_was_set_back(old):
     assert done(old.run()) == [("remove", "s1")]
 
 
-def test_a_clock_that_is_ahead_is_told_and_its_late_successors_hold_nothing_up_in_silence(old):
-    old.pass_time(days=-100)
-    old.service_now = old.now
-    old.pass_time(days=365)
-    assert ("register", "s20280321") in done(old.run())
-    [warning] = old.warnings
-    assert "the clock of this machine is 365 days ahead of the service's" in warning
-    old.service_now = None
-    old.pass_time(days=-265)
+AHEAD = [timedelta(days=40), timedelta(hours=1, seconds=1)]
+
+
+class TestClocks:
+    """The service's clock, and that of the machine."""
+
+    @pytest.mark.parametrize("ahead", [*AHEAD, *(-ahead for ahead in AHEAD)])
+    def test_nothing_is_registered_or_removed_while_they_differ(self, old, ahead):
+        old.service_now = old.now - ahead
+        old.run()
+        assert old.keys() == {f"s1 {A}"}
+        old.service_now = None
+        old.run()
+        old.pass_time(days=22)
+        old.service_now = old.now - ahead
+        report = old.run()
+        assert states(report) == [("remove", "due")]
+        assert fqdn("s1") in old.records
+        [error] = report.errors
+        assert {*report.exit_codes()} == {ExitCode.NO}
+        for time in (old.now, old.service_now):
+            assert f"{time:%Y-%m-%d %H:%M} UTC" in error.message
+        assert "chronyc" in error.hint
+
+    @pytest.mark.parametrize("services", [timedelta(minutes=50), timedelta(minutes=-50)])
+    def test_a_removal_is_due_when_both_say_so(self, old, services):
+        old.run()
+        old.pass_time(days=7)
+        old.pass_time(days=14, seconds=1)
+        old.service_now = old.now + services
+        assert bool(done(old.run())) == (services > timedelta())
+        old.pass_time(hours=1)
+        old.service_now = old.now + services
+        old.run()
+        assert fqdn("s1") not in old.records
+
+    @pytest.mark.parametrize("begin", [7, 25])
+    def test_a_grace_period_in_which_they_differed_begins_again(self, old, begin):
+        """The service may have begun to sign that much later."""
+        old.run()
+        old.pass_time(days=begin)
+        old.service_now = old.now - timedelta(days=16)
+        assert [error.code for error in old.run().errors] == ["clock"], "also if nothing is due"
+        old.service_now = None
+        for _ in range(14):
+            assert old.run().tasks == []
+            old.pass_time(days=1)
+        assert done(old.run()) == [("remove", "s1")]
+
+    def test_a_service_without_a_date(self, old):
+        old.tells_time = False
+        report = old.run()
+        assert (states(report), {*report.exit_codes()}) == ([("register", "due")], {ExitCode.NO})
+        assert "does not say what time it is" in report.errors[0].message
+        old.tells_time = True
+        old.run()
+        old.tells_time = False
+        assert old.run().errors == [], "nothing is due"
+        old.pass_time(days=22)
+        assert (states(old.run()), fqdn("s1") in old.records) == ([("remove", "due")], True)
+
+    def test_a_clock_that_is_set_during_a_run_removes_nothing(self, old, monkeypatch):
+        old.run()
+        old.pass_time(days=10)
+        times = iter([old.now + timedelta(days=12), old.now])
+        monkeypatch.setattr(World, "ask_time", lambda self: next(times))
+        old.pass_time(days=12)
+        assert [error.code for error in old.run().errors] == ["clock"]
+        assert fqdn("s1") in old.records
+
+
+def test_an_old_key_that_the_service_starts_later_signs_again_and_stays(old):
+    old.run()
+    old.pass_time(days=22)
+    service = old.read("service")
+    service[f"s1 {A}"]["start_date"] = "2027-07-20T00:00+00:00"
+    old.write("service", service)
     report = old.run()
-    [task] = report.tasks
+    task = report.tasks[0]
+    assert (task.step, task.state, task.registration.selector) == ("remove", "blocked", "s1")
+    assert (
+        task.reason == "the service signs with it again, from 2027-07-20T00:00+00:00; so it stays"
+    )
+    assert {*report.exit_codes()} == {ExitCode.NO}
+    assert (done(old.run()), fqdn("s1") in old.records) == ([], True)
+
+
+def test_an_old_key_that_the_service_has_no_more_is_not_enabled_again(old):
+    old.run()
+    old.pass_time(days=22)
+    service = old.read("service")
+    del service[f"s1 {A}"]
+    old.write("service", service)
+    assert "another key" in old.run().tasks[0].reason
+    assert old.read("service")[f"s1 {A}"]["enable"] is False
+
+
+@pytest.mark.parametrize(
+    "access",
+    [lambda *_: Access(True, False, "no", "do"), lambda *_: Access(True, None, "no", "do"), refuse],
+)
+def test_no_successor_is_registered_that_could_not_be_published(world, monkeypatch, access):
+    """The limit of the day is for those that can be."""
+    world.register("a.example", "b.example", "c.example")
+    world.run()
+    world.pass_time(days=180)
+    usual = Provider.check_access
+
+    def check_access(self, zone, names):
+        return access() if zone == "a.example" else usual(self, zone, names)
+
+    monkeypatch.setattr(Provider, "check_access", check_access)
+    report = world.run(limit=1)
+    assert ("register", "s20270630") in done(report)
+    assert report.postponed == 1
+    [failed] = [task for task in report.tasks if task.state is State.FAILED]
+    assert (failed.step, failed.registration.sign_domain) == (Step.REGISTER, "a.example")
+    assert "could not be published: no" in failed.reason
+    assert {"s20270630 a.example", "s20270630 c.example"}.isdisjoint(world.keys())
+
+
+def test_successors_that_begin_too_late_hold_nothing_up_in_silence(old):
+    old.register(A, selector="s20280321", start_date="2028-03-28T10:00+00:00")
+    with old.open_ledger(for_writing=True) as ledger:
+        ledger.note_replacements({key_of(A, "s20280321"): "s1"})
+    report = old.run()
+    task = report.tasks[0]
     assert (task.state, task.registration.selector) == (State.BLOCKED, "s1")
     assert "s20280321, which follows it, does not start before 2028-03-2" in task.reason
     assert {*report.exit_codes()} == {ExitCode.NO}
