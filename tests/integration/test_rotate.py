@@ -240,6 +240,8 @@ class TestSuccessors:
             (("--format", "json"), "--format has no effect without --retired"),
             (("--zone", "example.com"), "--zone has no effect without --retired"),
             (("--no-check",), "--no-check has no effect without --retired"),
+            (("--assume-successors",), "--assume-successors has no effect without --retired"),
+            (("--retired", "--key-len", "1024"), "--key-len has no effect with --retired"),
             (
                 ("--retired", "--no-check", "--max-age-of-check", "soon"),
                 "in --max-age-of-check: invalid duration",

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import sqlite3
 import stat
+import subprocess
 import sys
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -181,6 +183,21 @@ def test_a_secret_that_could_not_be_written_or_printed_is_not_valid(unchanged):
     if Path("/dev/full").exists():
         with Path("/dev/full").open("w") as full:
             assert unchanged(stdout=full) == 4
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX modes and a shell")
+def test_a_secret_goes_neither_where_others_could_replace_it_nor_to_a_closed_stdout(cli, unchanged):
+    (cli.home / "shared").mkdir()
+    (cli.home / "shared").chmod(0o777)
+    done = unchanged("--output", "shared/secret.txt")
+    assert (done.status, done.out) == (2, "")
+    assert "shared: other users can write to it" in done.err
+    assert not any((cli.home / "shared").iterdir())
+    command = shlex.join(cli.command("service", "client", "create", "new", *DATA))
+    closed = subprocess.run(["sh", "-c", f"{command} >&-"], env=cli.environment, cwd=cli.home,
+                            capture_output=True, check=False)  # fmt: skip
+    assert (closed.returncode, b"stdout is closed" in closed.stderr) == (4, True)
+    assert "new" not in cli("service", "client", "list", *DATA).out
 
 
 def test_a_secret_that_does_not_take_effect_is_left_nowhere(tmp_path):
