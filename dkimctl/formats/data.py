@@ -16,13 +16,8 @@ from dkimctl.text import printable
 # splits lines otherwise. Text that has our quote already gets another, so it can be undone.
 _FORMULA_START = re.compile(r"""(^|[;|,"])(\s*)(?='*[-=+@\uff1d\uff0b\uff0d\uff20])""")
 
-_encode = json.JSONEncoder(separators=(",", ":")).encode
-
-
-def json_line(item: object) -> str:
-    """`item` as JSON on one line of printable ASCII."""
-    # JSON does not escape DEL, but terminals act on it.
-    return _encode(item).replace("\x7f", "\\u007f")
+# An item as JSON on one line of printable ASCII.
+json_line = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def open_data(

@@ -107,12 +107,10 @@ def make_overview(keys: Iterable[Key], now: datetime, lead: timedelta) -> Overvi
 def overview_lines(overview: Overview) -> Iterator[str]:
     """One JSON object, with a line for each of its members; times are UTC, to the second."""
 
-    def items(events: Sequence[Event]) -> list[dict[str, object]]:
-        return [
-            {"at": written_time(at), "what": what, "sign_domain": key.sign_domain,
-             "selector": key.selector}
-            for at, what, key in events
-        ]  # fmt: skip
+    def items(events: Sequence[Event]) -> Iterator[dict[str, object]]:
+        for at, what, key in events:
+            yield {"at": written_time(at), "what": what, "sign_domain": key.sign_domain,
+                   "selector": key.selector}  # fmt: skip
 
     members = {
         "at": written_time(overview.now),
@@ -122,15 +120,22 @@ def overview_lines(overview: Overview) -> Iterator[str]:
         "states": overview.states,
         "key_lengths": {str(bits): count for bits, count in overview.key_lengths.items()},
         "looked_at": written_time(overview.looked_at),
-        "urgent": [key_fields(key) for key in overview.urgent],
-        "undecided": [key_fields(key) for key in overview.undecided],
-        "overdue": [key_fields(key) for key in overview.overdue],
+        "urgent": map(key_fields, overview.urgent),
+        "undecided": map(key_fields, overview.undecided),
+        "overdue": map(key_fields, overview.overdue),
         "week": items(overview.week),
         "month": items(overview.month),
-        "ages": [band._asdict() for band in overview.ages],
+        "ages": (band._asdict() for band in overview.ages),
     }
-    lines = (f'"{name}": {json_line(value)}' for name, value in members.items())
-    yield "{" + ",\n".join(lines) + "}\n"
+    for number, (name, value) in enumerate(members.items()):
+        yield (",\n" if number else "{") + f'"{name}": '
+        if isinstance(value, Iterator):  # perhaps of all keys, so not made at once
+            yield "["
+            yield from (f"{',' if at else ''}{json_line(item)}" for at, item in enumerate(value))
+            yield "]"
+        else:
+            yield json_line(value)
+    yield "}\n"
 
 
 _MOST_DATES = 7  # lines of a week or month
