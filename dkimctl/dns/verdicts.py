@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote
 
 from dkimctl import dkim
 from dkimctl.dkim import KeyRecordError, parse_public_key, parse_tag_list, tag_items
@@ -230,6 +233,8 @@ _LIST_TAGS = frozenset("hst")
 _SERVICES = frozenset(("*", "email"))  # dkimpy refuses lists
 _FOLDS = str.maketrans("\t\r\n", "   ")  # white space may fold a record (RFC 6376 section 2.8)
 _ODD_SPACES = str.maketrans("", "", "\v\f")  # which verifiers take as white space around tags
+_URL_SAFE = str.maketrans("-_", "+/")
+_MAX_PARTS = 4  # of a key; any others are not put together
 _MAX_READ = 1024  # characters; OpenDKIM ignores the rest
 
 
@@ -242,19 +247,51 @@ def compare_values(expected: str, values: Sequence[str]) -> Finding:
     if not values:
         return Finding(Verdict.MISSING)
     if len(values) > 1:
-        accepted = (compare_values(expected, [value]).verdict in ACCEPTED for value in values)
-        ours = f"{'one' if any(accepted) else 'none'} of them ours"
-        return Finding(Verdict.DUPLICATE, f"{len(values)} TXT records, {ours}; only one is allowed")
+        return Finding(Verdict.DUPLICATE, _what_several_are(expected, values))
     if values[0] == expected:
         return Finding(Verdict.PUBLISHED)
     value = values[0].translate(_FOLDS)
     finding = _compare_unfolded(expected, value)
+    if finding.verdict in (Verdict.MALFORMED, Verdict.MISMATCH):
+        finding = finding._replace(reason=_damage(expected, value) or finding.reason)
     if finding.verdict in ACCEPTED and len(value) > _MAX_READ:
         beginning = _compare_unfolded(expected, value[:_MAX_READ])
         if beginning.verdict not in ACCEPTED:
             reason = f"some verifiers read only its first {_MAX_READ} characters, and refuse those"
             return Finding(Verdict.MALFORMED, reason)
     return finding
+
+
+def _what_several_are(expected: str, values: Sequence[str]) -> str:
+    def is_ours(value: str) -> bool:
+        return compare_values(expected, [value]).verdict in ACCEPTED
+
+    what = f"{len(values)} TXT records"
+    if any(map(is_ours, values)):
+        return f"{what}, one of them ours; only one is allowed"
+    for size in range(2, len(values) + 1 if len(values) <= _MAX_PARTS else 0):
+        if any(is_ours("".join(parts)) for parts in itertools.permutations(values, size)):
+            return f"{what}, {size} of them our key in parts: enter those as strings of one record"
+    return f"{what}, none of them ours; only one is allowed"
+
+
+def _damage(expected: str, value: str) -> str:
+    """What was done to our value on its way into DNS, if that can be told, and what to do."""
+    whole, key = _without_spaces(expected), _without_spaces(parse_tag_list(expected)["p"])
+    found = re.search(r"(?:^|;)\s*p\s*=([^;]*)", value, re.IGNORECASE)
+    there = _without_spaces(found[1] if found else value).replace('"', "")
+    if not found and there == key:
+        return "it is the key alone: enter the whole value, with v=DKIM1 and p="
+    if there != key and re.sub("-----[A-Z]+-----", "", there) == key:
+        return "its p= has the lines BEGIN and END PUBLIC KEY: enter only what is between them"
+    if there != key and there == key.replace("+", ""):
+        return "its p= lacks the plus signs, which web forms may take for blanks: enter it again"
+    if there != key and key in (unquote(there), there.translate(_URL_SAFE)):
+        return "its p= is encoded as in a URL: enter the value as it is"
+    for ours, theirs in ((key, there), (whole, _without_spaces(value))):
+        if ours != theirs and ours.lower() == theirs.lower():
+            return "its upper and lower case are not as registered, and that counts: copy it again"
+    return ""
 
 
 def _compare_unfolded(expected: str, value: str) -> Finding:

@@ -32,6 +32,9 @@ _MAX_SIGNED = 500  # names in h=
 _CLOCK_SKEW = 300  # seconds that clocks may differ
 # These patterns are text, which `re` compiles when they are used.
 _SPACES = rf"(?<!\s)\s{{{_MAX_SPACES}}}"
+_ENCODED = (
+    "a server on its way, or its program, has encoded the field (RFC 2047): turn that off there"
+)
 _LATEST = 999_999_999_999  # seconds since 1970
 # The tags of a signature: what each may be, and what is said of another value.
 _SYNTAX = (
@@ -139,20 +142,33 @@ class Signature(NamedTuple):
 
 def read_signature(field: Field, now: float) -> Signature:
     """The signature in a DKIM-Signature field; `now` is in seconds since 1970."""
-    text = field.value.decode("utf-8", "surrogateescape")
+    text, fault = field.value.decode("utf-8", "surrogateescape"), ""
     try:
         if len(text) > _MAX_FIELD or re.search(_SPACES, text):
             raise KeyRecordError(f"it has more than {_MAX_FIELD:,} characters, or spaces in a row")
+        if text.lstrip().startswith("=?"):
+            fault, text = f"malformed: {_ENCODED}", _decoded(text)
         tags = parse_tag_list(text)
     except KeyRecordError as error:
-        return Signature(field, "", "", "", {}, f"malformed: {error}")
+        return Signature(field, "", "", "", {}, fault or f"malformed: {error}")
     written, selector = tags.get("d", ""), tags.get("s", "")
     domain = ""  # if d= is not a domain name
     with contextlib.suppress(UsageError):
         # A-labels (RFC 8616 section 5).
         domain = written.lower() if is_name(written) else parse_domain(written)
     signature = Signature(field, domain or written, selector, tags.get("a", ""), tags, "")
-    return signature._replace(fault=next(_faults(signature, domain, now), ""))
+    return signature._replace(fault=fault or next(_faults(signature, domain, now), ""))
+
+
+def _decoded(text: str) -> str:
+    """The text of encoded words (RFC 2047), which names the domain. Raises KeyRecordError."""
+    from email.errors import HeaderParseError
+    from email.header import decode_header, make_header
+
+    try:
+        return str(make_header(decode_header(text.replace("\r\n", "").strip())))
+    except (HeaderParseError, LookupError, ValueError):
+        raise KeyRecordError(_ENCODED) from None
 
 
 def _faults(signature: Signature, domain: str, now: float) -> Iterator[str]:

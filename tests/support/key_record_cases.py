@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
+from urllib.parse import quote_plus
 
 from dkimctl.dns.verdicts import ACCEPTED, Verdict
 
@@ -114,6 +115,10 @@ _KEYS: dict[str, tuple[Verdict, Write]] = {
     "two more characters": (MALFORMED, lambda key: f"{key}AA"),
     "without its first 8 characters": (MALFORMED, lambda key: key[8:]),
     "lower case": (MALFORMED, str.lower),
+    "upper case": (MALFORMED, str.upper),
+    "without its plus signs": (MALFORMED, lambda key: key.replace("+", " ")),
+    "as in a URL": (MALFORMED, quote_plus),
+    "for a URL": (MALFORMED, lambda key: key.replace("+", "-").replace("/", "_")),
     "with a vertical tab within": (MALFORMED, lambda key: f"{key[:50]}\x0b{key[50:]}"),
     "with a backslash": (MALFORMED, lambda key: f"{key[:50]}\\{key[50:]}"),
     "with a dot after it": (MALFORMED, lambda key: f"{key}."),
@@ -139,6 +144,8 @@ _VALUES: dict[str, tuple[Verdict, Write]] = {
     "doubly": (MALFORMED, lambda value: value * 2),
     "with its name": (MALFORMED, lambda value: f"s1._domainkey TXT {value}"),
     "the key alone": (MALFORMED, _key_of),
+    "all in lower case": (MALFORMED, str.lower),
+    "tags in upper case": (MALFORMED, lambda value: f"V=DKIM1; K=RSA; P={_key_of(value)}"),
 }
 
 

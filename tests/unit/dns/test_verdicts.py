@@ -219,6 +219,39 @@ def test_record_that_verifiers_cannot_read_is_malformed(value, reason):
     assert reason in finding.reason
 
 
+# What copying, web forms and panels do to a value, all of which verifiers refuse, too.
+@pytest.mark.parametrize(
+    ("write", "reason"),
+    [(str.lower, "upper and lower case"), (str.upper, "upper and lower case"),
+     (lambda value: value.replace("DKIM1", "dkim1"), "upper and lower case"),
+     (lambda value: f"v=DKIM1; p={KEY.lower()}", "upper and lower case"),
+     (lambda value: value.replace("+", " "), "lacks the plus signs"),
+     (lambda value: value.replace("+", ""), "lacks the plus signs"),
+     (lambda value: value.replace("+", "-").replace("/", "_"), "encoded as in a URL"),
+     (lambda value: value.replace("+", "%2B").replace("/", "%2F"), "encoded as in a URL"),
+     (lambda value: KEY, "the key alone"),
+     (lambda value: f"p=-----BEGIN PUBLIC KEY-----\r\n{KEY}\r\n-----END PUBLIC KEY-----",
+      "lines BEGIN and END PUBLIC KEY")],
+)  # fmt: skip
+def test_what_was_done_to_the_value_is_said(write, reason):
+    finding = compare_values(OURS, [write(OURS)])
+    assert finding.verdict is MALFORMED
+    assert reason in finding.reason
+    other = compare_values(OURS.replace(KEY, OTHER_KEY), [write(OURS)])
+    assert reason not in other.reason
+
+
+@pytest.mark.parametrize("parts", [(OURS[:99], OURS[99:]), (OURS[200:], OURS[:100], OURS[100:200])])
+def test_a_key_in_parts_is_to_be_one_record(parts):
+    what = f"{len(parts)} of them our key in parts: enter those as strings of one record"
+    for others in ((), (SPF,)):
+        finding = compare_values(OURS, [*parts, *others])
+        reason = f"{len(parts) + len(others)} TXT records, {what}"
+        assert finding == Finding(Verdict.DUPLICATE, reason)
+    assert "none of them ours" in compare_values(OURS, [*parts, *[SPF] * 3]).reason
+    assert "none of them ours" in compare_values(OURS, [*parts[1:], OURS[:98]]).reason
+
+
 REGISTERED = key_of("example.com", "s1")
 ACCOUNT = {"base_url": "https://api.example", "client_id": "me"}
 
