@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 from dkimctl.models import REDACTED, Registration
 from dkimctl.names import is_name
+from dkimctl.text import utf8
+
+MAX_STRING = 255  # bytes in one character-string (RFC 1035 section 3.3)
 
 # These patterns are text, which `re` compiles only if a record needs it.
 _PRINTABLE = r"[ -~]+"
@@ -216,3 +219,9 @@ def _read_element(der: bytes, tag: int) -> tuple[bytes, bytes]:
     if len(der) < start + length:
         raise KeyRecordError("its p= is cut short")
     return der[start : start + length], der[start + length :]
+
+
+def character_strings(value: str) -> list[bytes]:
+    """The character-strings of a TXT record, which verifiers join (RFC 6376 section 3.6.2.2)."""
+    data = utf8(value)
+    return [data[at : at + MAX_STRING] for at in range(0, len(data), MAX_STRING)] or [b""]

@@ -17,7 +17,6 @@ _SPACES = "\u00a0\u3000"
 _HIDDEN = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
 
 _MAX_QUOTE = 60
-MAX_STRING = 255  # bytes in one character-string (RFC 1035 section 3.3)
 MAX_ALIKE = 20  # shown of each kind
 
 # These patterns are text, which `re` compiles only if there is something to group.
@@ -61,12 +60,6 @@ def quoted(text: str) -> str:
 def few(words: Sequence[str], limit: int = 5) -> str:
     """The first of `words`, for a message."""
     return ", ".join(words[:limit]) + (", …" if len(words) > limit else "")
-
-
-def character_strings(value: str) -> list[bytes]:
-    """The character-strings of a TXT record, which verifiers join (RFC 6376 section 3.6.2.2)."""
-    data = utf8(value)
-    return [data[at : at + MAX_STRING] for at in range(0, len(data), MAX_STRING)] or [b""]
 
 
 def utf8(text: str) -> bytes:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from dkimctl.dkim import character_strings
 from dkimctl.formats.renderer import (
     Format,
     PerZoneRenderer,
@@ -17,7 +18,7 @@ from dkimctl.formats.renderer import (
     txt_data,
 )
 from dkimctl.models import DnsRecord, Result
-from dkimctl.text import character_strings, printable
+from dkimctl.text import printable
 
 # Octets of changes in an update, which is one DNS message of at most 65,535 octets: the rest is
 # for its header, the zone's name, and a signature (TSIG) with two names.

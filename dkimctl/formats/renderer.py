@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
+from dkimctl.dkim import character_strings
 from dkimctl.errors import UsageError
 from dkimctl.models import SOUND, USABLE, DnsRecord, Result
 from dkimctl.names import zone_finder
-from dkimctl.text import character_strings, listed, printable, utf8
+from dkimctl.text import listed, printable, utf8
 
 ItemT = TypeVar("ItemT")
 
@@ -52,6 +53,8 @@ class Format(StrEnum):
     VALUE = "value"
 
 
+# The formats that no DNS server or tool reads.
+NOT_FOR_DNS = (Format.TABLE, Format.JSON, Format.JSONL, Format.CSV, Format.MARKDOWN)
 # The formats whose files are always about one zone each.
 PER_ZONE = (
     Format.OCTODNS, Format.DNSCONTROL, Format.ROUTE53, Format.POWERDNS, Format.TERRAFORM

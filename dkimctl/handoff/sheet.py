@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
+from dkimctl.dkim import MAX_STRING, character_strings
 from dkimctl.formats.data import json_line
 from dkimctl.formats.keys import written_time
 from dkimctl.formats.pages import environment
@@ -27,7 +28,7 @@ from dkimctl.handoff.providers import (
 )
 from dkimctl.models import DnsRecord, Registration, utc_time
 from dkimctl.names import readable
-from dkimctl.text import MAX_STRING, character_strings, printable
+from dkimctl.text import printable
 
 # Before the start: for servers and caches to get the record, and for us to check it.
 AHEAD = timedelta(days=2)

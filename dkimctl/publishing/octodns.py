@@ -11,6 +11,7 @@ from importlib import import_module
 from inspect import signature
 from typing import Any
 
+from dkimctl.dkim import MAX_STRING
 from dkimctl.dns import messages, wildcards
 from dkimctl.dns.wildcards import AddFirst, Query, Records
 from dkimctl.errors import DkimctlError, DnsRefused, NegativeAnswer, ServiceError, UsageError
@@ -18,7 +19,7 @@ from dkimctl.models import Secret
 from dkimctl.names import is_glob, parents, parse_zone, zone_finder
 from dkimctl.publishing.plan import Access, Change, NameState, changed_error, is_same, outcome_of
 from dkimctl.publishing.provider_errors import Failures, short_line
-from dkimctl.text import MAX_STRING, few, printable
+from dkimctl.text import few, printable
 
 _ONE_STRING = MAX_STRING // 2  # characters; each can have a backslash
 _ID = "dkimctl"  # names the provider in octoDNS's own messages

@@ -15,6 +15,7 @@ import dns.tsig
 from dns.rcode import Rcode
 
 from dkimctl.addresses import Address
+from dkimctl.dkim import character_strings
 from dkimctl.dns import messages, transport, wildcards
 from dkimctl.dns.messages import SOA, TXT, Answer, Question, plain_name, rcode_text
 from dkimctl.dns.transport import Response
@@ -23,7 +24,7 @@ from dkimctl.errors import DkimctlError, DnsRefused, NegativeAnswer, ServiceErro
 from dkimctl.publishing import plan
 from dkimctl.publishing.plan import Access, Action, Change, NameState
 from dkimctl.publishing.tsig_key import TsigKey
-from dkimctl.text import character_strings, printable
+from dkimctl.text import printable
 
 _MAX_MESSAGE = 0xFFFF  # bytes (RFC 1035 section 4.2.2)
 _HEADER, _FIXED = struct.Struct("!6H"), struct.Struct("!HHIH")

@@ -162,17 +162,17 @@ def keys_of(domain: DomainKeys, settings: RotationSettings, now: datetime) -> It
     """The keys of a signing domain."""
     # When the line of each key gets a successor: its newest key decides, once that signs.
     due: dict[int, datetime | None] = {}
-    may_be_held = False
+    may_be_undecided = False
     for line in lines_of(domain.histories):
         newest = newest_of(line)
         at = None if newest is None else _after(newest.created_at, settings.max_age)
         if at is not None:
             at = max(at, *(registration.starts_at or at for registration in line))
         due[line[0].third_party] = at
-        may_be_held |= len(line) > 1 or at is None or at <= now
-    held = {}
-    if may_be_held:  # few are, and to find out takes as long as all else
-        held = {
+        may_be_undecided |= len(line) > 1 or at is None or at <= now
+    undecided = {}
+    if may_be_undecided:  # few are, and to find out takes as long as all else
+        undecided = {
             key.registration: key.reason
             for key in due_of(domain, settings, now)
             if key.spec is None
@@ -181,9 +181,9 @@ def keys_of(domain: DomainKeys, settings: RotationSettings, now: datetime) -> It
     for status in statuses_of(domain.histories, grace):
         registration = status.registration
         key = _registered_key(status, settings, now, due.get(registration.third_party))
-        if held and registration in held and key.action in (NextAction.REGISTER, NextAction.DECIDE):
+        if registration in undecided and key.action in (NextAction.REGISTER, NextAction.DECIDE):
             # It gets no successor until the user decides.
-            key = key._replace(action=NextAction.DECIDE, note=held[registration])
+            key = key._replace(action=NextAction.DECIDE, note=undecided[registration])
         yield key
     if domain.intents:
         registered = {registration.key for registration in domain.histories}

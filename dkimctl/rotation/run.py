@@ -125,7 +125,7 @@ class RotationRun:
         due = find_due(ledger, self._selection, settings, tools.clock())
         is_known = self._agreed_time(is_needed=bool(due.specs or over)) is not None
         if self._policy.is_dry or not is_known or not (due.specs or over):
-            self._note_held(due)
+            self._note_undecided(due)
             self._postponed = len(due.postponed)
             for spec in due.specs:
                 registration = outcomes.pending(spec).registration
@@ -161,16 +161,17 @@ class RotationRun:
         self._errors.append(error)
         self._unknown |= {Step.REGISTER, Step.REMOVE}
 
-    def _note_held(self, due: DueKeys) -> None:
+    def _note_undecided(self, due: DueKeys) -> None:
         self._tasks += [
-            Task(Step.REGISTER, State.BLOCKED, held.registration, held.reason) for held in due.held
+            Task(Step.REGISTER, State.BLOCKED, key.registration, key.reason)
+            for key in due.undecided
         ]
 
     def _register_due(self, ledger: Ledger, now: datetime) -> None:
         """Register what is due; where another account has a selector, another one is tried."""
         settings = self._policy.rotation
         due = find_due(ledger, self._selection, settings, now)
-        self._note_held(due)
+        self._note_undecided(due)
         specs = self._publishable(due)
         for rounds_left in reversed(range(_MAX_ROUNDS)):
             by_key = {spec.key: spec for spec in specs}

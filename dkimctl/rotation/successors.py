@@ -18,7 +18,7 @@ _MAX_LATENESS = timedelta(days=1)  # between two runs
 
 
 class RotationPolicy(NamedTuple):
-    """When a key is due, and what its successor is."""
+    """When a key is due, and what its successor is, as the options of `rotate` say."""
 
     older_than: timedelta
     start_date: str  # as in DomainSpec
@@ -96,7 +96,7 @@ class DueKeys(NamedTuple):
     """What `rotate run` registers now, the successor of the oldest key first."""
 
     specs: Sequence[DomainSpec]
-    held: Sequence[DueKey]  # they get no successor
+    undecided: Sequence[DueKey]  # they get no successor until the user decides
     postponed: Sequence[DomainSpec]  # they are due as well, but beyond the limit of the day
 
 
@@ -123,8 +123,8 @@ def find_due(
     oldest_first = sorted(due, key=lambda key: key.registration.created_at or now)
     new = [key.spec for key in oldest_first if key.spec is not None and not key.is_begun]
     left = max(0, settings.limit - registered_today - len(begun))
-    held = [key for key in due if key.spec is None]
-    return DueKeys([*begun, *new[:left]], held, new[left:])
+    undecided = [key for key in due if key.spec is None]
+    return DueKeys([*begun, *new[:left]], undecided, new[left:])
 
 
 def due_of(domain: DomainKeys, settings: RotationSettings, now: datetime) -> Iterator[DueKey]:

@@ -20,12 +20,9 @@ from dkimctl.cli.selected import (
 )
 from dkimctl.cli.session import open_session
 from dkimctl.errors import ExitCode, NegativeAnswer, worst
-from dkimctl.formats.renderer import Format, publishable
+from dkimctl.formats.renderer import NOT_FOR_DNS, publishable
 from dkimctl.models import Outcome, Result, named
 from dkimctl.text import few
-
-# Formats that no DNS tool reads.
-_WITHOUT_EFFECT = (Format.TABLE, Format.JSON, Format.JSONL, Format.CSV, Format.MARKDOWN)
 
 app = App()
 
@@ -80,7 +77,7 @@ def show_dns(
         retired = [
             named(result.registration) for result in results if result.outcome is Outcome.RETIRED
         ]
-        if retired and output_options.fmt not in _WITHOUT_EFFECT:  # DNS would get them back
+        if retired and output_options.fmt not in NOT_FOR_DNS:  # DNS would get them back
             raise NegativeAnswer(
                 f"{saved} has records of retired keys, which must not be published again: "
                 f"{len(retired)} ({few(retired)})",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import ClassVar
 
 import pytest
@@ -102,6 +103,14 @@ def test_its_defaults_are_those_of_the_code():
     assert parse_duration(recheck) == NoticeSettings().recheck.total_seconds()
     assert CONFIG["$defs"]["target"]["properties"]["ttl"]["default"] == DEFAULT_TTL
     assert sections["default_profile"]["default"] == DEFAULT_PROFILE
+
+
+@pytest.mark.parametrize("document", ["config.example.yaml", "docs/configuration.md"])
+def test_each_key_of_a_section_is_explained(document):
+    text = (ROOT / document).read_text(encoding="utf-8")
+    for section in ("rotation", "notify"):
+        for key in CONFIG["properties"][section]["properties"]:
+            assert re.search(rf"^(\| `{key}` \||[# ]*{key}: )", text, re.MULTILINE), key
 
 
 @pytest.mark.parametrize("schema", Schema)

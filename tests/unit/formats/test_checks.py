@@ -1,4 +1,4 @@
-"""Checks of DNS as JSON, JSON Lines and CSV."""
+"""Checks of DNS as tables."""
 
 from __future__ import annotations
 
