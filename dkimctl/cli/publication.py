@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dkimctl.cli import next_steps, terminal
-from dkimctl.cli.checking import check_records
+from dkimctl.cli.checking import check_records, open_source
 from dkimctl.cli.options import ALLOW_SHADOWING, read_duration
 from dkimctl.cli.output import LONG_TABLE, table_layout, write_chunks
 from dkimctl.cli.progress import PublicationProgress
@@ -139,7 +139,9 @@ def publish_records(
     progress = PublicationProgress(reporter, len(registrations), "read")
     with unchanged_if_interrupted(), progress:
         plan = make_plan(
-            registrations, targets, replace_foreign=options.replace,
+            registrations, targets, open_source,
+            lambda: session.open_ledger(for_writing=False).ours(),
+            replace_foreign=options.replace,
             allow_shadowing=options.allow_shadowing, progress=progress.show,
         )  # fmt: skip
     total = sum(change.action in CHANGING for change in plan)
@@ -171,9 +173,13 @@ def publish_records(
                 hint=f"to go on: `{next_steps.same_command()}`",
             )
         done = [each.registration for each in plan if each.is_applied or each.action is Action.KEEP]
-        if options.wait is not None and done:
+        wait = options.wait
+        if wait is None:  # what was written where an alias leads must be at its own name as well
+            behind = (each for each in plan if each.is_applied and each.alias_end)
+            wait, done = "10s", [each.registration for each in behind]
+        if done:
             status, checks = check_records(
-                session, done, options.wait,
+                session, done, wait,
                 is_shown=options.is_shown and is_table, selection=options.words,
             )  # fmt: skip
             plan = [change._replace(check=checks.get(change.key)) for change in plan]
@@ -302,7 +308,7 @@ def _warn_blocked(blocked: Sequence[Change], options: PublishOptions, reporter: 
         ))  # fmt: skip
     advice = []
     if any(change.before.alias for change in blocked):
-        advice.append("remove the CNAME or DNAME")
+        advice.append("change records where aliases lead, or remove the CNAME or DNAME")
     delegated = dict.fromkeys(printable(change.before.delegated) for change in blocked)
     if zones := list(filter(None, delegated)):
         advice.append(f"for {few(zones)}, add a DNS target that has that zone")

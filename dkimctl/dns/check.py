@@ -251,9 +251,10 @@ class Checker:
             reason = f"{finding.reason}; {unknown}" if finding.reason else unknown
             finding = finding._replace(reason=reason)
         aliases = (response.answer.alias for response in responses if response.answer is not None)
+        ends = {target.result().name for target in targets.values()}
         check = check._replace(
             finding=finding, servers=tuple(findings), alias=next(filter(None, aliases), ""),
-            is_delegation_known=not unknown,
+            alias_end=ends.pop() if len(ends) == 1 else "", is_delegation_known=not unknown,
         )  # fmt: skip
         return check, is_accepted and not bogus and any(zone.is_secure for zone in zones)
 
@@ -271,19 +272,11 @@ class Checker:
 
         # Each alias is followed once; from given servers, once for each.
         alias = answer.alias, server if self.source.is_given else None
-        is_followed = queries.is_followed(self.source, answer)
-        if is_followed and self.expect_absent:
-            finding = Finding(Verdict.MISMATCH, "the name is an alias (CNAME)")
-        elif is_followed:
+        if queries.is_followed(self.source, answer):
             finding = queries.denied((await once(targets, alias, follow)).finding, response)
         if finding.verdict not in _NO_WILDCARD:
             if await queries.is_from_wildcard(self.source, server, record, answer):
                 finding = Finding(Verdict.MISSING, "a wildcard answers there")
-                # But an alias, which was not yet followed, may lead to the record.
-                if is_followed and self.expect_absent:
-                    target = (await once(targets, alias, follow)).finding
-                    if target.verdict in (*verdicts.ACCEPTED, Verdict.NO_ANSWER):
-                        finding = target
         elif finding.verdict is Verdict.MISSING and not (answer.alias or self.expect_absent):
             finding = await queries.find_at_doubled_name(
                 self.source, server, record, answer.zone or zone

@@ -226,8 +226,11 @@ def _read(message: dns.message.Message, question: Question) -> Answer:
         if name.is_subdomain(rrset.name)
     }
     is_authoritative = bool(message.flags & _AUTHORITATIVE)
+    rcode: int = message.rcode()
+    if rcode == SERVFAIL and len(aliases) == MAX_ALIASES:
+        rcode = NOERROR  # BIND has followed them, perhaps in a loop, and gives up
     return Answer(
-        message.rcode(), is_authoritative, bool(message.flags & _AVAILABLE), tuple(values),
+        rcode, is_authoritative, bool(message.flags & _AVAILABLE), tuple(values),
         alias=aliases[0] if aliases else "", zone=above.get(SOA, ""),
         delegated="" if is_authoritative or message.answer else above.get(NS, ""),
         message=message, is_validated=bool(message.flags & AUTHENTIC),

@@ -288,6 +288,7 @@ class AliasTarget(NamedTuple):
 
     finding: Finding
     zones: Sequence[Zone] = ()
+    name: str = ""  # the end, or how far it is known; "": there is none
 
 
 def is_followed(source: Source, answer: Answer) -> bool:
@@ -312,7 +313,7 @@ async def follow_alias(
         try:
             zone, responses = await _ask_target(source, target, server, question)
         except NoAnswer as error:
-            return AliasTarget(Finding(Verdict.NO_ANSWER, str(error)), zones)
+            return AliasTarget(Finding(Verdict.NO_ANSWER, str(error)), zones, target)
         zones.append(zone)
         findings = [
             ServerFinding(response.server.label, direct_finding(response, record))
@@ -321,14 +322,14 @@ async def follow_alias(
         answers = [response.answer for response in responses if response.answer is not None]
         if source.is_given and not answers:  # such as REFUSED, since it has another zone
             reason = f"its alias leads to {printable(target)}: {responses[0].failure}"
-            return AliasTarget(Finding(Verdict.NO_ANSWER, reason))
+            return AliasTarget(Finding(Verdict.NO_ANSWER, reason), name=target)
         # The targets that servers have, "" for a server without an alias.
         targets = {answer.alias if is_followed(source, answer) else "" for answer in answers}
         if not any(targets):
             finding = no_zone(printable(target))
             if failed or findings:
                 finding = located(combine_findings([*failed, *findings]), zone, question)
-            return AliasTarget(finding, zones)
+            return AliasTarget(finding, zones, target)
         if len(targets) > 1:
             reason = f"the servers of {printable(target)} give different aliases, or none"
             return AliasTarget(Finding(Verdict.INCONSISTENT, reason), zones)

@@ -82,6 +82,7 @@ class Check(NamedTuple):
     finding: Finding
     servers: tuple[ServerFinding, ...] = ()
     alias: str = ""  # the target of its CNAME record
+    alias_end: str = ""  # the name that its aliases lead to; "" if that is not one
     urgency: Urgency = Urgency.NONE
     is_delegation_known: bool = True  # else there may be more servers than those asked
     regist_date: str | None = None

@@ -35,6 +35,7 @@ def _item_fields(item: Change) -> dict[str, object]:
         "sign_domain": item.registration.sign_domain,
         "selector": item.registration.selector or "",
         "fqdn": item.fqdn,
+        "alias_end": item.alias_end,
         "zone": item.zone,
         "target": item.place[1],
         "action": item.action,
@@ -95,7 +96,7 @@ def _table(items: Sequence[Change], layout: TableLayout, *, shows_kept: bool) ->
 
 def _details(item: Change, layout: TableLayout) -> Iterator[str]:
     """The lines below a row."""
-    yield from below(item.reason, layout, Style.RED)
+    yield from below(item.reason, layout, Style.DIM if item.action in CHANGING else Style.RED)
     # Each on one line, however long, to be copied.
     yield from (f"{printable(line)}\n" for line in item.add_first)
     if item.action not in (Action.REPLACE, Action.BLOCKED):

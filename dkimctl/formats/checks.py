@@ -116,6 +116,8 @@ def _row(check: Check, style: str, layout: TableLayout) -> Row:
     lines = [*below(reason, layout, style)]
     if check.alias:
         alias = f"{printable(check.fqdn)} is an alias of {printable(check.alias)}"
+        if check.alias_end not in ("", check.alias):
+            alias += f", which leads to {printable(check.alias_end)}"
         lines += below(alias, layout, Style.DIM)
     cells = (check.sign_domain, check.selector, verdict, check.start_date, urgency)
     return Row(cells, ["", "", style, "", style], lines)

@@ -107,7 +107,7 @@ class OctodnsTarget:
                 continue
             # DKIM does not use what octoDNS cannot hold.
             unfit = NegativeAnswer(
-                f"octoDNS has no form for the value at {printable(change.fqdn)}",
+                f"octoDNS has no form for the value at {printable(change.name)}",
                 hint="publish it by hand: `dkimctl show-dns` has it",
             )
             yield change.failed(unfit)
@@ -119,7 +119,7 @@ class OctodnsTarget:
             return
         wanted = []
         for change in fitting:
-            if is_same(states[change.fqdn], change.before):
+            if is_same(states[change.name], change.before):
                 wanted.append(change)
             else:
                 yield change.failed(changed_error(change))
@@ -127,10 +127,10 @@ class OctodnsTarget:
             yield from (change.made() for change in wanted)
             return
         # Look again, after the provider has failed, or removed what it may not have found.
-        names = [change.fqdn for change in wanted]
+        names = [change.name for change in wanted]
         try:
             states = self.read(zone, names)
-            same = [item for item in wanted if is_same(states[item.fqdn], item.before)]
+            same = [item for item in wanted if is_same(states[item.name], item.before)]
             if left := list(filter(_may_stay, same)):
                 for rewrites in (True, False):
                     _, failure = self._attempt(zone, left, rewrites=rewrites)
@@ -142,11 +142,11 @@ class OctodnsTarget:
             return
         for change in wanted:
             ignored = ServiceError(
-                f"{self.label} accepted the removal of {printable(change.fqdn)}, but the record is "
+                f"{self.label} accepted the removal of {printable(change.name)}, but the record is "
                 "still there",
                 hint="remove it by hand",
             )
-            yield outcome_of(change, states[change.fqdn], error or ignored)
+            yield outcome_of(change, states[change.name], error or ignored)
 
     def check_access(self, zone: str, names: Sequence[str]) -> Access:
         """See Target. Only a change would tell whether it may write."""
@@ -157,12 +157,12 @@ class OctodnsTarget:
         self, zone: str, changes: Sequence[Change], *, rewrites: bool = False
     ) -> tuple[Mapping[str, NameState], DkimctlError | None]:
         """Make the changes of names that are as they were; what there is before, and the error."""
-        names, states = [change.fqdn for change in changes], {}
+        names, states = [change.name for change in changes], {}
         try:
             with self._provider(zone) as provider:
                 existing = self._read_zone(provider, zone, names)
                 states = _states(existing, zone, names)
-                same = [item for item in changes if is_same(states[item.fqdn], item.before)]
+                same = [item for item in changes if is_same(states[item.name], item.before)]
                 if same:
                     self._failures.trying(
                         f"change the zone {printable(zone)}",
@@ -338,7 +338,7 @@ def make_plan(provider: Any, existing: Any, changes: Sequence[Change], rewrites:
             "`apply_disabled` is set for the provider",
             hint="remove it from `settings` of `dns` in the config file",
         )
-    wanted = {change.fqdn.lower(): change for change in changes}
+    wanted = {change.name.lower(): change for change in changes}
     ours = [
         record for record in existing.records if record._type == "TXT" and _name(record) in wanted
     ]

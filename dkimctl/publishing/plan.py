@@ -7,16 +7,19 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from dkimctl.dkim import KeyRecordError, parse_tag_list
-from dkimctl.dns.verdicts import ACCEPTED, Check, Verdict, compare_values
+from dkimctl.dns.verdicts import ACCEPTED, Check, Finding, Verdict, compare_values
 from dkimctl.dns.wildcards import AddFirst
 from dkimctl.errors import DkimctlError, NegativeAnswer, ServiceError
-from dkimctl.models import Registration, RegistrationKey
-from dkimctl.names import is_glob, parents
+from dkimctl.models import Registration, RegistrationKey, named
+from dkimctl.names import is_glob, is_name, parents
 from dkimctl.text import printable
 from dkimctl.threads import work_in_parallel
+
+if TYPE_CHECKING:
+    from dkimctl.dns.queries import Source
 
 _AT_ONCE = 500  # changes that are begun before it looks whether to stop
 _OF_KEY = ACCEPTED | {Verdict.TRUNCATED, Verdict.REVOKED}  # what a retired key's name may have
@@ -65,6 +68,7 @@ class Change(NamedTuple):
     #: Records, as lines of a master file, without which others would lose what a wildcard has.
     add_first: tuple[str, ...] = ()
     error: DkimctlError | None = None  # why its zone could not be read, or why it was not made
+    alias_end: str = ""  # where its name leads, an alias, and where the record is to change
     is_applied: bool = False  # it is in DNS, at the server that took it
     check: Check | None = None  # what DNS has after it, if it was asked
 
@@ -76,6 +80,11 @@ class Change(NamedTuple):
     def fqdn(self) -> str:
         record = self.registration.record
         return record.fqdn if record else ""
+
+    @property
+    def name(self) -> str:
+        """Where its record is to change."""
+        return self.alias_end or self.fqdn
 
     @property
     def full_reason(self) -> str:
@@ -137,6 +146,8 @@ class Target(Protocol):
 def make_plan(
     registrations: Iterable[Registration],
     targets: Sequence[Target],
+    open_source: Callable[[], Source],
+    known: Callable[[], Iterable[Registration]],
     *,
     remove: bool = False,
     replace_foreign: bool = False,
@@ -149,25 +160,27 @@ def make_plan(
     records that are not DKIM key records. `allow_shadowing`: also create what takes the answers of
     a wildcard from other names. `progress` gets, in this thread, how many of the
     registrations are planned, at least five times a second.
+
+    What is an alias, or in no zone of a target, is looked up in DNS: a record that is not as wanted
+    is planned where its aliases lead. `known` gives all registrations, whose records stay there.
     """
-    jobs, uncovered = by_target_zone(registrations, targets)
     plan: list[Change] = []
 
     def plan_zone(job: ZoneRegistrations) -> Iterator[list[Change]]:
-        (target, zone, error), named = job
+        (target, zone, error), of_zone = job
         states: Mapping[str, NameState] = {}
         if error is None:
             try:
-                states = target.read(zone, list(dict(named)))
+                states = target.read(zone, list(dict(of_zone)))
             except DkimctlError as failure:
                 error = failure
         if error is not None:
-            unread = (Change(item, Action.UNREAD, target=target, zone=zone) for _, item in named)
+            unread = (Change(item, Action.UNREAD, target=target, zone=zone) for _, item in of_zone)
             yield [change.failed(error) for change in unread]
             return
-        counts = Counter(name for name, _ in named)
+        counts = Counter(name for name, _ in of_zone)
         changes = []
-        for name, item in named:
+        for name, item in of_zone:
             value, state = item.record.value if item.record else "", states[name]
             action, reason = decide(value, state, remove=remove, replace_foreign=replace_foreign)
             if counts[name] > 1:
@@ -177,13 +190,101 @@ def make_plan(
             changes.append(Change(item, action, state, wanted, target.ttl, target, zone, reason))
         yield changes if allow_shadowing else _guard_wildcards(target, zone, changes)
 
-    def add(changes: list[Change]) -> None:
-        plan.extend(changes)
-        progress(len(plan))
+    def plan_at_names(registrations: Iterable[Registration]) -> list[Change]:
+        jobs, uncovered = by_target_zone(registrations, targets)
+        changes: list[Change] = []
 
-    work_in_parallel(jobs, plan_zone, add, wait=lambda: progress(len(plan)))
-    plan.sort(key=lambda change: change.place)
-    return plan + [Change(registration, Action.UNCOVERED) for registration in uncovered]
+        def add(of_zone: list[Change]) -> None:
+            changes.extend(of_zone)
+            wait()
+
+        def wait() -> None:
+            progress(len(plan) + len(changes))
+
+        work_in_parallel(jobs, plan_zone, add, wait=wait)
+        return changes + [Change(registration, Action.UNCOVERED) for registration in uncovered]
+
+    def look(registrations: Iterable[Registration]) -> Iterator[Check]:
+        from dkimctl.dns.check import Checker  # imports asyncio
+
+        yield from Checker(open_source(), remove).check(registrations)
+
+    led: list[Change] = []
+    for change in plan_at_names(registrations):
+        (led if change.before.alias or change.action is Action.UNCOVERED else plan).append(change)
+    if led:
+        asked = [change.registration for change in led]
+        checks: list[Check] = []
+        unknown = ""
+        try:
+            work_in_parallel([asked], look, checks.append, wait=lambda: progress(len(plan)))
+        except DkimctlError as no_resolver:
+            unknown = no_resolver.message
+        by_key = {check.key: check for check in checks}
+        led = [
+            _behind_alias(change, by_key.get(change.key), unknown, remove=remove) for change in led
+        ]
+        plan += [change for change in led if not change.alias_end]
+        moved = {change.key: change for change in led if change.alias_end}
+        at_ends = plan_at_names(
+            each.registration._replace(record=record._replace(fqdn=each.alias_end))
+            for each in moved.values()
+            if (record := each.registration.record) is not None
+        )
+        plan += _at_alias_ends(at_ends, moved, known)
+    return sorted(plan, key=lambda change: (change.action is Action.UNCOVERED, change.place))
+
+
+def _behind_alias(change: Change, check: Check | None, unknown: str, *, remove: bool) -> Change:
+    """What there is to do if the name is an alias, as far as DNS tells; `alias_end`: do it there.
+
+    `unknown`: why there is no check.
+    """
+    alias = end = change.before.alias
+    if check is not None and check.alias:
+        alias, end = check.alias, check.alias_end
+    if not alias:
+        return change
+    verdict, reason, _ = check.finding if check else Finding(Verdict.NO_ANSWER, unknown)
+    if verdict is (Verdict.MISSING if remove else Verdict.PUBLISHED):
+        return change._replace(action=Action.KEEP, reason="")
+    text = change.reason or f"there is a CNAME, to {printable(alias)}"
+    text += f"; DNS now: {verdict} ({reason})" if reason else f"; DNS now: {verdict}"
+    if end:
+        text += f"; {'remove' if remove else 'publish'} the record at {printable(end)}"
+    # What is to be removed by hand may wait.
+    action = Action.UNCOVERED if remove else change.action
+    return change._replace(action=action, reason=text, alias_end=end if is_name(end) else "")
+
+
+def _at_alias_ends(
+    at_ends: Iterable[Change],
+    moved: Mapping[RegistrationKey, Change],
+    known: Callable[[], Iterable[Registration]],
+) -> Iterator[Change]:
+    """What a plan has where aliases lead, for the registrations that have them."""
+    owners: dict[str, Registration] = {}
+    for planned in at_ends:
+        change = moved[planned.key]
+        end = change.alias_end
+        if planned.action is Action.UNCOVERED:
+            yield change._replace(alias_end="")
+            continue
+        if planned.action in CHANGING and not owners:
+            for each in known():
+                if each.record is not None:
+                    owners |= {each.record.fqdn.lower(): each, each.record.value: each}
+        action, reason = planned.action, planned.reason
+        for text in (end.lower(), *planned.before.values):
+            owner = owners.get(text)
+            if action in CHANGING and owner is not None and owner.key != change.key:
+                action, reason = Action.BLOCKED, f"the record of {named(owner)} is there"
+        if action in CHANGING or action is Action.BLOCKED:
+            where = f"at {printable(end)}, where its alias (CNAME) leads"
+            reason = f"{where}: {reason}" if reason else where
+        yield planned._replace(
+            registration=change.registration, alias_end=end, action=action, reason=reason
+        )
 
 
 def _guard_wildcards(target: Target, zone: str, changes: Sequence[Change]) -> list[Change]:
@@ -200,7 +301,8 @@ def _guard_wildcards(target: Target, zone: str, changes: Sequence[Change]) -> li
         error, shadowed = failure, dict.fromkeys(new)
 
     def guarded(change: Change) -> Change:
-        name, domain = change.fqdn.lower(), printable(change.registration.sign_domain)
+        name = change.fqdn.lower()
+        domain = printable(name.partition("._domainkey.")[2] or name)
         if change.action is not Action.CREATE or name not in shadowed:
             return change
         if add_first := shadowed[name]:
@@ -411,6 +513,6 @@ def is_same(state: NameState, other: NameState) -> bool:
 def changed_error(change: Change) -> DkimctlError:
     """For a name that has not what the plan was made from."""
     return NegativeAnswer(
-        f"DNS has changed at {printable(change.fqdn)} since it was read",
+        f"DNS has changed at {printable(change.name)} since it was read",
         hint="run the same command again",
     )

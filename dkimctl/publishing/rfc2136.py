@@ -158,9 +158,9 @@ class Rfc2136Target:
 
     def read_again(self, zone: str, changes: Sequence[Change]) -> Mapping[str, NameState]:
         """What the names of the changes have now. Raises DkimctlError."""
-        states = self._read_visible(zone, [change.fqdn for change in changes])
+        states = self._read_visible(zone, [change.name for change in changes])
         # What a wildcard has may hide that the name has nothing.
-        hidden = [each.fqdn for each in changes if not plan.is_done(states[each.fqdn], each)]
+        hidden = [each.name for each in changes if not plan.is_done(states[each.name], each)]
         return states | self.read(zone, hidden)
 
     def _read_visible(self, zone: str, names: Iterable[str]) -> dict[str, NameState]:
@@ -232,7 +232,7 @@ class Rfc2136Target:
         """
         prerequisites, updates = [], []
         for change in changes:
-            name = plain_name(change.fqdn)
+            name = plain_name(change.name)
             if change.action is Action.CREATE:
                 prerequisites += [_record(name, TXT, _NONE), _record(name, messages.CNAME, _NONE)]
             else:
@@ -412,7 +412,7 @@ class _Updater:
             return
         if messages_needed > 1:
             error = NegativeAnswer(
-                f"the TXT records of {printable(changes[0].fqdn)} are too large for one DNS update",
+                f"the TXT records of {printable(changes[0].name)} are too large for one DNS update",
                 hint=f"remove the records that are there by other means, then {_RUN_AGAIN}",
             )
             yield changes[0].failed(error)
@@ -434,7 +434,7 @@ class _Updater:
             yield from self.send(changes[middle:])
         elif rcode in _CHANGED:
             self._is_accepted = True
-            name = changes[0].fqdn
+            name = changes[0].name
             try:
                 state = self._target.read_again(self._zone, changes)[name]
                 yield plan.outcome_of(changes[0], state, self._target.is_behind(name))
@@ -459,8 +459,8 @@ class _Updater:
         try:
             while True:
                 states, before = self._target.read_again(self._zone, left), len(left)
-                yield from (each.made() for each in left if plan.is_done(states[each.fqdn], each))
-                left = [each for each in left if not plan.is_done(states[each.fqdn], each)]
+                yield from (each.made() for each in left if plan.is_done(states[each.name], each))
+                left = [each for each in left if not plan.is_done(states[each.name], each)]
                 is_late = time.monotonic() > deadline and len(left) == before
                 if unknown or not left or is_late:
                     break
@@ -470,7 +470,7 @@ class _Updater:
             yield from (change.failed(self._end) for change in left)
             return
         error = unknown or self._target.not_made(self._zone, is_visible=len(left) < len(changes))
-        applied = [plan.outcome_of(change, states[change.fqdn], error) for change in left]
+        applied = [plan.outcome_of(change, states[change.name], error) for change in left]
         if unknown and any(change.error is unknown for change in applied):
             self._end = unknown
         yield from applied

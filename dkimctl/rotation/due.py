@@ -191,5 +191,6 @@ def _left(change: Task, check: Check | None) -> Task | None:
     seen = f"DNS now: {check.finding.verdict}" if is_removal else described(check)
     if check.finding.verdict is Verdict.NO_ANSWER:
         return change._replace(state=State.WAITING, reason=seen, error=ServiceError(seen))
-    state = State.BY_HAND if change.state is State.BY_HAND else State.WAITING
-    return change._replace(state=state, reason=seen)
+    if change.state is State.BY_HAND:
+        return change._replace(reason=change.reason or seen)
+    return change._replace(state=State.WAITING, reason=seen)

@@ -413,7 +413,9 @@ class RotationRun:
                 note(registration, State.WAITING)
         sound = [task.registration for task in tasks.values()]
         plan = make_plan(
-            sound, self._targets, remove=step is Step.REMOVE,
+            sound, self._targets, self._tools.open_source,
+            lambda: self._tools.open_ledger(for_writing=False).ours(),
+            remove=step is Step.REMOVE,
             allow_shadowing=self._policy.allow_shadowing,
         )  # fmt: skip
         states = {

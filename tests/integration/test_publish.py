@@ -14,7 +14,7 @@ import pytest
 from dated import DatedCli
 from dkimctl.formats.renderer import PublicationFormat
 from dns_servers import SECRET, WRONG_SECRET, key_file, serving
-from lives import PRIMARY, Life
+from lives import PRIMARY, SERVERS, Life
 from ports import free_port
 from published import APEX, register
 from terminals import is_harmless
@@ -397,3 +397,78 @@ def test_records_past_their_grace_period_are_left_out(keys):
     assert plan.status == 2, "not a terminal"
     kept = keys.cli("publish", "--dry-run", "retired.example.com", "--format", "json")
     assert [item["selector"] for item in kept.json["items"]] == ["s2"]
+
+
+OWN, END = "s1._domainkey.led.example.org", "key.led.example.com"
+OTHER_KEY = "v=DKIM1; p=MFwwDQYJKoZIhvcNAQEBBQADSwAwSAJBAK7X"
+BEHIND = {  # what is where the alias leads, and what is done there if a target has that zone
+    "the key": ("{value}", "keep"), "another key": (OTHER_KEY, "replace"),
+    "nothing": ("", "create"), "other text": ("v=spf1 -all", "blocked"),
+}  # fmt: skip
+
+
+def lead(keys, target):
+    alias = f"update delete {OWN}. ANY\nupdate add {OWN}. 60 CNAME {target}.\n"
+    keys.update(f"zone example.org.\n{alias}send\n")
+
+
+def led(keys, zones, content, *, target=END):
+    """Register a key whose name is an alias in example.org; returns its value."""
+    keys.cli.write("config.yaml", CONFIG.format(server=PRIMARY).replace("example.com", zones))
+    keys.register(specs("led.example.org", "s1", keys.now + timedelta(days=7)))
+    (item,) = keys.cli("show-dns", "--format", "json").json["items"]
+    value = item["setting_values"]["value"]
+    lead(keys, target)
+    script = f"update delete {END}. ANY\n"
+    if content:
+        script += f'update add {END}. 60 TXT "{content.format(value=value)}"\n'
+    keys.update(f"{script}send\n", at=[PRIMARY])
+    return value
+
+
+def judged(keys):
+    (item,) = keys.cli("check-dns", "--format", "json").json["items"]
+    return item["verdict"]
+
+
+@pytest.mark.parametrize("zones", ["example.org", "example.com", "example.org, example.com"])
+@pytest.mark.parametrize("behind", BEHIND)
+def test_what_an_alias_leads_to_is_judged_as_check_dns_does_and_changed_there(keys, behind, zones):
+    content, action = BEHIND[behind]
+    value = led(keys, zones, content)
+    if "example.com" not in zones and action != "keep":
+        action = "blocked"
+    is_right = judged(keys) == "published"
+    done = keys.cli("publish", "--yes", "--format", "json")
+    (change,) = done.json["items"]
+    assert (is_right, change["action"]) == (behind == "the key", action)
+    values = keys.network.run("dig", f"@{PRIMARY}", "+short", END, "TXT").stdout
+    if action in ("create", "replace"):
+        assert (done.status, change["alias_end"], change["in_dns"]) == (0, END, "published")
+        assert values == f'"{value}"\n'
+    else:
+        assert (done.status, change["applied"]) == (0 if is_right else 1, False)
+        assert content.format(value=value) in values
+        assert is_right or END in change["reason"]
+        assert is_right or "change records where aliases lead, or remove the CNAME" in done.err
+    for server in SERVERS:
+        alias = keys.network.run("dig", f"@{server}", "+short", OWN, "CNAME").stdout
+        assert alias == f"{END}.\n"
+    assert keys.cli("publish", "--dry-run").status == (action == "blocked")
+    assert (judged(keys) == "published") == (action != "blocked")
+
+
+def test_aliases_in_a_loop_are_blocked_and_a_key_of_another_registration_stays(keys):
+    led(keys, "example.com", "", target=OWN)
+    assert judged(keys) == "malformed"
+    done = keys.cli("publish", "--yes", "--format", "json")
+    assert (done.status, done.json["items"][0]["action"]) == (1, "uncovered")
+    assert "are a loop" in done.json["items"][0]["reason"]
+    other = "s1._domainkey.other.example.com"
+    keys.register(specs("other.example.com", "s1", keys.now + timedelta(days=7)))
+    assert keys.cli("publish", "--yes", "other.example.com").status == 0
+    lead(keys, other)
+    done = keys.cli("publish", "--yes", "led.example.org", "--format", "json")
+    (change,) = done.json["items"]
+    assert (done.status, change["action"]) == (1, "blocked")
+    assert "the record of other.example.com (selector s1) is there" in change["reason"]

@@ -71,7 +71,7 @@ class FakeTarget:
     def _change(self, zone: str, change: Change) -> DkimctlError | None:
         if error := self._errors.get(f"apply {zone}"):
             return error
-        name = change.fqdn.lower()
+        name = change.name.lower()
         if self.names.get(name, NameState()) != change.before:
             return NegativeAnswer("DNS has changed since it was read", hint="run it again")
         self.applied.append(name)

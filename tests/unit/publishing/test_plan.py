@@ -63,6 +63,11 @@ def test_an_alias_and_a_delegation_stand_in_the_way_always(key_records, remove):
         assert text in reason
 
 
+def plan_of(registrations, targets):
+    """A plan that needs no look at DNS."""
+    return make_plan(registrations, targets, pytest.fail, pytest.fail)
+
+
 def _applied(plan, **options):
     applied = []
     apply_plan(plan, applied.append, **options)
@@ -72,7 +77,7 @@ def _applied(plan, **options):
 def test_two_registrations_of_the_same_name_are_blocked(make_registration):
     one = make_registration("b._domainkey.example.com", "a")
     other = make_registration("example.com", "A._domainkey.b")
-    plan = make_plan([one, other, make_registration()], [FakeTarget("example.com")])
+    plan = plan_of([one, other, make_registration()], [FakeTarget("example.com")])
     assert [change.action for change in plan] == ["blocked", "blocked", "create"]
     assert "same name" in plan[0].reason
 
@@ -81,7 +86,7 @@ def test_a_zone_that_cannot_be_read_fails_alone(make_registration):
     good, bad = make_registration("good.test"), make_registration("bad.test")
     failure = ServiceError("no answer")
     target = FakeTarget("good.test", "bad.test", errors={"bad.test": failure})
-    plan = make_plan([bad, good], [target])
+    plan = plan_of([bad, good], [target])
     failed, planned = plan
     assert (failed.zone, failed.error, failed.registration) == ("bad.test", failure, bad)
     assert (failed.action, failed.reason) == (Action.UNREAD, "no answer")
@@ -93,7 +98,7 @@ def test_a_defect_of_a_target_is_not_silent(make_registration):
     def fail(change):
         raise ZeroDivisionError
 
-    plan = make_plan([make_registration()], [FakeTarget("example.com", before_change=fail)])
+    plan = plan_of([make_registration()], [FakeTarget("example.com", before_change=fail)])
     with pytest.raises(ZeroDivisionError):
         _applied(plan)
 
