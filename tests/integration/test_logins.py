@@ -169,6 +169,7 @@ def test_login_without_a_terminal_says_what_is_missing(cli, account):
         done = cli(*words[:at], *words[at + 2 :], stdin="hunter2\n")
         assert done.status == 2
         assert f"hint: give {missing}, " in done.err
+    assert "hint: give --auth-url, --base-url and --client-id, " in cli("login").err
 
 
 @pytest.mark.parametrize("kind", ["base", "auth"])

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from dkimctl.cli import next_steps, terminal
-from dkimctl.cli.logins import QUESTIONS, answer, delete_login, find_login, store_login
+from dkimctl.cli.logins import QUESTIONS, answer, delete_login, find_login, no_terminal, store_login
 from dkimctl.cli.options import ACCOUNT, CONNECTION, App, YesOption, option
 from dkimctl.cli.session import Session, open_session
 from dkimctl.client.failures import TEST_PATH, strange_answer
@@ -54,10 +54,13 @@ def login(
             hint=f"to log in, first run `unset {' '.join(exported)}`",
         )
     with terminal.interruptible("nothing was stored"):
-        for key, label in QUESTIONS.items():
-            if getattr(session.resolve_settings(may_be_new=True).profile, key) is None:
-                text = answer(session, label, profiles.option(key).name, CHECKS[key], None)
-                session.flags[key] = text
+        known = session.resolve_settings(may_be_new=True).profile
+        missing = {key: QUESTIONS[key] for key in QUESTIONS if getattr(known, key) is None}
+        if missing and not terminal.is_interactive():
+            raise no_terminal([profiles.option(key).name for key in missing])
+        for key, label in missing.items():
+            text = answer(session, label, profiles.option(key).name, CHECKS[key], None)
+            session.flags[key] = text
         # Other values in the config file would override what is stored.
         profile = session.profile
         if profile.is_sandbox:
