@@ -15,7 +15,7 @@ from dkimctl.cli import next_steps
 from dkimctl.cli.options import option, read_duration
 from dkimctl.cli.output import LONG_TABLE, table_layout, write_chunks
 from dkimctl.cli.progress import REDRAW, ProgressDisplay
-from dkimctl.cli.report import Reporter
+from dkimctl.cli.report import Reporter, warn_alike
 from dkimctl.cli.session import Session
 from dkimctl.cli.terminal import ending_like_ctrl_c
 from dkimctl.dkim import record_fault, with_key_len
@@ -31,6 +31,7 @@ from dkimctl.text import MAX_ALIKE, few, format_duration
 if TYPE_CHECKING:
     from dkimctl.dns.check import CheckPolicy
     from dkimctl.dns.queries import Source
+    from dkimctl.dns.wildcards import AddFirst
 
 # Unless an option says otherwise.
 MAX_IN_FLIGHT = 64
@@ -170,6 +171,23 @@ def check_records(
             f"dkimctl: for the details: {next_steps.command('check-dns', selection)}"
         )
     return status, by_key
+
+
+def warn_of_wildcards(
+    reporter: Reporter, zone_of: Mapping[str, str], source: Source | None = None
+) -> AddFirst:
+    """Warn of names whose new records would end what a wildcard answers; what to add before."""
+    from dkimctl.dns.wildcards import find_shadowed_in_dns
+
+    if not any(zone_of.values()):
+        return {}
+    found = find_shadowed_in_dns(source or open_source(), zone_of)
+    warn_alike(reporter, (
+        (f"{name} will end what a wildcard answers for its domain; first add {'; '.join(lines)}",
+         "records that will end what a wildcard answers", "wildcard")
+        for name, lines in found.items() if lines
+    ))  # fmt: skip
+    return found
 
 
 class CheckProgress(ProgressDisplay):

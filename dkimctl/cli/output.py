@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from dkimctl.cli.report import KEPT, PLAIN_TERMINALS, Reporter, StdoutWriter, write
@@ -55,6 +56,8 @@ class OutputOptions(NamedTuple):
     output: Path | None = None
     output_dir: Path | None = None
     wide: bool = False
+    #: By FQDN, what to add before a record: see wildcards.AddFirst.
+    add_first: Mapping[str, tuple[str, ...] | None] = MappingProxyType({})
 
     @property
     def is_on_terminal(self) -> bool:

@@ -140,10 +140,13 @@ class Shown(NamedTuple):
 
 
 def _open_renderer(options: OutputOptions, layout: TableLayout) -> Renderer[Result]:
-    return open_results(
+    renderer = open_results(
         options.fmt, ttl=options.ttl, origin=options.origin, zones=options.zones,
         provider=options.provider, layout=layout._replace(wide=options.wide),
     )  # fmt: skip
+    if isinstance(renderer, PerZoneRenderer):
+        renderer.add_first = options.add_first
+    return renderer
 
 
 def summary(counts: Mapping[Outcome, int], doing: Doing = Doing.REGISTERING) -> str:

@@ -255,6 +255,7 @@ class Checker:
         check = check._replace(
             finding=finding, servers=tuple(findings), alias=next(filter(None, aliases), ""),
             alias_end=ends.pop() if len(ends) == 1 else "", is_delegation_known=not unknown,
+            zone=zone.name,
         )  # fmt: skip
         return check, is_accepted and not bogus and any(zone.is_secure for zone in zones)
 

@@ -84,6 +84,7 @@ class Check(NamedTuple):
     alias: str = ""  # the target of its CNAME record
     alias_end: str = ""  # the name that its aliases lead to; "" if that is not one
     urgency: Urgency = Urgency.NONE
+    zone: str = ""  # that the record is in, or belongs into; "": not known
     is_delegation_known: bool = True  # else there may be more servers than those asked
     regist_date: str | None = None
 

@@ -7,6 +7,7 @@ for it no longer, nor for what is below it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
@@ -18,7 +19,6 @@ from dkimctl.dns import messages, queries
 from dkimctl.dns.messages import Answer, Question, make_question
 from dkimctl.dns.nameserver import NoAnswer
 from dkimctl.dns.queries import Source
-from dkimctl.dns.zones import Zone
 from dkimctl.names import parents
 
 # An alias (CNAME) is in the answers to all of them.
@@ -40,7 +40,7 @@ Query: TypeAlias = tuple[str, str, int]
 #: Gives what is at the names, or their alias; None: nothing. Leaves out what was not answered.
 Look: TypeAlias = Callable[[Iterable[Query]], Mapping[Query, Records | None]]
 #: The records to add before a new one, as lines of a master file; None: it is not known.
-AddFirst: TypeAlias = Mapping[str, tuple[str, ...] | None]
+AddFirst: TypeAlias = dict[str, tuple[str, ...] | None]
 
 
 def find_shadowed(zone_of: Mapping[str, str], look: Look) -> AddFirst:
@@ -72,24 +72,21 @@ def find_shadowed(zone_of: Mapping[str, str], look: Look) -> AddFirst:
     owns = ask(wild, "")
     # That wildcard does not answer below a host that exists, nor below a wildcard of the host.
     probes = ask(wild, f"{label}.*.")
-    shadowed: dict[str, tuple[str, ...] | None] = {}
+    shadowed: AddFirst = {}
     for name, hosts in hosts_of.items():
         for number, host in enumerate(hosts):
-            wildcard, own, probe = (
-                of_siblings[_above(host)],
-                owns.get(host, []),
-                probes.get(host, []),
-            )
-            if wildcard is None or own is None or probe is None:
+            wildcard = of_siblings[_above(host)]
+            answers = wildcard, owns.get(host, []), probes.get(host, [])
+            if None in answers:
                 shadowed[name] = None
                 break
-            # Some servers let wildcards answer there nevertheless; others make data by name.
-            if own and probe and (own == probe or probe != wildcard):
+            # The data are not compared: some servers make them from the name, or at random.
+            if all(answers):
                 shadowed[name] = tuple(
                     f"{owner}. {ttl} IN {rdtype} {text}"
                     for each in hosts[number:]
                     for owner, found in ((each, owns.get(each)), (f"*.{each}", wildcard))
-                    for rdtype, ttl, data in found or wildcard
+                    for rdtype, ttl, data in found or wildcard or ()
                     for text in data
                 )
                 break
@@ -119,36 +116,23 @@ def records_in(answer: Answer, question: Question) -> Records | None:
     return None
 
 
-def find_shadowed_in_dns(source: Source, domain_of: Mapping[str, str]) -> AddFirst:
-    """The same for names with these signing domains, by what all servers of their zones answer."""
-    zones: dict[str, Zone] = {}
+def find_shadowed_in_dns(source: Source, zone_of: Mapping[str, str]) -> AddFirst:
+    """The same, by what the servers of these zones answer; "": the zone is not known."""
+    slots = asyncio.Semaphore(_MAX_AT_ONCE)
 
-    async def find(domain: str) -> Zone | None:
-        try:
-            zone = await source.zone_with(domain)
-        except NoAnswer:
-            return None
-        return zones.setdefault(zone.name, zone)
+    async def answer(query: Query) -> tuple[Query, Records | None] | None:
+        question = question_of(query)
+        with contextlib.suppress(NoAnswer):
+            async with slots:
+                for server in (await source.zone(query[0])).servers:
+                    found = (await queries.ask(source, server, question)).answer
+                    if found is not None:
+                        return query, records_in(found, question)
+        return None
 
-    async def ask_all(asked: Iterable[Query]) -> dict[Query, Records | None]:
-        slots, answers = asyncio.Semaphore(_MAX_AT_ONCE), dict[Query, Records | None]()
-
-        async def ask(query: Query) -> None:
-            question = question_of(query)
-            for server in zones[query[0]].servers:
-                async with slots:
-                    answer = (await queries.ask(source, server, question)).answer
-                if answer is not None:
-                    answers[query] = records_in(answer, question)
-                    break
-
-        await queries.gather(map(ask, asked))
-        return answers
+    async def answer_all(asked: Iterable[Query]) -> Mapping[Query, Records | None]:
+        return dict(filter(None, await queries.gather(map(answer, asked))))
 
     with asyncio.Runner() as runner:
-        domains = list(dict.fromkeys(domain_of.values()))
-        found = dict(zip(domains, runner.run(queries.gather(map(find, domains))), strict=True))
-        zone_of = {name: found[domain] for name, domain in domain_of.items()}
-        unknown = dict.fromkeys(name for name, zone in zone_of.items() if zone is None)
-        named = {name: zone.name for name, zone in zone_of.items() if zone and zone.name}
-        return {**unknown, **find_shadowed(named, lambda asked: runner.run(ask_all(asked)))}
+        known = {name: zone for name, zone in zone_of.items() if zone}
+        return find_shadowed(known, lambda asked: runner.run(answer_all(asked)))

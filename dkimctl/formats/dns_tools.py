@@ -37,6 +37,7 @@ class ZoneRenderer(PerZoneRenderer):
     """
 
     suffix = "zone"
+    comment = ";"
 
     def __init__(self, zones: Sequence[str], ttl: int | None, origin: str | None = None) -> None:
         super().__init__(zones if origin is None else [origin], ttl)
@@ -114,6 +115,7 @@ class NsupdateRenderer(PerZoneRenderer):
     """
 
     suffix = "nsupdate"
+    comment = ";"
 
     def _text(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[str]:
         """The updates of one zone, of as many records as fit each."""
@@ -141,6 +143,7 @@ class OctodnsRenderer(PerZoneRenderer):
     """octoDNS: the YAML for its YamlProvider, names in the order that octoDNS requires."""
 
     suffix = "yaml"
+    comment = "#"
 
     def stem(self, zone: str) -> str:
         return zone  # octoDNS looks for a file of this name
@@ -167,6 +170,7 @@ class DnscontrolRenderer(PerZoneRenderer):
     """DNSControl: a D_EXTEND for a dnsconfig.js; without a trailing comma, which ES5 lacks."""
 
     suffix = "js"
+    comment = "//"
 
     def _text(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[str]:
         yield f"D_EXTEND({json.dumps(zone)}"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from types import MappingProxyType
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from dkimctl.dkim import character_strings
@@ -152,6 +154,10 @@ class PerZoneRenderer(Renderer[Result]):
     """
 
     suffix: ClassVar[str]  # of the files' names
+    comment: ClassVar[str] = ""  # what begins one that ends with its line; "": there is none
+    #: By FQDN, lines of a master file for a comment: without these records, this one would end what
+    #: a wildcard answers.
+    add_first: Mapping[str, Sequence[str] | None] = MappingProxyType({})
 
     def __init__(self, zones: Sequence[str], ttl: int | None) -> None:
         self._zones = zones
@@ -176,7 +182,14 @@ class PerZoneRenderer(Renderer[Result]):
             for number, part in enumerate(self._parts(records), start=1):
                 counted = f".{number}" if number > 1 else ""
                 name = f"{stem}{counted}.{self.suffix}"
-                yield ZoneFile(name, self._text(zone, part), zone, len(part))
+                text = itertools.chain(self._comments_for(part), self._text(zone, part))
+                yield ZoneFile(name, text, zone, len(part))
+
+    def _comments_for(self, records: Sequence[DnsRecord]) -> Iterator[str]:
+        for record in records if self.comment else ():
+            if lines := self.add_first.get(record.fqdn):
+                yield f"{self.comment} {record.fqdn} will end what a wildcard answers; first add:\n"
+                yield from (f"{self.comment} {line}\n" for line in lines)
 
     def stem(self, zone: str) -> str:
         """What the names of the zone's files begin with: its name, if Windows allows that."""

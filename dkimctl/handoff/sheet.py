@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
 from dkimctl.dkim import MAX_STRING, character_strings
@@ -80,6 +81,8 @@ class SheetRecord(NamedTuple):
     timing: Timing
     starts_at: datetime | None  # with the offset of the start date
     due: datetime | None  # when it should be in DNS; None: at once, or no matter when
+    #: Lines of a master file: without these, it would end what a wildcard answers. None: not known.
+    add_first: Sequence[str] | None = ()
 
 
 class SheetZone(NamedTuple):
@@ -109,13 +112,14 @@ def make_sheet(
     registrations: Iterable[tuple[Registration, DnsRecord]],
     places: Mapping[str, DnsPlace],
     now: datetime,
+    add_first: Mapping[str, Sequence[str] | None] = MappingProxyType({}),
     *,
     panel: DnsProvider | None = None,
     ttl: int = 3600,
     contact: str = "",
     is_removal: bool = False,
 ) -> Sheet:
-    """The sheet for these records, whose places are given by FQDN.
+    """The sheet for these records; their places, and what to add first, are given by FQDN.
 
     `panel` is the provider of all zones, whatever their name servers.
     """
@@ -126,7 +130,8 @@ def make_sheet(
         if name not in by_zone:
             by_zone[name] = SheetZone(name, place, panel or provider_of(place.name_servers), [])
         zone = by_zone[name]
-        zone.records.append(_make_record(registration, record, zone, now))
+        made = _make_record(registration, record, zone, now)
+        zone.records.append(made._replace(add_first=add_first.get(record.fqdn, ())))
     return Sheet(list(by_zone.values()), ttl, contact, now, is_removal)
 
 
@@ -180,6 +185,7 @@ def render_sheet(sheet: Sheet, fmt: SheetFormat, language: Language) -> str:
         name, words = "sheet.txt", Words(language, lambda data: _JOINED.join(printable(data)))
     templates = environment(__package__)
     templates.filters |= {"code": code, "fenced": lambda text: fenced([printable(text)])}
+    templates.filters["block"] = lambda lines: fenced([*map(printable, lines)])
     templates.filters |= {"heading": heading, "wrap": wrapped, "item": item, "columns": columns}
     page = _page(sheet, words)
     return templates.get_template(name).render(
@@ -229,9 +235,15 @@ def _page(sheet: Sheet, words: Words) -> dict[str, object]:
     # The texts that differ between records to add and to delete.
     if sheet.is_removal:
         kind, check, nevers = "delete_", ["delete_check"], ["delete_other", "delete_changed"]
+        harmless = "delete_harmless"
     else:
         kind, check = "", ["check_us"]
         nevers = ["never_break", "never_others", "never_second", "never_cname"]
+        harmless = "harmless"
+        if any(record.add_first is None for record in sheet.records):
+            harmless = "harmless_unless"
+        elif any(record.add_first for record in sheet.records):
+            harmless = "harmless_with"
     count, first = len(sheet.records), sheet.records[0].fqdn
     if count > 1:
         check.append("check_first")
@@ -247,7 +259,7 @@ def _page(sheet: Sheet, words: Words) -> dict[str, object]:
     numbers = itertools.count(1)
     return {
         "title": words.fill(f"{kind}title"),
-        "lead": [about, words.fill(f"{kind}harmless"), contact],
+        "lead": [about, words.fill(harmless), contact],
         "zones": [_zone_part(zone, words, sheet, numbers) for zone in sheet.zones],
         "nevers": map(words.fill, nevers),
         "check_lead": words.paragraph(*check),
@@ -308,6 +320,7 @@ def _record_part(
         "fqdn": record.fqdn,
         "fields": fields,
         "texts": [SheetField(words.fill("delete_value"), record.value)],
+        "add_first": record.add_first,
         "deadline": "",
         "is_urgent": False,
         "warning": "",

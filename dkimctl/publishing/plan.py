@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from dkimctl.dkim import KeyRecordError, parse_tag_list
 from dkimctl.dns.verdicts import ACCEPTED, Check, Finding, Verdict, compare_values
-from dkimctl.dns.wildcards import AddFirst
 from dkimctl.errors import DkimctlError, NegativeAnswer, ServiceError
 from dkimctl.models import Registration, RegistrationKey, named
 from dkimctl.names import is_glob, is_name, parents
@@ -20,6 +19,7 @@ from dkimctl.threads import work_in_parallel
 
 if TYPE_CHECKING:
     from dkimctl.dns.queries import Source
+    from dkimctl.dns.wildcards import AddFirst
 
 _AT_ONCE = 500  # changes that are begun before it looks whether to stop
 _OF_KEY = ACCEPTED | {Verdict.TRUNCATED, Verdict.REVOKED}  # what a retired key's name may have

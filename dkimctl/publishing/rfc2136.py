@@ -147,11 +147,11 @@ class Rfc2136Target:
 
         def look(queries: Iterable[Query]) -> dict[Query, Records | None]:
             questions = {query: wildcards.question_of(query) for query in queries}
-            responses = self._ask(questions.values())
+            answers = self._ask(questions.values())
             return {
-                query: wildcards.records_in(answer, question)
+                query: wildcards.records_in(answers[question].answer, question)
                 for query, question in questions.items()
-                if (answer := responses[question].answer).rcode in messages.USEFUL
+                if answers[question].answer.rcode in messages.USEFUL
             }
 
         return wildcards.find_shadowed(dict.fromkeys(names, zone), look)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import sqlite3
 
@@ -10,6 +11,8 @@ import pytest
 
 from delegation import Host, Zone
 from dkimctl.dns.verdicts import Verdict
+from dkimctl.handoff.providers import read_yaml
+from dkimctl.handoff.sheet import Language
 from dkimctl.settings.values import SANDBOX_FIXED
 from documents import example
 from network import running
@@ -29,6 +32,7 @@ ZONES = [
     Zone("sub.example.com", ("ns-1.awsdns-01.com",)),
     Zone("aws.test", ("ns-1.awsdns-01.com",)),
     Zone("own.test", ("ns.own.test", "ada.ns.cloudflare.com")),
+    Zone("wild.test", ("ns.own.test",), "* A 192.0.2.1\n* MX 10 mail\nown A 192.0.2.9\n"),
     Zone("silent.test", ("ns.silent.test",)),
     Zone("cloudflare.com", ("ns.own.test",)),
     Zone("awsdns-01.com", ("ns.own.test",)),
@@ -66,6 +70,45 @@ def test_zones_and_providers_are_found_in_dns(cli, inside):
     assert {domain: each["value"] for domain, each in shown.items()} == values
     assert shown["mail.example.com"]["enter"] == "whole"
     assert shown["aws.test"]["enter"] == "strings"
+
+
+ADD_FIRST = [
+    f"{name}. 60 IN {data}"
+    for name in ("shop.wild.test", "*.shop.wild.test")
+    for data in ("A 192.0.2.1", "MX 10 mail.wild.test.")
+]
+
+
+def test_what_to_add_where_a_wildcard_answers_is_on_the_sheet_and_told(cli, inside):
+    register(cli, "shop.wild.test", "own.wild.test", "wild.test")
+    for language, fmt in itertools.product(Language, ("text", "markdown", "html")):
+        done = inside("handoff", "--sandbox", "-f", fmt, "--language", language)
+        lines = done.out.replace('<code class="value">', "").replace("</code>", "").splitlines()
+        first = lines.index(ADD_FIRST[0])
+        assert (done.status, lines[first : first + 4]) == (0, ADD_FIRST), done.err
+        texts = read_yaml(f"texts/{language}.yaml")
+        assert texts["harmless"] not in done.out.replace("\n", " ")
+    assert f"first add {'; '.join(ADD_FIRST)}" in done.err
+    sheet = inside("handoff", "--sandbox", "--format", "json").json
+    records = {each["fqdn"]: each for each in sheet["zones"][0]["records"]}
+    assert {name_of("shop.wild.test"): ADD_FIRST} == {
+        name: record["add_first"] for name, record in records.items() if record["add_first"]
+    }
+    # Nothing is claimed that was not asked, and nothing said where there is nothing to lose.
+    for words, key in (("--zone", "wild.test"), "harmless_unless"), (("wild.test",), "harmless"):
+        done = inside("handoff", "--sandbox", "--format", "html", *words)
+        assert read_yaml("texts/en.yaml")[key] in done.out
+        assert "first add" not in done.err
+
+    checked = inside("check-dns", "--sandbox")
+    assert f"{name_of('shop.wild.test')} will end what a wildcard answers" in checked.err
+    assert f"first add {'; '.join(ADD_FIRST)}" in checked.err
+    assert "own.wild.test will" not in checked.err
+    marks = {"zone": ";", "nsupdate": ";", "octodns": "#", "dnscontrol": "//", "powerdns": ""}
+    for fmt, mark in marks.items():
+        shown = inside("show-dns", "--sandbox", "--find-zones", "--format", fmt)
+        assert all((f"{mark} {line}\n" in shown.out) is bool(mark) for line in ADD_FIRST)
+        assert ADD_FIRST[-1] in shown.err
 
 
 def test_a_sheet_is_written_although_dns_does_not_answer(cli, inside):

@@ -18,7 +18,19 @@ from dkimctl.publishing.plan import NameState
 from dns_servers import SECRET, WRONG_SECRET, Server, powerdns_schema, serving_api
 from documents import example
 from ports import free_port
-from update_servers import KEY, NAMES, OLD, ZONE, change, serial, transfer
+from update_servers import (
+    KEY,
+    NAMES,
+    OLD,
+    SHADOWED,
+    WHOLE,
+    WILD,
+    ZONE,
+    change,
+    open_target,
+    serial,
+    transfer,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # providers use old names
 
@@ -103,6 +115,23 @@ def test_powerdns_by_its_api(powerdns, capfd):
     require_published_once(server, target)
     require_refused(server, by_api(api.base_url.port, WRONG_SECRET), DnsRefused)
     assert capfd.readouterr().err == ""
+
+
+def test_what_a_key_takes_from_a_wildcard_is_what_the_server_would_tell(powerdns):
+    server, api = powerdns
+    zone = {"name": "wild.test.", "kind": "Native", "nameservers": []}
+    zone["zone"] = ZONE.replace("example.com", "wild.test") + WILD
+    assert api.post("/zones", json=zone).status_code == 201
+    names = [f"s1._domainkey.{domain}.wild.test" for domain in (*WHOLE, *SHADOWED)]
+    target = by_api(api.base_url.port)
+    target.read("wild.test", names)
+    by_content = target.find_shadowed("wild.test", names)
+    by_answers = open_target(server.port, key="").find_shadowed("wild.test", names)
+    assert {name.split(".", 2)[2].removesuffix(".wild.test") for name in by_content} == {*SHADOWED}
+    for name, lines in by_answers.items():
+        for mine, theirs in zip(by_content[name], lines, strict=True):
+            # octoDNS joins strings, and quotes less.
+            assert mine.partition(" TXT ")[0] == theirs.partition(" TXT ")[0].replace('"', "")
 
 
 CONFIG = example("provider: octodns\n", "yaml")

@@ -28,7 +28,10 @@ from update_servers import (
     KEY,
     NAMES,
     OLD,
+    SHADOWED,
     UPDATED,
+    WHOLE,
+    WILD,
     ZONE,
     change,
     open_target,
@@ -259,25 +262,6 @@ def test_what_a_wildcard_has_is_not_at_the_name(serve, program):
     assert server.ask(names[2]) == [b"v=DKIM1; p="]
 
 
-WILD = r"""
-* 300 MX 10 mail.example.net.
-* 300 A 192.0.2.2
-* 300 A 192.0.2.1
-* 300 TXT "v=spf1 \" ; \\ \226 -all" "second"
-own A 192.0.2.9
-*.own HTTPS 1 . alpn=h2
-same A 192.0.2.1
-copied A 192.0.2.1
-*.copied A 192.0.2.1
-text TXT "only this"
-signed A 192.0.2.9
-old._domainkey.signed TXT "v=DKIM1; p="
-*.wild 60 CNAME web.example.net.
-x.empty._sub.wild HINFO "makes" "these exist"
-"""
-# Signing domains that lose nothing with their first key, and those that lose a wildcard's answers.
-WHOLE = ("own", "same", "copied", "text", "signed", "kept", "wild", "empty._sub.wild", "x.sub")
-SHADOWED = ("shop", "b.a", "a.wild", "x.kept.text.new", "a.own")
 KINDS = ("A", "AAAA", "MX", "TXT", "CNAME", "HTTPS")
 
 
@@ -317,6 +301,23 @@ def test_what_a_new_key_would_take_from_a_wildcard_is_known_and_kept_by_the_name
     assert target.find_shadowed("example.com", list(shadowed)) == {}
     assert publish(target, dict.fromkeys(shadowed, KEY)) == dict.fromkeys(shadowed)
     assert answers_of(server) == before
+
+
+LUA = """
+*.named LUA A "createForward()"
+*.random LUA A "pickrandom({'192.0.2.1', '192.0.2.2', '192.0.2.3'})"
+own.random A 192.0.2.1
+"""
+
+
+def test_a_wildcard_whose_data_powerdns_makes_for_each_name_is_one(serve):
+    server = serve("pdns_server", LUA, more="enable-lua-records=yes\n")
+    domains = ("192-0-2-9.named", "new.random", "own.random")
+    names = [f"s1._domainkey.{domain}.example.com" for domain in domains]
+    for _ in range(5):
+        shadowed = open_target(server.port).find_shadowed("example.com", names)
+        assert list(shadowed) == names[:2]
+    assert shadowed[names[0]][0] == "192-0-2-9.named.example.com. 60 IN A 192.0.2.9"
 
 
 @pytest.mark.parametrize("sizes", [[4096] * 60, [30] * 1500, [*range(30, 4096, 50)]])

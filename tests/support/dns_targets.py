@@ -59,6 +59,7 @@ class FakeTarget:
         self, zone: str, names: Sequence[str]
     ) -> Mapping[str, tuple[str, ...] | None]:
         self.calls.append(("find_shadowed", zone))
+        self._raise("find_shadowed")
         return {name: self._shadowed[name] for name in names if name in self._shadowed}
 
     def apply(self, zone: str, changes: Sequence[Change]) -> Iterator[Change]:

@@ -51,6 +51,27 @@ s1._domainkey.d2 TXT "v=DKIM1; p=retired"
 s1._domainkey.d2 HINFO "stays" "here"
 """
 
+# Wildcards, and what they meet.
+WILD = r"""
+* 300 MX 10 mail.example.net.
+* 300 A 192.0.2.2
+* 300 A 192.0.2.1
+* 300 TXT "v=spf1 \" ; \\ \226 -all" "second"
+own A 192.0.2.9
+*.own HTTPS 1 . alpn=h2
+same A 192.0.2.1
+copied A 192.0.2.1
+*.copied A 192.0.2.1
+text TXT "only this"
+signed A 192.0.2.9
+old._domainkey.signed TXT "v=DKIM1; p="
+*.wild 60 CNAME web.example.net.
+x.empty._sub.wild HINFO "makes" "these exist"
+"""
+# Signing domains that lose nothing with their first key, and those that lose a wildcard's answers.
+WHOLE = ("own", "same", "copied", "text", "signed", "kept", "wild", "empty._sub.wild", "x.sub")
+SHADOWED = ("shop", "b.a", "a.wild", "x.kept.text.new", "a.own")
+
 EMPTY = NameState()
 
 Need = Callable[[str], str]

@@ -17,7 +17,7 @@ from dkimctl.cli.output import require_writable
 from dkimctl.cli.session import Session, open_session
 from dkimctl.cli.terminal import ending_like_ctrl_c
 from dkimctl.dns.check import check_publication
-from dkimctl.dns.verdicts import Check, Looks, same_records
+from dkimctl.dns.verdicts import Check, Looks, Verdict, same_records
 from dkimctl.errors import Interrupted, LedgerError, UsageError, worst_check
 from dkimctl.formats.monitoring import NagiosRenderer, NagiosState, Run
 from dkimctl.formats.renderer import CheckFormat, sound_record
@@ -130,6 +130,7 @@ def check_dns(
     looks = Looks(())
     try:
         with ending_like_ctrl_c(), checking.recorded_looks(session, checkable.counted) as looks:
+            missing: dict[str, str] = {}  # with their zones
             notices = CheckNotices(session, source, policy, looks, checkable.retired)
 
             def checks() -> Iterator[Check]:
@@ -140,12 +141,15 @@ def check_dns(
                 ):  # fmt: skip
                     if notify:
                         notices.add(check)
+                    if check.finding.verdict is Verdict.MISSING and not expect_absent:
+                        missing[check.fqdn] = check.zone
                     yield check
 
             status = checking.show_checks(
                 checks(), renderer, output, session.reporter, wanted=policy.wanted,
                 progress=progress, selection=selection or (), has_targets=session.has_dns_targets,
             )  # fmt: skip
+            checking.warn_of_wildcards(session.reporter, missing, source)
             if notify:
                 status = worst_check([status, notices.send()])
     except KeyboardInterrupt:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
 from dkimctl.cli import next_steps
+from dkimctl.cli.checking import warn_of_wildcards
 from dkimctl.cli.options import LEDGER, MAX_TTL, App, AssumeSuccessorsOption, OutputOption, option
 from dkimctl.cli.output import read_zone, require_writable, write_chunks
 from dkimctl.cli.report import Reporter
@@ -22,6 +23,7 @@ from dkimctl.cli.selected import (
     warn_unmatched,
 )
 from dkimctl.cli.session import Session, open_session
+from dkimctl.dns.wildcards import find_shadowed
 from dkimctl.errors import ExitCode, UsageError, worst
 from dkimctl.formats.renderer import outside_zones, publishable, sound_record
 from dkimctl.handoff.providers import DnsPlace, Trouble, find_places, provider_with
@@ -135,7 +137,7 @@ def handoff(
         raise outside_zones(outside, zones)
     codes.append(_warn_unknown(reporter, places))
     sheet = make_sheet(
-        records, places, now.astimezone(),
+        records, places, now.astimezone(), {} if retired else _add_first(reporter, places, zones),
         panel=panel, ttl=ttl, contact=contact, is_removal=retired,
     )  # fmt: skip
     text = render_sheet(sheet, fmt, language or Language.ENGLISH)
@@ -157,6 +159,19 @@ def handoff(
         step = f"deleted: {check}" if retired else f"added: {wait}"
         reporter.note(f"when the records are {step}")
     return worst(codes)
+
+
+def _add_first(
+    reporter: Reporter, places: Mapping[str, DnsPlace], zones: Sequence[str]
+) -> Mapping[str, Sequence[str] | None]:
+    """What to add so that the records end nothing that a wildcard answers; None: not known."""
+    zone_of = {name: place.zone for name, place in places.items()}
+    if zones:  # DNS is not asked
+        return find_shadowed(zone_of, lambda _: {})
+    unknown = [name for name, place in places.items() if place.trouble is Trouble.NO_ANSWER]
+    return warn_of_wildcards(reporter, zone_of) | dict.fromkeys(
+        name for name in unknown if not zone_of[name]
+    )
 
 
 def _warn_unknown(reporter: Reporter, places: Mapping[str, DnsPlace]) -> ExitCode:

@@ -22,6 +22,7 @@ from dkimctl.cli.session import open_session
 from dkimctl.errors import ExitCode, NegativeAnswer, worst
 from dkimctl.formats.renderer import NOT_FOR_DNS, publishable
 from dkimctl.models import Outcome, Result, named
+from dkimctl.names import zone_finder
 from dkimctl.text import few
 
 app = App()
@@ -91,8 +92,15 @@ def show_dns(
             )
     if output_options.has_zones:
         results = list(results)
-        names = (record.fqdn for record in filter(None, map(publishable, results)))
+        names = [record.fqdn for record in filter(None, map(publishable, results))]
         output_options = resolve_zones(output_options, names, session.reporter.note)
+        if output_options.finds_zones:
+            from dkimctl.cli.checking import warn_of_wildcards  # DNS, which others do not need
+
+            find = zone_finder(output_options.zones)
+            zone_of = {name: find(name) or "" for name in names}
+            add_first = warn_of_wildcards(session.reporter, zone_of)
+            output_options = output_options._replace(add_first=add_first)
     shown = show(results, output_options, session.reporter)
     status = shown.status
     if saved is not None and not shown.failure:

@@ -11,7 +11,7 @@ from dkimctl.publishing.plan import (
     find_target_zones,
     make_plan,
 )
-from dns_targets import FakeTarget
+from dns_targets import FakeTarget, published
 
 SPF = "v=spf1 -all"
 
@@ -92,6 +92,36 @@ def test_a_zone_that_cannot_be_read_fails_alone(make_registration):
     assert (failed.action, failed.reason) == (Action.UNREAD, "no answer")
     assert (planned.zone, planned.error) == ("good.test", None)
     assert [one.error for one in _applied(plan)] == [None]
+
+
+NEW = "s1._domainkey.example.com"
+
+
+@pytest.mark.parametrize(
+    ("options", "action", "text"),
+    [
+        (
+            {"shadowed": {NEW: ("x. 60 IN A 192.0.2.1",)}},
+            "blocked",
+            "first",
+        ),
+        ({"shadowed": {NEW: None}}, "unread", "does not tell"),
+        ({"errors": {"find_shadowed": ServiceError("no answer")}}, "unread", "no answer"),
+    ],
+)
+def test_nothing_is_created_that_ends_what_a_wildcard_answers_or_may(
+    make_registration, options, action, text
+):
+    registration = make_registration()
+    target = FakeTarget("example.com", **options)
+    (change,) = make_plan([registration], [target])
+    assert change.action == action
+    assert text in change.reason
+    (allowed,) = make_plan([registration], [target], allow_shadowing=True)
+    assert allowed.action == "create"
+    kept = FakeTarget("example.com", names=published(registration), **options)
+    assert [change.action for change in make_plan([registration], [kept])] == ["keep"]
+    assert ("find_shadowed", "example.com") not in kept.calls
 
 
 def test_a_defect_of_a_target_is_not_silent(make_registration):
