@@ -95,7 +95,7 @@ def find_shadowed(zone_of: Mapping[str, str], look: Look) -> AddFirst:
 
 def _hosts(name: str, zone: str) -> Sequence[str]:
     """The names between the zone and this one, from the top, up to one such as _domainkey."""
-    inner = [each for each in parents(name) if each.endswith(f".{zone}")]
+    inner = [each for each in parents(_above(name)) if each.endswith(f".{zone}")]
     return list(takewhile(lambda each: not each.startswith("_"), reversed(inner)))
 
 
