@@ -268,7 +268,7 @@ def _at_alias_ends(
         change = moved[planned.key]
         end = change.alias_end
         if planned.action is Action.UNCOVERED:
-            yield change._replace(alias_end="")
+            yield change
             continue
         if planned.action in CHANGING and not owners:
             for each in known():

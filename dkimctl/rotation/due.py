@@ -53,6 +53,7 @@ class Task(NamedTuple):
     urgency: Urgency = Urgency.NONE
     error: DkimctlError | None = None  # why it failed, or what is not known
     check: Check | None = None  # what DNS has for a record to publish
+    alias_end: str = ""  # where its name leads, an alias, and where the record is to change
 
     def exit_codes(self) -> Iterator[ExitCode]:
         """What it means for the exit status of a run; nothing: all is well."""

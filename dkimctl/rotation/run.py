@@ -428,6 +428,7 @@ class RotationRun:
             if change.action in states:
                 error = change.error or self._targets_error
                 note(change.registration, states[change.action], change.full_reason, error)
+                tasks[change.key] = tasks[change.key]._replace(alias_end=change.alias_end)
 
         def note_failure(change: Change) -> None:
             if change.error is not None:

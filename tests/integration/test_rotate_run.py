@@ -329,3 +329,36 @@ def test_nothing_registered(owner):
     done = owner.cli(*RUN)
     assert (done.status, done.out) == (1, "")
     assert "nothing is registered" in done.err
+
+
+@pytest.mark.parametrize("covered", [True, False])
+def test_a_record_behind_an_alias_is_published_and_removed_where_it_leads(owner, covered):
+    end, own = f"key.{'example.com' if covered else 'example.org'}", f"s1._domainkey.{A}"
+    path = owner.cli.home / "config.yaml"
+    path.write_text(path.read_text().replace("- provider", "- zones: [example.com]\n  provider"))
+    owner.life.update(f"update add {own}. 60 CNAME {end}.\nsend\n", at=[PRIMARY])
+    try:
+        owner.register(A)
+        if not covered:
+            [item] = owner.cli(*RUN, "--format", "json", "--wait", "0s").json["items"]
+            assert item["state"] == "blocked"
+            assert f"publish the record at {end}" in item["reason"]
+            (item,) = owner.cli("show-dns", "--format", "json").json["items"]
+            value = item["setting_values"]["value"]
+            text = f'"{value[:255]}" "{value[255:]}"'
+            owner.life.update(f"update add {end}. 60 TXT {text}\nsend\n")
+        assert owner.run() == [("s1", "publish", "done")] * covered
+        owner.pass_time(days=180)
+        owner.run()
+        owner.pass_time(days=22)
+        if not covered:
+            done = owner.cli(*RUN)
+            assert f"remove the TXT record {end}" in done.out
+            owner.life.update(f"update delete {end}. TXT\nsend\n")
+        assert owner.run() == [("s1", "remove", "done")]
+        answer = owner.life.network.run("dig", "+short", end, "TXT", own, "CNAME").stdout
+        assert answer == f"{end}.\n", "the key is gone, and the alias stays"
+        assert owner.run() == []
+    finally:
+        owner.life.update(f"update delete {own}. CNAME\nsend\n", at=[PRIMARY])
+        owner.life.update(f"zone {end[4:]}.\nupdate delete {end}. TXT\nsend\n", at=[PRIMARY])

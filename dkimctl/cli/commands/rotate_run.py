@@ -240,7 +240,7 @@ def _row(reporter: Reporter, alike: Sequence[Task], layout: TableLayout) -> Row:
         lines += below(text, layout)
     if task.state is State.BY_HAND and (record := registration.record):
         verb = "add" if task.step is Step.PUBLISH else "remove"
-        lines += below(f"{verb} the TXT record {record.fqdn}", layout)
+        lines += below(f"{verb} the TXT record {task.alias_end or record.fqdn}", layout)
         if task.step is Step.PUBLISH:
             lines.append(f"{printable(record.value)}\n")
     state = f"{task.state}, URGENT" if task.urgency else task.state
