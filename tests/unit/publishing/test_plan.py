@@ -63,9 +63,9 @@ def test_an_alias_and_a_delegation_stand_in_the_way_always(key_records, remove):
         assert text in reason
 
 
-def plan_of(registrations, targets):
+def plan_of(registrations, targets, **options):
     """A plan that needs no look at DNS."""
-    return make_plan(registrations, targets, pytest.fail, pytest.fail)
+    return make_plan(registrations, targets, pytest.fail, pytest.fail, **options)
 
 
 def _applied(plan, **options):
@@ -114,13 +114,13 @@ def test_nothing_is_created_that_ends_what_a_wildcard_answers_or_may(
 ):
     registration = make_registration()
     target = FakeTarget("example.com", **options)
-    (change,) = make_plan([registration], [target])
+    (change,) = plan_of([registration], [target])
     assert change.action == action
     assert text in change.reason
-    (allowed,) = make_plan([registration], [target], allow_shadowing=True)
+    (allowed,) = plan_of([registration], [target], allow_shadowing=True)
     assert allowed.action == "create"
     kept = FakeTarget("example.com", names=published(registration), **options)
-    assert [change.action for change in make_plan([registration], [kept])] == ["keep"]
+    assert [change.action for change in plan_of([registration], [kept])] == ["keep"]
     assert ("find_shadowed", "example.com") not in kept.calls
 
 
