@@ -302,14 +302,14 @@ def _guard_wildcards(target: Target, zone: str, changes: Sequence[Change]) -> li
 
     def guarded(change: Change) -> Change:
         name = change.fqdn.lower()
-        domain = printable(name.partition("._domainkey.")[2] or name)
         if change.action is not Action.CREATE or name not in shadowed:
             return change
         if add_first := shadowed[name]:
-            reason = f"this record would end what a wildcard answers for {domain}; first add"
+            host = add_first[0].partition(". ")[0]
+            reason = f"this record would end what a wildcard answers for {host}; first add"
             return change._replace(action=Action.BLOCKED, reason=reason, add_first=add_first)
         unknown = ServiceError(
-            f"{target.label} does not tell whether a wildcard answers for {domain}",
+            f"{target.label} does not tell whether a wildcard answers for names above {name}",
             hint="run the same command again; with --allow-wildcard-shadowing, it does not ask",
         )
         return change._replace(action=Action.UNREAD).failed(error or unknown)

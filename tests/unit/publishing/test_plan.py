@@ -100,11 +100,7 @@ NEW = "s1._domainkey.example.com"
 @pytest.mark.parametrize(
     ("options", "action", "text"),
     [
-        (
-            {"shadowed": {NEW: ("x. 60 IN A 192.0.2.1",)}},
-            "blocked",
-            "first",
-        ),
+        ({"shadowed": {NEW: ("x. 60 IN A 192.0.2.1",)}}, "blocked", "answers for x; first"),
         ({"shadowed": {NEW: None}}, "unread", "does not tell"),
         ({"errors": {"find_shadowed": ServiceError("no answer")}}, "unread", "no answer"),
     ],
