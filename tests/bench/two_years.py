@@ -1,12 +1,13 @@
 """Two years of 20 domains with `dkimctl rotate run` once a day, and what became of their mail.
 
-Run: python tests/bench/two_years.py [--days 730] [--kill] [--outage] [--seed 1]
+Run: python tests/bench/two_years.py [--days 730] [--kill] [--outage] [--jump] [--seed 1]
 
 All is real but the date: name servers, a resolver, `dkimctl serve`, and mail that is signed with
 the service's keys and verified by dkimpy. With --kill, about half of the runs are killed at a
 random moment; with --outage, the primary name server is down for three days each time that there
-is work to do, at most every five weeks. Needs what the slow tests need (see CONTRIBUTING.md), and
-takes about two seconds a day. Exit 1 if a message was lost, or anything else was wrong.
+is work to do, at most every five weeks; with --jump, the clock of a run is wrong by up to 40 days,
+one day in fifty. Needs what the slow tests need (see CONTRIBUTING.md), and takes about two seconds
+a day. Exit 1 if a message was lost, or anything else was wrong.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ def main() -> None:
     parser.add_argument("--days", type=int, default=730)
     parser.add_argument("--kill", action="store_true", help="kill about half of the runs")
     parser.add_argument("--outage", action="store_true", help="stop the primary for three days")
+    parser.add_argument("--jump", action="store_true", help="have a wrong clock now and then")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     extend_path()
@@ -39,7 +41,12 @@ def main() -> None:
     with (
         TemporaryDirectory() as directory,
         living(
-            Path(directory), program, options.seed, kills=options.kill, outages=options.outage
+            Path(directory),
+            program,
+            options.seed,
+            kills=options.kill,
+            outages=options.outage,
+            jumps=options.jump,
         ) as years,
     ):
         for done in range(0, options.days, 30):
@@ -61,6 +68,7 @@ def _report(years: Years) -> None:
     print(f"{len(DOMAINS)} domains until {years.now:%F}")
     print(f"  {len(runs)} runs, {sum(run.is_due for run in runs)} with something to do")
     print(f"  {len(killed)} killed, {sum(run.is_due for run in killed)} with something to do")
+    print(f"  {sum(run.jumped for run in runs)} with a wrong clock")
     print(f"  {len(years.outages)} outages of the primary, {len(years.notices)} notices:")
     for when, document in years.notices:
         print(f"    {when:%F %H:%M} {document['text']}")
@@ -77,6 +85,7 @@ def _explain(runs: Sequence[Run], when: datetime) -> None:
     for run in runs:
         if timedelta() <= when - run.time <= timedelta(days=14):
             words = "due " * run.is_due + "killed " * run.killed + "no primary" * run.without_dns
+            words += " wrong clock" * run.jumped
             print(f"  run of {run.time:%F %H:%M}: {run.seconds:.1f} s {words}")
 
 

@@ -49,6 +49,32 @@ def test_a_quarter_of_kills_and_outages(lived):
     assert len(years.notices) >= 2, "an outage in which each run is killed is told to nobody"
 
 
+@pytest.mark.nightly
+def test_a_quarter_of_kills_and_outages_and_wrong_clocks(lived):
+    years = lived(QUARTER, kills=True, outages=True, jumps=True)
+    assert years.judge.figures.replaced >= 6
+    assert any(run.jumped and not run.killed for run in years.judge.runs)
+
+
+def test_a_wrong_clock_costs_no_key(tmp_path, needs_tool):
+    """The first two domains get successors on the sixth day, which sign a week later."""
+    with living(tmp_path, needs_tool, seed=1, jumps=True) as years:
+        for days, ahead in [(5, -30), (1, 40), (10, 15)]:
+            years.live(days)
+            years.until(years.now + timedelta(hours=1))
+            for words in (("rotate", "--retired", "--no-check"), ("handoff", "--retired")):
+                years.machines.ahead = ahead * _DAY
+                done = years.machines.dkimctl(*words)
+                assert "first" not in done.out
+                assert (done.status, "the service's" in done.err) == (ahead > 0, ahead > 0)
+            done = years.run(ahead * _DAY)
+            wrong = f"{years.now + ahead * _DAY:%Y-%m-%d %H:%M} UTC"
+            for time in (wrong, f"the service's {years.now:%Y-%m-%d %H:%M} UTC"):
+                assert time in done.err
+        assert years.judge.problems == {}
+        assert years.judge.figures.verified > 0
+
+
 def test_what_the_judge_sees(tmp_path, needs_tool):
     """Each domain has another trouble; the first three have keys of 175 and 160 days."""
     with living(tmp_path, needs_tool, seed=1) as years:

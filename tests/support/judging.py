@@ -33,7 +33,7 @@ class Letter(NamedTuple):
 class Run(NamedTuple):
     """One run of the rotation: whether it had work, was killed, or had no primary server.
 
-    It ended after so many `seconds` of real time.
+    It ended after so many `seconds` of real time. `jumped`: its clock was wrong.
     """
 
     time: datetime
@@ -41,6 +41,7 @@ class Run(NamedTuple):
     killed: bool = False
     without_dns: bool = False
     seconds: float = 0.0
+    jumped: bool = False
 
 
 @dataclass
@@ -111,7 +112,7 @@ class Judge:
             if not all(self._accepts(key, each) for each in values):
                 self.report(now, f"{name(key.key)} signs, and is not at all servers")
             age, due = now - key.made, key.made + self._policy.max_age
-            limit = self._policy.max_age + 8 * _DAY + self._missed(due, lambda run: False)
+            limit = self._policy.max_age + 8 * _DAY + self._missed(due, lambda run: run.without_dns)
             self.figures.oldest = max(age, self.figures.oldest)
             if age > limit:
                 self.report(now, f"{name(key.key)} signs for too long")
@@ -148,6 +149,7 @@ class Judge:
                 now, f"{name(key.key)} is not at all servers, but it signs, or did recently"
             )
         if places and now >= end:
+            end = self._begun_again(end)
             missed = self._missed(end, lambda run: run.without_dns)
             if now > end + _DAY + missed:
                 where = ", ".join(sorted(places))
@@ -181,11 +183,23 @@ class Judge:
         )
         return min(later, key=lambda key: key.start, default=None)
 
+    def _begun_again(self, end: datetime) -> datetime:
+        """The end of a grace period, if it began again in a whole run after a wrong clock."""
+        for number, run in enumerate(self.runs):
+            if run.jumped and run.time <= end:
+                later = (
+                    each.time
+                    for each in self.runs[number:]
+                    if not (each.jumped or each.killed or each.without_dns)
+                )
+                end = max(end, next(later, run.time) + self._policy.grace)
+        return end
+
     def _missed(self, due: datetime, is_missed: Callable[[Run], bool]) -> timedelta:
         """The days that are lost from `due` on, since runs were killed, or missed otherwise."""
         days = timedelta()
         for run in self.runs[bisect_left(self.runs, (due,)) :]:
-            if not (run.killed or is_missed(run)):
+            if not (run.killed or run.jumped or is_missed(run)):
                 break
             days += _DAY
         return days

@@ -34,16 +34,21 @@ if not os.fork():
     os._exit(0)
 """
 _KILLED = -9
+_JUMPS, _LONGEST_JUMP = 1 / 50, timedelta(days=40)
 _KILLS = 0.6  # of the runs; some of these end before, so that about half are killed
 _SHORTER = 0.8  # what the time that runs take shrinks by, if they have become shorter
 
 
 class Years:
-    """Time that passes for the DOMAINS. With a seed, `kills` and `outages` happen by chance."""
+    """Time that passes for the DOMAINS. With a seed, what goes wrong happens by chance.
+
+    With `jumps`, the clock of a run is wrong by up to 40 days, one day in fifty.
+    """
 
     def __init__(
-        self, machines: Machines, clock: MovingClock, seed: int, *, kills: bool, outages: bool
-    ) -> None:
+        self, machines: Machines, clock: MovingClock, seed: int, *, kills: bool, outages: bool,
+        jumps: bool,
+    ) -> None:  # fmt: skip
         self.machines = machines
         self.judge = Judge(machines.store, POLICY)
         self.notices: list[tuple[datetime, Any]] = []  # when, and the document
@@ -53,6 +58,7 @@ class Years:
         self._random = Random(seed)
         self._kills = kills
         self._has_outages = outages
+        self._jumps = jumps
         # That a run takes, by whether it has work to do, and whether the primary server runs.
         self._seconds: dict[tuple[bool, bool], float] = {}
         self._alarms: set[tuple[str, str]] = set()  # that were told, and are not over
@@ -75,7 +81,8 @@ class Years:
         """The days pass, with one run each."""
         for _ in range(days):
             self.until(self.now.replace(hour=6) + _DAY)
-            self.run()
+            is_wrong = self._jumps and self._random.random() < _JUMPS
+            self.run(self._random.uniform(-1, 1) * _LONGEST_JUMP if is_wrong else timedelta())
             if self._has_outages:
                 self._begin_or_end_outage()
 
@@ -97,24 +104,27 @@ class Years:
         self.judge.unchanged(then, seen)
         self.judge.look(then, seen)
 
-    def run(self) -> None:
-        """Do what is due, or die meanwhile."""
+    def run(self, ahead: timedelta = timedelta()) -> Done:
+        """Do what is due, or die meanwhile, by a clock that may be `ahead` of all others."""
         is_due, kill = self.judge.is_due(self.now), ""
         kind = is_due, self.machines.primary_runs
         longest = self._seconds.get(kind, 1.0)
         if self._kills and self._random.random() < _KILLS:
             kill = _KILL.format(seconds=self._random.uniform(0, longest))
         began = time.monotonic()
+        self.machines.ahead = ahead
         done = self.machines.dkimctl("rotate", "run", "--wait", "5s", at_start=kill)
+        self.machines.ahead = timedelta()
         seconds = time.monotonic() - began
         killed, without_dns = done.status == _KILLED, not self.machines.primary_runs
-        run = Run(self.now, is_due, killed, without_dns, seconds)
+        run = Run(self.now, is_due, killed, without_dns, seconds, abs(ahead) > _HOUR)
         if killed:
             time.sleep(0.2)  # what it has sent may still be on its way
         else:
             self._seconds[kind] = max(seconds, longest * _SHORTER)
         self._judge_run(run, done)
         self.look()
+        return done
 
     def look(self) -> None:
         """See what has changed."""
@@ -129,6 +139,10 @@ class Years:
             self._alarms |= _alarms(document["new"])
             self._alarms -= _alarms(document["over"])
         if run.killed:
+            return
+        if run.jumped:
+            if done.status != 1 or "this machine's clock says" not in done.err:
+                self.judge.report(run.time, f"a wrong clock: {done.status}: {done.err}")
             return
         if not run.without_dns and done.status != 0:
             self.judge.report(run.time, f"rotate run ended with {done.status}: {done.err}")
@@ -164,13 +178,16 @@ def living(
     *,
     kills=False,
     outages=False,
-    signed_updates=True,
+    jumps=False,
 ) -> Iterator[Years]:
-    """The machines run, and each domain has a key, on New Year's Day of 2027."""
+    """The machines run, and each domain has a key, on New Year's Day of 2027.
+
+    With `jumps`, updates of DNS are not signed: a server would refuse those of another time.
+    """
     need("nsupdate")
     clock = MovingClock(directory / "clock", need)
     clock.move(BEGIN - _OLDEST)
-    with starting(directory, clock, need, signed_updates=signed_updates) as machines:
-        years = Years(machines, clock, seed, kills=kills, outages=outages)
+    with starting(directory, clock, need, signed_updates=not jumps) as machines:
+        years = Years(machines, clock, seed, kills=kills, outages=outages, jumps=jumps)
         years.begin()
         yield years
