@@ -113,7 +113,10 @@ class Request:
 
 @dataclass
 class Answer:
-    """A response of a ScriptedServer. A `body` that is not bytes is sent as JSON."""
+    """A response of a ScriptedServer. A `body` that is not bytes is sent as JSON.
+
+    It has a Date, unless `headers` have another one.
+    """
 
     status: int = 200
     body: object = b""
@@ -160,7 +163,10 @@ class ScriptedServer:
                     self.close_connection = True
                     return
                 body = answer.content()
-                self.send_response(answer.status)
+                if "Date" in answer.headers:
+                    self.send_response_only(answer.status)
+                else:
+                    self.send_response(answer.status)
                 for name, value in answer.headers.items():
                     self.send_header(name, value)
                 if "Content-Length" not in answer.headers:

@@ -132,23 +132,29 @@ def registering(cli, scripted_server, scripted_account, key_records, make_answer
     def item(entry):
         domain, selector = entry["sign_domain"], entry.get("selector", "chosen")
         values = {"fqdn": f"{selector}._domainkey.{domain}", "type": "TXT"}
-        return {"result": {"code": "201", "message": "created"}, **entry, "selector": selector,
+        result = {"code": scripted_server.code, "message": "created"}
+        return {"result": result, **entry, "selector": selector,
                 "regist_date": scripted_server.regist_date,
                 "setting_values": values | {"value": key_records[2048]}}  # fmt: skip
 
     def answer(request):
         if request.path == "/oauth2/token":
             return tokens(request)
+        if request.method == "GET":  # such as for the time
+            return make_answer(405, headers=scripted_server.date)
         entries = json.loads(request.body)["domains"]
         scripted_server.entries += entries
         replaced = scripted_server.on_request(request)
-        return replaced or make_answer(200, {"items": list(map(item, entries))})
+        items = list(map(item, entries))
+        return replaced or make_answer(200, {"items": items}, headers=scripted_server.date)
 
     tokens = scripted_server.answer
     scripted_server.answer = answer
     scripted_server.entries = []
     scripted_server.on_request = lambda request: None
     scripted_server.regist_date = "2026-11-21T00:00:00+09:00"
+    scripted_server.code = "201"
+    scripted_server.date = {}  # the header, if it is not the true one
     cli.environment |= scripted_account
     return scripted_server
 

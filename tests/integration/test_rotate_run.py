@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from aging import let_pass
+from dated import FAKETIME
 from dkimctl.ledger.account_lock import Purpose, account_lock
 from dkimctl.models import key_of
 from dkimctl.settings.values import SANDBOX_FIXED
@@ -165,6 +166,18 @@ def test_a_server_that_is_down_delays_successors(due):
         due.pass_time(days=4)
         assert (new, "publish", "failed") in due.run(status=1), "half of the lead is over: urgent"
     assert due.run() == [(new, "publish", "done")]
+
+
+def test_a_server_that_refuses_our_time_gets_no_successors(due, needs_tool):
+    """From five minutes on (RFC 8945, 10), which the service, on the same clock, does not see."""
+    due.pass_time(hours=1)
+    due.cli.prefix = [*due.cli.prefix, needs_tool("faketime"), "-f", "-30m"]
+    due.cli.environment |= FAKETIME
+    done = due.cli(*RUN, "--wait", "0s")
+    assert done.status == 3
+    assert "not registered, since it could not be published" in done.out
+    assert "its clock is 1,800 s ahead of ours (BADTIME)" in done.out.replace("1,801", "1,800")
+    assert due.ledger() == [f"s1 {A}"]
 
 
 def test_a_server_that_is_down_is_one_row_of_many_keys_and_one_item_of_a_notice(owner):

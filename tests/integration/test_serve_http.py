@@ -81,6 +81,15 @@ def test_http_1_0_needs_no_host(live):
     assert live.ask(b"GET /healthz HTTP/1.0\r\n\r\n")[0] == 200
 
 
+def test_an_answer_has_one_date(live):
+    """By the clock of the service, and not another one of the server."""
+    for request in (GET + b"\r\n", REGISTER + b"Content-Length: 0\r\n\r\n"):
+        with live.connect(request) as connection:
+            answer = HTTPResponse(connection)
+            answer.begin()
+        assert len(answer.headers.get_all("Date")) == 1
+
+
 @pytest.mark.parametrize("headers", [b"x: y\r\n" * 101, b"x: " + b"y" * 100_000 + b"\r\n"])
 def test_too_many_or_too_long_headers_are_431(live, headers):
     assert live.ask(GET + headers + b"\r\n")[0] == 431

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
 import pytest
 
@@ -127,6 +129,37 @@ class TestClock:
         done = cli("register", "-", "--format", "json", stdin=f"- {SUCCESSOR_LATE}")
         assert done.status == 0
         assert [one["code"] for one in json.loads(done.err)["warnings"]][-1] == "clock"
+
+    @pytest.mark.parametrize("days", [-30, 30])
+    def test_no_successor_is_sent_while_the_clocks_differ(self, cli, registering, days):
+        registering.date = {"Date": http_date(days)}
+        assert cli("register", "-", stdin="- {sign_domain: example.net, key_len: 2048}").status == 0
+        done = cli("register", "-", stdin=f"- {SUCCESSOR}")
+        assert (done.status, done.out) == (1, "")
+        assert "this machine's clock says" in done.err
+        assert "timedatectl" in done.err
+        assert [entry["sign_domain"] for entry in registering.entries] == ["example.net"]
+        registering.date = {"Date": ""}
+        assert cli("register", "-", stdin=f"- {SUCCESSOR}").status == 0, "a person has asked for it"
+
+    def test_a_slow_clock_does_not_antedate_what_the_service_tells(self, cli, registering, state):
+        """Else a key that it has just enabled would seem to sign for long."""
+        entry = "- {{sign_domain: example.com, selector: s1, key_len: 2048, enable: {}}}".format
+        assert cli("register", "-", stdin=entry("false")).status == 0
+        registering.code, registering.date = "409", {"Date": http_date(30)}
+        assert cli("register", "-", "--refresh", stdin=entry("true")).status == 0
+        with Ledger.open_existing(
+            state / "ledger.db",
+            base_url=cli.environment["DKIMCTL_BASE_URL"],
+            client_id=cli.environment["DKIMCTL_CLIENT_ID"],
+        ) as ledger:
+            [history] = histories_of(ledger).values()
+        assert history.enabled_at is not None
+        assert history.enabled_at > datetime.now(UTC) + timedelta(days=29)
+
+
+def http_date(days: int) -> str:
+    return format_datetime(datetime.now(UTC) + timedelta(days=days), usegmt=True)
 
 
 class TestAgain:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
@@ -15,6 +16,7 @@ from dkimctl.client.http import HttpClient
 from dkimctl.models import DnsRecord, DomainSpec, Registration, Secret
 
 TOKEN = Secret("abc.def-ghi_jkl~mno+pqr/stu==")
+DATE = {"Date": "Mon, 12 Jan 1970 14:46:40 GMT"}
 SPECS = [
     DomainSpec("example.com", "sample0001", 1024, "2027-07-01T00:00+09:00", 0, True),
     DomainSpec("example.org", key_len=2048),
@@ -47,6 +49,45 @@ def answering(scripted_server, make_answer, api_fixture):
         scripted_server.answer = lambda request: answer
 
     return answering
+
+
+class TestAskTime:
+    """The clock is 1,000,000 s after the epoch: 1970-01-12, 13:46:40."""
+
+    @pytest.mark.parametrize(("status", "headers"), [(405, {}), (401, {"Age": "0"}), (500, {})])
+    def test_any_answer_tells_the_difference(self, client, answering, status, headers):
+        answering(status, headers=DATE | headers)
+        ahead = client.ask_time() - datetime.now(UTC)
+        assert abs(ahead.total_seconds() - 3600.5) < 10
+        assert client.offset == 3600.5
+
+    @pytest.mark.parametrize(
+        "headers",
+        [{"Date": ""}, {"Date": "yesterday"}, DATE | {"Age": "86400"}, DATE | {"Age": "?"}],
+    )
+    def test_without_a_date_or_from_a_cache_it_is_not_known(self, client, answering, headers):
+        answering(200, headers=headers)
+        assert (client.ask_time(), client.offset) == (None, 0.0)
+
+    def test_a_date_at_the_end_of_all_dates_is_beyond_ours(self, client, answering):
+        answering(200, headers={"Date": "31 Dec 9999 23:59:59 GMT"})
+        assert client.ask_time() is None
+
+    def test_other_answers_tell_it_too(self, client, answering):
+        answering(200, {"items": []}, headers=DATE)
+        client.register(TOKEN, SPECS)
+        assert client.offset == 3600.5
+
+    def test_it_is_asked_for_by_a_request_without_effect(self, client, scripted_server):
+        client.ask_time()
+        [request] = scripted_server.requests
+        assert (request.method, request.path, request.body) == ("GET", "/domain/dkim", b"")
+        assert "authorization" not in request.headers
+
+    def test_without_an_answer_it_fails(self, client, scripted_server):
+        scripted_server.answer = lambda request: None
+        with pytest.raises(errors.ServiceError):
+            client.ask_time()
 
 
 class TestIssueToken:

@@ -409,6 +409,15 @@ def test_another_path_is_404_and_another_method_405(client, token):
 @pytest.mark.interface("4.2", "error")
 @pytest.mark.interface("7.1", "500")
 @pytest.mark.interface("7.3", "500")
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/domain/dkim", 401), ("GET", "/readyz", 200), ("GET", "/nothing", 404)],
+)
+def test_each_answer_has_the_date_of_its_clock(client, clock, method, path, status):
+    answer = client.simulate_request(method, path)
+    assert (answer.status_code, answer.headers["Date"]) == (status, "Thu, 01 Jul 2021 00:00:00 GMT")
+
+
 def test_an_unexpected_error_is_500_and_described_only_in_the_log(
     store, token, credentials, basic, caplog
 ):
