@@ -193,19 +193,17 @@ class Checker:
         else:
             await self.source.prefetch({each.sign_domain for each in registrations})
             plans = await queries.gather(map(plan_of, registrations))
-        self.source.answers_above.clear()
+        self.source.answers_beside.clear()
         # A dict has each question once: names of one domain have the same name above them.
         questions: dict[Server | RecursiveResolver, dict[Question, None]] = {}
         for question, zone in plans:
             if isinstance(zone, NoAnswer):
                 continue
-            higher = queries.name_above(zone, question)
+            asked = zone.to_ask(question)
+            every = dict.fromkeys([asked, *queries.questions_beside(zone, asked)])
             for server in zone.servers:
                 if not isinstance(server.responder, NoAnswer):
-                    of_server = questions.setdefault(server.responder, {})
-                    of_server[question] = None
-                    if higher is not None:
-                        of_server[higher] = None
+                    questions.setdefault(server.responder, {}).update(every)
         slots = asyncio.Semaphore(_MAX_BURSTS)
 
         async def prefetch(responder: Server | RecursiveResolver) -> None:
@@ -231,9 +229,11 @@ class Checker:
         except NoAnswer as error:
             return check._replace(finding=Finding(Verdict.NO_ANSWER, str(error))), False
         targets: _Targets = {}
-        findings = await queries.gather(
-            self._finding(response, record, zone.name, targets) for response in responses
-        )
+        judging = (self._finding(each, record, zone.name, targets) for each in responses)
+        if all(each.answer and each.answer.values and not each.answer.alias for each in responses):
+            findings = [await each for each in judging]  # asks nothing more, as a rule
+        else:
+            findings = await queries.gather(judging)
         finding = queries.no_zone(registration.sign_domain)
         if findings:
             wanted = Verdict.MISSING if self.expect_absent else Verdict.PUBLISHED

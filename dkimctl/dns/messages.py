@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import functools
+import hashlib
 import logging
 import os
 import struct
@@ -22,11 +24,13 @@ from dkimctl.text import few, quoted
 
 # Record types (RFC 1035 section 3.2.2, RFC 3596, RFC 4034, RFC 9460).
 A, NS, CNAME, SOA, MX, TXT, AAAA, DS, HTTPS = 1, 2, 5, 6, 15, 16, 28, 43, 65
+RRSIG, NSEC, NSEC3 = 46, 47, 50  # RFC 4034, RFC 5155
 TYPE_NAMES = {
     A: "A", NS: "NS", SOA: "SOA", MX: "MX", TXT: "TXT", AAAA: "AAAA", DS: "DS", HTTPS: "HTTPS"
 }  # fmt: skip
 # RCODEs (RFC 1035 section 4.1.1; RFC 6891 section 9).
 NOERROR, FORMERR, SERVFAIL, NXDOMAIN, NOTIMP, REFUSED, BADVERS = 0, 1, 2, 3, 4, 5, 16
+BADCOOKIE = 23  # RFC 7873 section 8
 USEFUL = frozenset((NOERROR, NXDOMAIN))
 # What servers that cannot read EDNS answer to it (RFC 6891 sections 6.1.3 and 7).
 EDNS_REFUSALS = frozenset((FORMERR, SERVFAIL, NOTIMP, REFUSED, BADVERS))
@@ -37,11 +41,19 @@ _TYPE_AND_CLASS = struct.Struct("!2H")
 _TXT_IN = b"\0\x10\0\x01"  # type and class
 # Header flags.
 _RESPONSE, _AUTHORITATIVE, _TRUNCATED, _DESIRED, _AVAILABLE = 0x8000, 0x0400, 0x0200, 0x0100, 0x80
+DNSSEC_OK = 0x10000  # beyond the header: DO of the OPT record (RFC 3225), sent with a cookie
 AUTHENTIC, CHECKING_DISABLED = 0x20, 0x10  # AD and CD (RFC 4035 section 3, RFC 6840 section 5.7)
 _RCODE = 0x000F
-_OPT = struct.pack("!BHHIH", 0, _OPT_TYPE, _PAYLOAD, 0, 0)  # RFC 6891 section 6.1.2
+_OPT_HEAD = struct.Struct("!BHHIH")  # RFC 6891 section 6.1.2
+_OPT = _OPT_HEAD.pack(0, _OPT_TYPE, _PAYLOAD, 0, 0)
+_DO, _COOKIE_TYPE = 0x8000, 10
+_RECORD = struct.Struct("!2HIH")  # type, class, TTL, length
+_NSEC3_HEAD = struct.Struct("!2BHB")  # algorithm, flags, iterations, length of the salt (RFC 5155)
+_MAX_ITERATIONS = 150  # resolvers ignore records with more (RFC 9276 section 3.2)
 MAX_ALIASES = 11  # in one chain, as Unbound follows them
 _TXT_ANSWER = b"\xc0\x0c\x00\x10\x00\x01"  # the question's own name, TXT, IN
+_POINTER = b"\xc0"  # to the first 256 bytes
+_RRSIG_ANSWER = b"\xc0\x0c\x00\x2e\x00\x01"
 _SOA_IN = b"\0\6\0\1"
 OPT_START = b"\0\0\x29"  # root, OPT
 
@@ -83,6 +95,8 @@ class Answer(NamedTuple):
     message: dns.message.Message | None = None  # if dnspython had to read it
     is_validated: bool = False  # by a resolver, with DNSSEC
     bogus: str = ""  # why it could not validate, but should
+    is_wildcard: bool = False  # its signature is that of a wildcard (RFC 4034 section 3.1.3)
+    proof: bytes = b""  # the message with NSEC records, which nothing has read yet
 
 
 class TruncatedAnswer(Exception):
@@ -101,10 +115,15 @@ def make_txt_question(fqdn: str) -> Question:
     return Question(plain_name(fqdn) + _TXT_IN, TXT)
 
 
+def soa_at(question: Question) -> Question:
+    """The question for the SOA record of the same name."""
+    name = question.section[: -_TYPE_AND_CLASS.size]
+    return question._replace(section=name + _TYPE_AND_CLASS.pack(SOA, IN), rdtype=SOA)
+
+
 def soa_above(question: Question) -> Question:
     """The question for the SOA record of the name above."""
-    above = question.section[1 + question.section[0] : -_TYPE_AND_CLASS.size]
-    return Question(above + _TYPE_AND_CLASS.pack(SOA, IN), SOA, question.flags)
+    return soa_at(question._replace(section=question.section[1 + question.section[0] :]))
 
 
 def plain_name(fqdn: str) -> bytes:
@@ -118,11 +137,24 @@ def random_id() -> int:
     return int.from_bytes(os.urandom(2))
 
 
-def encode(message_id: int, question: Question, *, recursion: bool, edns: bool = True) -> bytes:
-    """The query message; the ID has 16 bits."""
-    flags = question.flags | (_DESIRED if recursion else 0)
+def encode(
+    message_id: int, question: Question, *, recursion: bool, edns: bool = True, cookie: bytes = b""
+) -> bytes:
+    """The query message; the ID has 16 bits. The cookie (RFC 7873) goes with DNSSEC_OK alone."""
+    flags = question.flags & 0xFFFF | (_DESIRED if recursion else 0)
     head = _HEADER.pack(message_id, flags, 1, 0, 0, 1 if edns else 0)
-    return head + question.section + (_OPT if edns else b"")
+    opt = _OPT if edns else b""
+    if opt and question.flags & DNSSEC_OK:
+        option = struct.pack("!2H", _COOKIE_TYPE, len(cookie)) + cookie
+        opt = _OPT_HEAD.pack(0, _OPT_TYPE, _PAYLOAD, _DO, len(option)) + option
+    return head + question.section + opt
+
+
+def cookie_of(answer: Answer) -> bytes:
+    """Our cookie and the server's, which it wants to see in questions; b"" if it sent none."""
+    options = answer.message.options if answer.message else ()
+    cookies = (option.to_wire() or b"" for option in options if option.otype == _COOKIE_TYPE)
+    return next(cookies, b"")
 
 
 def decode(wire: bytes, question: Question) -> Answer | None:
@@ -143,15 +175,17 @@ def decode(wire: bytes, question: Question) -> Answer | None:
         # The usual answers, read ten times as fast as dnspython does: one TXT record, or none and
         # the SOA record of the zone.
         value, zone, rcode = None, None, flags & _RCODE
-        if answers == 1 and rcode == NOERROR:
-            value = _only_value(wire, start)
+        if answers in (1, 2) and rcode == NOERROR:
+            value = _only_value(wire, start, question if answers == 2 else None)
         elif (answers, authority) == (0, 1) and rcode in USEFUL:
             zone = _negative_zone(wire, start, question)
+        elif question.flags & DNSSEC_OK and question.rdtype == SOA and not answers:
+            zone = "" if rcode in USEFUL else None
         if value is not None or zone is not None:
             return Answer(
                 rcode, bool(flags & _AUTHORITATIVE), bool(flags & _AVAILABLE),
                 () if value is None else (value,), zone=zone or "",
-                is_validated=bool(flags & AUTHENTIC),
+                is_validated=bool(flags & AUTHENTIC), proof=wire if zone == "" else b"",
             )  # fmt: skip
     try:
         return _read(_parse(wire[2:]), question)
@@ -165,8 +199,11 @@ def _parse(wire: bytes) -> dns.message.Message:
     return dns.message.from_wire(b"\0\0" + wire, ignore_trailing=True)
 
 
-def _only_value(wire: bytes, start: int) -> bytes | None:
-    """The value of the only record, as nearly all TXT answers have it; else None."""
+def _only_value(wire: bytes, start: int, signed: Question | None) -> bytes | None:
+    """The value of the only record, as nearly all TXT answers have it; else None.
+
+    With the question, its signature follows, which is not that of a wildcard.
+    """
     if wire[start : start + len(_TXT_ANSWER)] != _TXT_ANSWER:
         return None
     at = start + 12  # after the TTL and the length
@@ -178,6 +215,10 @@ def _only_value(wire: bytes, start: int) -> bytes | None:
         size = wire[at]
         strings.append(wire[at + 1 : at + 1 + size])
         at += 1 + size
+    if signed is not None:
+        labels = len(signed.name) - 1  # without the root
+        if wire[end : end + 6] != _RRSIG_ANSWER or wire[end + 15 : end + 16] != bytes((labels,)):
+            return None
     return b"".join(strings) if strings and at == end else None
 
 
@@ -194,15 +235,27 @@ def _negative_zone(wire: bytes, start: int, question: Question) -> str | None:
     None if the zone is not above the name that was asked for, or more follows than an OPT record
     without an extended RCODE.
     """
-    try:
-        zone, size = dns.name.from_wire(wire, start)
-    except dns.exception.DNSException:
-        return None
+    zone, size, labels = "", 2, 0  # usually a pointer to the end of the name
+    if wire[start : start + 1] == _POINTER:
+        while labels < wire[start + 1] - _HEADER.size and question.section[labels]:
+            labels += 1 + question.section[labels]
+        if labels == wire[start + 1] - _HEADER.size:
+            zone = _name_text(question.section[labels : -_TYPE_AND_CLASS.size])
+    if not zone:
+        try:
+            name, size = dns.name.from_wire(wire, start)
+        except dns.exception.DNSException:
+            return None
+        zone = to_text(name) if question.name.is_subdomain(name) else ""
     at = start + size
     rest = wire[at + 10 + int.from_bytes(wire[at + 8 : at + 10]) :]
     is_end = not rest or (rest.startswith(OPT_START) and rest[5:6] == b"\0")
-    is_soa = wire[at : at + 4] == _SOA_IN and question.name.is_subdomain(zone)
-    return to_text(zone) if is_soa and is_end else None
+    return zone if zone and wire[at : at + 4] == _SOA_IN and is_end else None
+
+
+@functools.lru_cache
+def _name_text(wire: bytes) -> str:
+    return to_text(dns.name.from_wire(wire, 0)[0])
 
 
 def _read(message: dns.message.Message, question: Question) -> Answer:
@@ -234,7 +287,45 @@ def _read(message: dns.message.Message, question: Question) -> Answer:
         alias=aliases[0] if aliases else "", zone=above.get(SOA, ""),
         delegated="" if is_authoritative or message.answer else above.get(NS, ""),
         message=message, is_validated=bool(message.flags & AUTHENTIC),
+        is_wildcard=any(
+            rrset.rdtype == RRSIG and rrset[0].labels < len(rrset.name) - 1  # without the root
+            for rrset in message.answer
+        ),
     )  # fmt: skip
+
+
+def denies(answer: Answer, question: Question) -> bool:
+    """Whether the proof that a name has no SOA record denies that it has TXT records or an alias.
+
+    The name's own NSEC or NSEC3 record would list them. Resolvers need no other proof (RFC 8198).
+    """
+    wire, at, has_proof = answer.proof, _HEADER.size + len(question.section), False
+    try:
+        for _ in range(_HEADER.unpack_from(wire)[4] if wire else 0):  # of the authority section
+            owner, size = dns.name.from_wire(wire, at)
+            rdtype, _, _, length = _RECORD.unpack_from(wire, at + size)
+            start = at + size + _RECORD.size
+            at = start + length
+            if rdtype == NSEC:
+                is_own = owner == question.name
+                start += dns.name.from_wire(wire, start)[1]
+            elif rdtype == NSEC3:
+                _, _, iterations, salt_size = _NSEC3_HEAD.unpack_from(wire, start)
+                salt = wire[start + 5 : start + 5 + salt_size]
+                digest = question.name.to_digestable()
+                for _ in range(min(iterations, _MAX_ITERATIONS) + 1):
+                    digest = hashlib.sha1(digest + salt, usedforsecurity=False).digest()
+                is_own = owner[0].upper() == base64.b32hexencode(digest)
+                start += 6 + salt_size + wire[start + 5 + salt_size]
+            else:
+                continue
+            has_proof = True
+            types = wire[start:at] + bytes(5)  # the first window, if it is that of types below 256
+            if is_own and types[0] == 0 and (types[4] & 0x80 or types[2] & 0x04):  # TXT, CNAME
+                return False
+    except (dns.exception.DNSException, struct.error, IndexError):
+        return False
+    return has_proof
 
 
 def rcode_text(rcode: int) -> str:

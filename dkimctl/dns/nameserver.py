@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import os
 import socket
 import time
 from collections.abc import Iterator, Sequence
@@ -75,6 +76,7 @@ class Server:
     needs_udp: bool = True  # if it answers only over TCP, it is not believed: resolvers fail
     timeouts: Timeouts = field(default_factory=Timeouts)
     _prefetched: dict[Question, Answer] = field(default_factory=dict)
+    _cookie: bytes = field(default_factory=lambda: os.urandom(8))  # RFC 7873 section 4
     _failures: int = 0  # in a row
     _answers_udp: bool = False  # at least once; a truncated answer counts
     _answers_tcp: bool | None = None  # the last question; None: not yet asked
@@ -108,6 +110,10 @@ class Server:
             self._failures = 0
             return answer
 
+    def has(self, question: Question) -> bool:
+        """Whether `ask` gives an answer that has come by now, so a task would only cost time."""
+        return question in self._prefetched
+
     async def prefetch(self, questions: Sequence[Question]) -> None:
         """Ask many questions at once; `ask` then gives each answer that came, once.
 
@@ -122,7 +128,8 @@ class Server:
         if left and self._limits_udp:
             pipeline = Pipeline(
                 self._connect, self._address, timeout=self.timeouts.tcp, recursion=self.recursion,
-                edns=self._edns, in_flight=min(self.max_in_flight, transport.IN_FLIGHT),
+                edns=self._edns, cookie=self._cookie,
+                in_flight=min(self.max_in_flight, transport.IN_FLIGHT),
             )  # fmt: skip
             # `ask` tells why there is no answer.
             with contextlib.suppress(ConnectionLost, UnreadableAnswer, OSError):
@@ -177,7 +184,7 @@ class Server:
                 break
             while (message_id := messages.random_id()) in waiting:
                 pass
-            query = encode(message_id, question, recursion=self.recursion, edns=self._edns)
+            query = self._encode(message_id, question, edns=self._edns)
             try:
                 channel.send(query)
             except BlockingIOError:
@@ -200,13 +207,13 @@ class Server:
             pass
         del waiting[message_id]
         log_query(self._address, "UDP", question, started, answer)
-        if answer is not None and answer.rcode not in self._refusals:
+        if answer is not None and answer.rcode not in self._refusals | {messages.BADCOOKIE}:
             self._prefetched[question] = answer
         return [answer is not None]
 
     async def ask_over_tcp(self, question: Question, *, edns: bool = True) -> Answer:
         """Its answer over TCP. Raises NoAnswer."""
-        query = encode(messages.random_id(), question, recursion=self.recursion, edns=edns)
+        query = self._encode(messages.random_id(), question, edns=edns)
         started = time.monotonic()
         result: Answer | Exception | None = None
         try:
@@ -249,6 +256,11 @@ class Server:
     async def _ask(self, question: Question) -> Answer:
         refusals = self._refusals
         answer = await self._over_udp_or_tcp(question, edns=self._edns)
+        if answer.rcode == messages.BADCOOKIE:  # once with its cookie, then over TCP (section 5.3)
+            self._cookie = messages.cookie_of(answer) or self._cookie
+            answer = await self._over_udp_or_tcp(question, edns=self._edns)
+            if answer.rcode == messages.BADCOOKIE:
+                answer = await self.ask_over_tcp(question)
         if answer.rcode not in refusals:
             return answer
         plain = await self._over_udp_or_tcp(question, edns=False)
@@ -311,7 +323,7 @@ class Server:
             for number, wait in enumerate(waits, 1):
                 # The last is without EDNS, which some servers and firewalls drop (RFC 6891, 6.2.2).
                 with_edns = edns and (number < len(waits) or number == 1)
-                query = encode(message_id, question, recursion=self.recursion, edns=with_edns)
+                query = self._encode(message_id, question, edns=with_edns)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(wait):
                         await loop.sock_sendall(channel, query)
@@ -329,6 +341,11 @@ class Server:
                             if answer is not None:  # else forged or broken
                                 return answer, to_edns
         raise TimeoutError
+
+    def _encode(self, message_id: int, question: Question, *, edns: bool) -> bytes:
+        return encode(
+            message_id, question, recursion=self.recursion, edns=edns, cookie=self._cookie
+        )
 
     async def _connect(self) -> Streams:
         async with asyncio.timeout(self.timeouts.tcp):

@@ -24,7 +24,7 @@ _MAX_DELEGATIONS = 4  # below the zone of the signing domain
 _RANDOM_BYTES = 8  # of a label that does not exist
 
 _T = TypeVar("_T")
-AnswersAbove: TypeAlias = dict[tuple[Any, Question], Answer | None]
+AnswersBeside: TypeAlias = dict[tuple[Any, Question], Answer | None]
 
 
 class Source:
@@ -42,8 +42,8 @@ class Source:
         #: they know from other servers counts as well.
         self.is_given = zones is None
         self._zones = zones
-        #: What servers answered for the names above records; for one chunk of checks.
-        self.answers_above: AnswersAbove = {}
+        #: What servers answered for names beside records; for one chunk of checks.
+        self.answers_beside: AnswersBeside = {}
         named = [NameServer(label, frozenset((label,)), item) for label, item in given.items()]
         self._given = Zone("", named)
         self._servers = given.values()
@@ -153,8 +153,12 @@ async def ask_zone(
     """
     depth, above = 0, list[ServerResponse]()
     while True:
-        asking = (_ask_with_name_above(source, server, zone, question) for server in zone.servers)
-        responses = await gather(asking)
+        asked = zone.to_ask(question)
+        others = questions_beside(zone, asked)
+        has_come = (isinstance(each.responder, Server) and each.responder.has(asked)
+                    for each in zone.servers)  # fmt: skip
+        asking = (_ask_with_others(source, each, zone, asked, others) for each in zone.servers)
+        responses = [await each for each in asking] if all(has_come) else await gather(asking)
         answered = [response for response in responses if response.answer is not None]
         known = (each.zone for each in responses if each.zone.endswith(f".{zone.name}"))
         below = next(known, "") if zone.name else ""
@@ -180,40 +184,51 @@ async def ask_zone(
     ]
 
 
-async def _ask_with_name_above(
-    source: Source, server: NameServer, zone: Zone, question: Question
+async def _ask_with_others(
+    source: Source, server: NameServer, zone: Zone, question: Question, others: Sequence[Question]
 ) -> ServerResponse:
-    """If it has the record, it is asked once for the name above, such as `_domainkey`.
-
-    That exists, too, though it may have no records. NXDOMAIN would deny all names below (RFC 8020).
-    """
+    """If it has the record, it is asked whether other answers deny that: see `questions_beside`."""
     response = await ask(source, server, question)
-    higher = name_above(zone, question)
-    if higher is None or response.answer is None:
+    record = response.answer
+    if record is None or not (record.values or record.alias):
         return response
-    if not (response.answer.values or response.answer.alias):
-        return response
-    key = server.responder, higher
-    if key not in source.answers_above:
-        source.answers_above[key] = (await ask(source, server, higher)).answer
-    answer = source.answers_above[key]
-    if answer is None or answer.alias:
-        return response
-    above, denial = messages.to_text(higher.name), ""
-    if answer.rcode == messages.NXDOMAIN:
-        denial = (
-            f"it answers NXDOMAIN for {above}, so resolvers may deny all "
-            f"names below (RFC 8020); with PowerDNS: `pdnsutil rectify-zone {zone.name}`"
+    closest, denial = "", ""
+    for beside in others:
+        key = server.responder, beside
+        if key not in source.answers_beside:
+            source.answers_beside[key] = (await ask(source, server, beside)).answer
+        answer = source.answers_beside[key]
+        if answer is None or answer.alias:
+            continue
+        has_soa = answer_data(answer, messages.SOA)
+        zone_of_it = messages.to_text(beside.name) if has_soa else answer.zone
+        closest = max(closest, zone_of_it, key=len)
+        if answer.rcode == messages.NXDOMAIN:
+            denial = f"it answers NXDOMAIN for {messages.to_text(beside.name)}"
+        elif not record.is_wildcard and messages.denies(answer, question):
+            denial = denial or f"it answers {beside} with an NSEC record that denies the record"
+    if denial:
+        denial += (
+            " (RFC 8020, RFC 8198), so resolvers that remember this do not ask for the record; "
+            f"with PowerDNS: `pdnsutil rectify-zone {zone.name}`"
         )
-    closest = above if answer_data(answer, messages.SOA) else answer.zone
     return response._replace(zone=closest, denial=denial)
 
 
-def name_above(zone: Zone, question: Question) -> Question | None:
-    """The question for the name above, if that is in the zone, below its apex."""
-    higher, apex = messages.soa_above(question), _soa(zone.name)
-    is_below = higher.section.endswith(apex.section) and higher.section != apex.section
-    return higher if zone.name and is_below else None
+def questions_beside(zone: Zone, question: Question) -> list[Question]:
+    """What to ask servers beside a record; nothing about names outside of a known zone.
+
+    The name above, such as `_domainkey`, exists, though it may have no records: NXDOMAIN would deny
+    all names below (RFC 8020). All records below it share the question. In a signed zone, the proof
+    that there is no SOA record at the name has to list its TXT record (RFC 8198). And an SOA record
+    shows a zone that is deeper than expected.
+    """
+    if not zone.name:
+        return []
+    above, apex = messages.soa_above(question), _soa(zone.name)
+    is_below = above.section.endswith(apex.section) and above.section != apex.section
+    signed = [messages.soa_at(question)] if zone.is_secure else []
+    return ([above._replace(flags=0)] if is_below else []) + signed
 
 
 @functools.lru_cache

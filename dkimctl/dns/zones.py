@@ -125,6 +125,11 @@ class Zone(NamedTuple):
     is_secure: bool = False  # the resolver validates it with DNSSEC, or gives no NS records of it
     bogus: str = ""  # why the resolver cannot, but should
 
+    def to_ask(self, question: Question) -> Question:
+        """The question as resolvers ask it that validate: the answer is larger."""
+        flags = messages.DNSSEC_OK if self.is_secure else 0
+        return question._replace(flags=question.flags | flags)
+
 
 _Addresses = Mapping[str, Sequence[str] | NoAnswer]  # by host
 
@@ -255,8 +260,9 @@ class ZoneServers:
             hosts = sorted(own_hosts.get(address, set()) | delegated_hosts.get(address, set()))
             label = f"{', '.join(hosts)} ({address}){side(hosts, is_own=address in own_hosts)}"
             yield NameServer(label, frozenset(hosts), self._server(address))
+        servers = {self._server(address) for address in own_hosts | delegated_hosts}
         for label, server in above.answering.items():
-            if server.address not in own_hosts | delegated_hosts:
+            if server not in servers:
                 hosts = [label.partition(" ")[0]]
                 yield NameServer(f"{label}, a server of the zone above", frozenset(hosts), server)
 

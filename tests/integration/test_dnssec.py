@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
+import subprocess
+import sys
+
 import dns.rdatatype
 import dns.zone
 import pytest
 
 from delegation import Host, Security, Zone
+from dns_servers import make_database, powerdns_schema
 from network import running
+from odd_servers import __file__ as odd_servers
 from published import name_of, register, txt
 
 DOMAINS = ("unsigned.test", "secure.test", "expired.test", "wrong.test", "alias.test", "far.test")
@@ -91,3 +98,125 @@ def test_a_record_without_its_signature_is_bogus(run):
     _, items = run("secure.test", unsigned="secure.test")
     assert items["secure.test"]["verdict"] == "bogus"
     assert "TXT s1._domainkey.secure.test (DNSSEC): EDE " in items["secure.test"]["reason"]
+
+
+POWERDNS = """
+launch=gsqlite3
+gsqlite3-database={home}/pdns.sqlite3
+gsqlite3-dnssec=yes
+local-address=127.0.0.4
+socket-dir={home}
+daemon=no
+guardian=no
+"""
+CHAINS = {"plain": (), "nsec": (), "nsec3": ("1 0 0 -",)}  # the parameters of set-nsec3
+FIRST, SECOND, RIGHT = "first", "second", "right"
+
+
+@pytest.fixture
+def powerdns(cli, needs_tool, tmp_path):
+    """A network in which a program writes records into the database of a PowerDNS.
+
+    The `first` key of a domain, and the `second`, beside one that PowerDNS knows.
+    """
+    domains = [f"{label}.{zone}.test" for zone in CHAINS for label in (FIRST, SECOND, RIGHT)]
+    values = register(cli, *domains)
+    home = tmp_path / "pdns"
+    home.mkdir()
+    make_database(powerdns_schema(needs_tool), home)
+    (home / "pdns.conf").write_text(POWERDNS.format(home=home))
+
+    def pdnsutil(*words: str) -> str:
+        command = [needs_tool("pdnsutil"), f"--config-dir={home}", *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    ds = ""
+    for zone, parameters in CHAINS.items():
+        name = f"{zone}.test"
+        right = f"{RIGHT}.{name}"
+        more = txt(name_of(right), values[right]) + txt(f"s0._domainkey.{SECOND}.{name}", "old")
+        (home / zone).write_text(
+            f"$ORIGIN {name}.\n$TTL 60\n@ SOA ns root 1 2 3 4 60\n@ NS pdns.test.\n{more}"
+        )
+        pdnsutil("load-zone", name, str(home / zone))
+        if zone != "plain":
+            pdnsutil("secure-zone", name)
+            lines = pdnsutil("export-zone-ds", name).splitlines()
+            ds += "".join(f"{line.partition(' ; ')[0]}\n" for line in lines if " 13 2 " in line)
+        for each in parameters:
+            pdnsutil("set-nsec3", name, each)
+        pdnsutil("rectify-zone", name)
+    with contextlib.closing(sqlite3.connect(home / "pdns.sqlite3")) as database, database:
+        for domain in domains:
+            if not domain.startswith(RIGHT):
+                database.execute(
+                    "INSERT INTO records (domain_id, name, type, content, ttl)"
+                    " SELECT id, ?, 'TXT', ?, 60 FROM domains WHERE name = ?",
+                    (name_of(domain), f'"{values[domain]}"', domain.partition(".")[2]),
+                )
+    zones = [
+        Zone("test", ("ns.test",), ds, security=Security.SECURE),
+        *(Zone(f"{zone}.test", ("pdns.test",)) for zone in CHAINS),
+    ]
+    hosts = [Host("ns.test", ("127.0.0.2",)), Host("pdns.test", ("127.0.0.4",), program="")]
+    with running(
+        tmp_path, needs_tool, hosts=hosts, zones=zones, resolver_options="aggressive-nsec: yes"
+    ) as network:
+        server = needs_tool("pdns_server"), f"--config-dir={home}"
+
+        def start() -> None:
+            network.start("pdns", *server)
+            network.wait_for("dig", "@127.0.0.4", "+short", "nsec.test", "SOA", shows="ns.nsec.")
+
+        def restart() -> None:
+            network.stop("pdns")
+            start()
+            network.restart_resolver()
+
+        start()
+        network.pdnsutil, network.restart = pdnsutil, restart
+        yield network
+
+
+def test_a_record_that_the_zone_denies_is_denied(cli, powerdns):
+    done, items = powerdns.check_dns(cli)
+    denied = {f"{label}.{zone}.test" for zone in CHAINS for label in (FIRST, SECOND)}
+    denied.remove("second.plain.test")
+    assert done.status == 1
+    assert {domain for domain, item in items.items() if item["verdict"] == "denied"} == denied
+    assert {item["verdict"] for item in items.values()} == {"denied", "published"}
+    assert "`pdnsutil rectify-zone nsec3.test`" in items["second.nsec3.test"]["reason"]
+    # As Unbound says, asked for another name before (RFC 8020); BIND 9 also denies
+    # second.nsec.test.
+    powerdns.restart_resolver()
+    for domain in ("first.nsec.test", "first.nsec3.test"):
+        powerdns.run("dig", f"other._domainkey.{domain}", "TXT")
+        assert "NXDOMAIN" in powerdns.run("dig", name_of(domain), "TXT").stdout
+    for zone in CHAINS:
+        powerdns.pdnsutil("rectify-zone", f"{zone}.test")
+    powerdns.restart()
+    done, items = powerdns.check_dns(cli)
+    assert (done.status, set(verdicts(items).values())) == (0, {"published"})
+
+
+def test_a_signed_answer_that_does_not_arrive_is_no_answer(cli, needs_tool, tmp_path):
+    """It is too large for UDP, and TCP is closed; without the signature it would arrive."""
+    values = register(cli, "large.test", "plain.test")
+    hosts = [Host("ns.test", ("127.0.0.2",), also=("large.test", "plain.test"))]
+    hosts.append(Host("odd.test", ("127.0.0.3",), program=""))
+    zones = [
+        Zone(domain, ("odd.test",), txt(name_of(domain), values[domain]), security=security)
+        for domain, security in (
+            ("large.test", Security.SECURE), ("plain.test", Security.INSECURE),
+        )
+    ]  # fmt: skip
+    with running(tmp_path, needs_tool, hosts=hosts, zones=zones) as network:
+        arguments = (odd_servers, "127.0.0.2", "127.0.0.3=signed-udp-only")
+        network.start("odd", sys.executable, *arguments)
+        network.wait_for("cat", "odd.log", shows="ready")
+        done, items = network.check_dns(cli)
+        resolved = network.run("dig", name_of("large.test"), "TXT").stdout
+    assert (done.status, items["plain.test"]["verdict"]) == (4, "published")
+    assert (items["large.test"]["verdict"], "SERVFAIL" in resolved) == ("no answer", True)
+    reason = "its answer over UDP is truncated; over TCP, nothing answers at that address and port"
+    assert reason in items["large.test"]["servers"][0]["reason"]

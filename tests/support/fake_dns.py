@@ -163,7 +163,9 @@ class FakeServer:
         return Answer(0, True, False, values, zone="" if values else self.zone)
 
     async def prefetch(self, questions) -> None:
-        records = [asked for asked in questions if asked.rdtype == dns.rdatatype.TXT]
+        records = [
+            asked._replace(flags=0) for asked in questions if asked.rdtype == dns.rdatatype.TXT
+        ]
         names = [asked.name.to_text(omit_final_dot=True) for asked in records]
         assert records == [make_txt_question(name) for name in names]
         self.bursts.append(names)
@@ -182,7 +184,7 @@ class FakeSource:
         self.bogus_records = dict(bogus_records)
         self.validated: list[str] = []
         self.is_given = is_given
-        self.answers_above = {}
+        self.answers_beside = {}
 
     async def prefetch(self, names) -> None:
         """No zone is known beforehand."""

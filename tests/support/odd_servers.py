@@ -17,6 +17,7 @@ from typing import NamedTuple
 _RESPONSE, _AUTHORITATIVE, _TRUNCATED = 0x80, 0x04, 0x02  # in the third byte of a message
 _FORMERR, _NXDOMAIN, _NOTIMP, _REFUSED = 1, 3, 4, 5
 _HEADER = 12  # bytes
+_DO = 0x80  # in the flags of an OPT record (RFC 3225)
 _PORT = 53
 
 Ask = Callable[[bytes], Awaitable[bytes]]
@@ -80,6 +81,13 @@ def _without_edns(rcode: int | None) -> Behaviour:
     return Behaviour(answer, answer)
 
 
+async def _signed_truncated(query: bytes, ask: Ask) -> bytes:
+    """TXT records with signatures do not fit; the OPT record asks for them (DO)."""
+    opt = query.find(b"\0\0\x29", _HEADER + len(_question(query)))
+    is_signed = opt > 0 and query[opt + 7] & _DO
+    return await (_truncated if is_signed and _is_txt(query) else _as_is)(query, ask)
+
+
 async def _only_txt(query: bytes, ask: Ask) -> bytes:
     return await ask(query) if _is_txt(query) else _failure(query, _NOTIMP)
 
@@ -118,6 +126,7 @@ BEHAVIOURS: dict[str, Behaviour] = {
     "udp-only": Behaviour(_as_is, None),
     "truncating": Behaviour(_truncated, _as_is),
     "truncating-udp-only": Behaviour(_truncated, None),
+    "signed-udp-only": Behaviour(_signed_truncated, None),
     "not-authoritative": Behaviour(_not_authoritative, _not_authoritative),
     "refused": Behaviour(_refused, _refused),
     "edns-formerr": _without_edns(_FORMERR),

@@ -12,10 +12,10 @@ import dns.rcode
 import dns.rdatatype
 import dns.rrset
 import pytest
-from dns.edns import EDEOption
+from dns.edns import EDEOption, GenericOption
 
 from dkimctl.addresses import Address
-from dkimctl.dns.messages import EDNS_REFUSALS, encode, make_txt_question
+from dkimctl.dns.messages import DNSSEC_OK, EDNS_REFUSALS, encode, make_txt_question
 from dkimctl.dns.nameserver import NoAnswer, RecursiveResolver, Server, Timeouts
 from fake_dns import NameServer, frame, make_reply, read_query
 
@@ -426,3 +426,30 @@ def test_failure_that_dnssec_cannot_have_caused_is_not_bogus(ds, flags):
 def test_bogus_answer_tells_the_extended_error(option, text):
     answer = ask_resolvers(NameServer(unvalidated(option)))
     assert answer.bogus.endswith(f" (DNSSEC): {text}")
+
+
+WITH_DO = [asked._replace(flags=DNSSEC_OK) for asked in MANY]
+
+
+@pytest.mark.parametrize("accepts", [True, False])
+def test_a_server_gets_its_cookie_back(over_tcp, accepts):
+    """RFC 7873: without it, the answer over UDP is BADCOOKIE."""
+
+    def over_udp(wire):
+        asked = dns.message.from_wire(wire)
+        assert asked.ednsflags & dns.flags.DO
+        cookie = asked.options[0].to_wire()
+        if accepts and cookie[8:] == b"of the server":
+            return [make_reply(wire)]
+        made = dns.message.make_response(asked)
+        made.use_edns(0, options=[GenericOption(10, cookie[:8] + b"of the server")])
+        made.set_rcode(dns.rcode.BADCOOKIE)
+        return [made.to_wire()]
+
+    async def work():
+        async with asking(NameServer(over_udp, over_tcp())) as server:
+            await server.prefetch(WITH_DO[:3])
+            return [await server.ask(asked) for asked in WITH_DO[:3]]
+
+    values = {answer.values for answer in asyncio.run(work())}
+    assert values == {(b"v=DKIM1" if accepts else b"over TCP",)}
