@@ -212,7 +212,9 @@ def make_plan(
     led: list[Change] = []
     for change in plan_at_names(registrations):
         (led if change.before.alias or change.action is Action.UNCOVERED else plan).append(change)
-    if led:
+    if not targets:  # nor does any cover where an alias leads
+        plan += led
+    elif led:
         asked = [change.registration for change in led]
         checks: list[Check] = []
         unknown = ""

@@ -188,6 +188,7 @@ def _left(change: Task, check: Check | None) -> Task | None:
         return change
     if check is None:
         return None
+    change = change._replace(alias_end=check.alias_end)
     is_removal = change.step is Step.REMOVE
     seen = f"DNS now: {check.finding.verdict}" if is_removal else described(check)
     if check.finding.verdict is Verdict.NO_ANSWER:

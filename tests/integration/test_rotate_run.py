@@ -367,6 +367,9 @@ def test_a_record_behind_an_alias_is_published_and_removed_where_it_leads(owner,
         if not covered:
             done = owner.cli(*RUN)
             assert f"remove the TXT record {end}" in done.out
+            path.write_text("")
+            done = owner.cli(*RUN)
+            assert f"remove the TXT record {end}" in done.out, "also without any target"
             owner.life.update(f"update delete {end}. TXT\nsend\n")
         assert owner.run() == [("s1", "remove", "done")]
         answer = owner.life.network.run("dig", "+short", end, "TXT", own, "CNAME").stdout

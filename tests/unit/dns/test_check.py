@@ -464,3 +464,23 @@ def test_waiting_pushes_only_the_last_checks(run, make_registration, key_records
     assert [check.finding.verdict for check in progress.checks] == [MISSING, PUBLISHED, PUBLISHED]
     assert looks.latest == {key_of("example.com", "s1"): PUBLISHED}
     assert looks.breaks == {key_of("example.com", "s1"): MISSING}
+
+
+@pytest.mark.parametrize(
+    ("there", "verdict"),
+    [
+        ([], Verdict.MISSING),
+        (Answer(NXDOMAIN, True, False), Verdict.MISSING),
+        (["v=DKIM1; p="], Verdict.REVOKED),
+        (["v=spf1 -all"], Verdict.MALFORMED),
+        (None, Verdict.PUBLISHED),
+        (SILENT, Verdict.NO_ANSWER),
+        (alias_of("k.example.net"), Verdict.MALFORMED),
+    ],
+)
+def test_an_alias_is_absent_if_it_leads_to_nothing(check_one, value, there, verdict):
+    here = FakeServer(answers={NAME: alias_of("k.example.net")})
+    other = FakeServer(answers={"k.example.net": [value] if there is None else there})
+    result = check_one(here, zones={"example.net": [other]}, expect_absent=True)
+    assert result.finding.verdict is verdict
+    assert result.alias_end == ("" if "loop" in result.finding.reason else "k.example.net")
