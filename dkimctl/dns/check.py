@@ -238,6 +238,11 @@ class Checker:
         if findings:
             wanted = Verdict.MISSING if self.expect_absent else Verdict.PUBLISHED
             finding = queries.located(verdicts.combine_findings(findings, wanted), zone, question)
+            if finding.verdict is Verdict.INCONSISTENT:
+                why = await queries.why_apart(
+                    self.source, zone, question, responses, findings, wanted
+                )
+                finding = finding._replace(reason="; ".join(filter(None, (finding.reason, why))))
         # What follows for resolvers, which see more than the servers of these zones.
         zones = [zone, *(zone for target in targets.values() for zone in target.result().zones)]
         is_accepted = finding.verdict in verdicts.ACCEPTED and not self.expect_absent

@@ -60,6 +60,7 @@ class NameServer(NamedTuple):
     label: str
     hosts: frozenset[str]
     responder: Server | RecursiveResolver | NoAnswer  # or why its address is not known
+    is_regular: bool = True  # named by the zone and its delegation, so it should copy the zone
 
 
 @dataclass(eq=False)

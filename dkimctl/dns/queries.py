@@ -21,6 +21,7 @@ from dkimctl.text import printable
 
 _MAX_LOOKUPS = 32  # at a time, at a resolver that others use as well
 _MAX_DELEGATIONS = 4  # below the zone of the signing domain
+_SERVFAIL = "it answers SERVFAIL"
 _RANDOM_BYTES = 8  # of a label that does not exist
 
 _T = TypeVar("_T")
@@ -178,7 +179,7 @@ async def ask_zone(
         host for response in responses if response.answer for host in response.server.hosts
     }
     return zone, [
-        response
+        await _with_cause(source, zone, response)
         for response in responses
         if not isinstance(response.failure, NoRoute) or answering.isdisjoint(response.server.hosts)
     ]
@@ -234,6 +235,67 @@ def questions_beside(zone: Zone, question: Question) -> list[Question]:
 @functools.lru_cache
 def _soa(zone: str) -> Question:
     return make_question(zone, messages.SOA)
+
+
+async def _with_cause(source: Source, zone: Zone, response: ServerResponse) -> ServerResponse:
+    """Whether SERVFAIL is for the name alone, or for the whole zone."""
+    if str(response.failure) != _SERVFAIL or not zone.name:
+        return response
+    cause = "for the whole zone: it is not loaded there, or has expired"
+    if await _serial(source, response.server, zone) is not None:
+        cause = "for this name alone: its data there is broken"
+    return response._replace(failure=NoAnswer(f"{_SERVFAIL} {cause}; its log says more"))
+
+
+async def _serial(source: Source, server: NameServer, zone: Zone, *, again: bool = False) -> Any:
+    """The serial number of a zone at a server, which is asked once for it, or `again`."""
+    question = _soa(zone.name)
+    key = server.responder, question
+    if again or key not in source.answers_beside:
+        source.answers_beside[key] = (await ask(source, server, question)).answer
+    answer = source.answers_beside[key]
+    return (
+        next((data.serial for data in answer_data(answer, messages.SOA)), None) if answer else None
+    )
+
+
+async def why_apart(
+    source: Source,
+    zone: Zone,
+    question: Question,
+    responses: Sequence[ServerResponse],
+    findings: Sequence[ServerFinding],
+    wanted: Verdict,
+) -> str:
+    """Why servers disagree, by the serial numbers of their zones, and what to do; "" if unknown."""
+    judged = [
+        (each.server, each.answer, finding.finding.verdict is wanted)
+        for each, finding in zip(responses, findings, strict=True)
+        if each.answer is not None and each.server.is_regular
+    ]
+    if not zone.name or any(answer.alias for _, answer, _ in judged):
+        return ""
+    serials: dict[bool, set[Any]] = {True: set(), False: set()}
+    for server, _, is_good in judged:
+        serials[is_good].add(await _serial(source, server, zone))
+    good, bad = serials[True], serials[False]
+    if not (good and bad) or None in good | bad:
+        return ""
+    if good == bad and len(good) == 1:
+        for server, before, _ in judged:  # unless a transfer has come between the questions
+            answer = (await ask(source, server, question)).answer
+            is_same_zone = await _serial(source, server, zone, again=True) in good
+            if answer is None or answer.values != before.values or not is_same_zone:
+                return ""
+        return f"all have serial number {good.pop()}, so no transfer comes: raise it at the primary"
+    # Serial numbers wrap around (RFC 1982).
+    ahead = {(ours - theirs) % (1 << 32) < 1 << 31 for ours in good for theirs in bad}
+    numbers = ", not ".join(", ".join(map(str, sorted(of))) for of in (bad, good))
+    if good & bad or len(ahead) > 1:
+        return ""
+    if ahead == {True}:
+        return f"the others have an older zone (serial number {numbers}): wait for the transfer"
+    return f"the others have a newer zone (serial number {numbers}): make the change again"
 
 
 async def gather(coroutines: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:

@@ -258,13 +258,15 @@ class ZoneServers:
         own_hosts, delegated_hosts = _by_address(own), _by_address(delegated)
         for address in own_hosts | delegated_hosts:
             hosts = sorted(own_hosts.get(address, set()) | delegated_hosts.get(address, set()))
-            label = f"{', '.join(hosts)} ({address}){side(hosts, is_own=address in own_hosts)}"
-            yield NameServer(label, frozenset(hosts), self._server(address))
+            label, named = f"{', '.join(hosts)} ({address})", frozenset(hosts)
+            only = side(hosts, is_own=address in own_hosts)
+            yield NameServer(label + only, named, self._server(address), not only)
         servers = {self._server(address) for address in own_hosts | delegated_hosts}
         for label, server in above.answering.items():
             if server not in servers:
                 hosts = [label.partition(" ")[0]]
-                yield NameServer(f"{label}, a server of the zone above", frozenset(hosts), server)
+                marked = f"{label}, a server of the zone above"
+                yield NameServer(marked, frozenset(hosts), server, is_regular=False)
 
     def _server(self, address: str) -> Server:
         if address not in self._servers:

@@ -133,7 +133,10 @@ class RotationRun:
             asked = (key for status in over for key in (status.registration, *status.successors))
             return {registration.key: "" for registration in asked} if is_known else {}
         with tools.lock_account(), tools.open_ledger(for_writing=True) as ledger:
-            now = tools.clock()  # it may have waited for long
+            # It may have waited for long, and the clock may have been set meanwhile.
+            if self._agreed_time(is_needed=True) is None:
+                return {}
+            now = tools.clock()
             self._register_due(ledger, now)
             if self._unknown:
                 return {}
@@ -202,10 +205,10 @@ class RotationRun:
         """
         self._open_targets()
         found, wanted, left = list[DomainSpec](), len(due.specs), [*due.specs, *due.postponed]
-        for _ in range(_MAX_ROUNDS):
-            if not (missing := min(wanted - len(found), len(left))):
-                break
-            specs, left = {spec.key: spec for spec in left[:missing]}, left[missing:]
+        size = wanted
+        while left and len(found) < wanted:
+            specs, left = {spec.key: spec for spec in left[:size]}, left[size:]
+            size *= 2  # so that few rounds wait for servers that are down
             registrations = []
             for spec in specs.values():
                 record = DnsRecord(f"{spec.selector}._domainkey.{spec.sign_domain}", "TXT", "")
@@ -221,8 +224,8 @@ class RotationRun:
                 text = f"not registered, since it could not be published: {fault.message}"
                 task = Task(Step.REGISTER, State.FAILED, registration, text, error=fault)
                 self._tasks.append(task)
-        self._postponed = len(left)
-        return found
+        self._postponed = len(left) + len(found[wanted:])
+        return found[:wanted]
 
     def _open_targets(self) -> None:
         if self._targets or self._targets_error is not None:

@@ -124,6 +124,7 @@ PAR1, PAR2 = "par1.test (127.0.0.5)", "par2.test (127.0.0.6)"
 NS1, NS2, NS3 = "ns1.test (127.0.0.2)", "ns2.test (127.0.0.3)", "ns3.test (127.0.0.4)"
 OLD = "published at 1 of 2 servers; {}, a server of the zone above: missing"
 # Records that the zone's own servers have, and what resolvers may get elsewhere: the verdict.
+SAME = "all have serial number 1, so no transfer comes: raise it at the primary"
 ELSEWHERE = {
     "old.corp.test": OLD.format(PAR1),
     "both.corp.test": f"missing at 2 of 3 servers; {NS1}: published",
@@ -131,7 +132,7 @@ ELSEWHERE = {
     "split.corp.test": f"published at 1 of 2 servers; {NS2}, only named by {PAR2}: missing",
     "alias.corp.test": OLD.format(PAR1),
     "moved.corp.test": f"published at 1 of 2 servers; {NS3}: missing",
-    "below.corp.test": f"published at 2 of 3 servers; {NS3}: missing",
+    "below.corp.test": f"published at 2 of 3 servers; {NS3}: missing; {SAME}",
     "fresh.corp.test": "published",
     "right.corp.test": "published",
 }

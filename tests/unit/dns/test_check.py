@@ -57,11 +57,14 @@ def test_verdict_combines_what_all_servers_answer(check_one, first, second, verd
     assert check_one(*two(first, second)).finding.verdict is verdict
 
 
+UNLOADED = "it is not loaded there, or has expired; its log says more"
+
+
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
         (SILENT, "it does not answer"),
-        (Answer(SERVFAIL, True, False), "it answers SERVFAIL"),
+        (Answer(SERVFAIL, True, False), f"it answers SERVFAIL for the whole zone: {UNLOADED}"),
         (Answer(16, True, False), "it answers BADVERS"),
         (Answer(NXDOMAIN, False, True), LAME),
         (Answer(0, False, True, (b"v=DKIM1; p=",)), LAME),

@@ -14,8 +14,9 @@ from dkimctl.errors import DnsRefused, ExitCode, Throttled
 from dkimctl.models import DomainSpec, Registration, key_of
 from dkimctl.names import Selection
 from dkimctl.publishing.plan import Access
-from dkimctl.rotation.due import State, Step
+from dkimctl.rotation.due import RunPolicy, State, Step
 from dkimctl.rotation.life import read_keys
+from dkimctl.rotation.run import RotationRun
 from dkimctl.settings.config import RotationSettings
 from ledgers import histories_of
 from rotation_world import Provider, World, run_until
@@ -359,6 +360,18 @@ class TestClocks:
         old.pass_time(days=22)
         assert (states(old.run()), fqdn("s1") in old.records) == ([("remove", "due")], True)
 
+    def test_a_clock_that_is_set_while_a_run_waits_for_another_registers_nothing(self, old):
+        tools, services = old.tools(), old.now
+
+        def wait(ledger_lock=tools.lock_account):
+            old.now, old.service_now = old.now - timedelta(days=30), services
+            return ledger_lock()
+
+        policy = RunPolicy(RotationSettings(max_age=timedelta(days=100)), 0.0, False)
+        run = RotationRun(Selection(), policy, tools._replace(lock_account=wait))
+        assert [error.code for error in run.execute().errors] == ["clock"]
+        assert old.keys() == {f"s1 {A}"}
+
     def test_a_clock_that_is_set_during_a_run_removes_nothing(self, old, monkeypatch):
         old.run()
         old.pass_time(days=10)
@@ -401,22 +414,27 @@ def test_an_old_key_that_the_service_has_no_more_is_not_enabled_again(old):
 )
 def test_no_successor_is_registered_that_could_not_be_published(world, monkeypatch, access):
     """The limit of the day is for those that can be."""
-    world.register("a.example", "b.example", "c.example")
+    failing = [f"a{number}.example" for number in range(6)]
+    world.register(*failing, "b.example", "c.example")
     world.run()
     world.pass_time(days=180)
     usual = Provider.check_access
 
     def check_access(self, zone, names):
-        return access() if zone == "a.example" else usual(self, zone, names)
+        return access() if zone in failing else usual(self, zone, names)
 
     monkeypatch.setattr(Provider, "check_access", check_access)
     report = world.run(limit=1)
     assert ("register", "s20270630") in done(report)
     assert report.postponed == 1
-    [failed] = [task for task in report.tasks if task.state is State.FAILED]
-    assert (failed.step, failed.registration.sign_domain) == (Step.REGISTER, "a.example")
-    assert "could not be published: no" in failed.reason
-    assert {"s20270630 a.example", "s20270630 c.example"}.isdisjoint(world.keys())
+    failed = [task for task in report.tasks if task.state is State.FAILED]
+    assert [(task.step, task.registration.sign_domain) for task in failed] == [
+        (Step.REGISTER, domain) for domain in failing
+    ]
+    assert all("could not be published: no" in task.reason for task in failed)
+    assert world.keys() - {f"s1 {domain}" for domain in [*failing, "b.example", "c.example"]} == {
+        "s20270630 b.example"
+    }
 
 
 def test_successors_that_begin_too_late_hold_nothing_up_in_silence(old):
