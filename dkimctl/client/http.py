@@ -58,6 +58,8 @@ _HEADERS = {
     "Accept-Encoding": "identity",  # a small compressed body can expand to a huge one
 }
 _CONNECT_TIMEOUT = 10.0  # seconds, for each address of a host
+# Ages, in seconds, of answers from caches in front of services, which keep errors for a moment.
+_FRESH = "[0-9]{1,2}"
 _CLOSED = -1  # the descriptor of a socket that is closed, or that TLS took over
 
 
@@ -243,7 +245,7 @@ class HttpClient:
                     message = f"the response from {host} is larger than {limit}"
                     raise MaybeProcessed(message, hint="check the profile's URLs")
             retry, date = (response.headers.get(name, "") for name in ("Retry-After", "Date"))
-            if response.headers.get("Age", "0").strip() != "0":
+            if not re.fullmatch(_FRESH, response.headers.get("Age", "0").strip()):
                 date = ""  # from a cache: it is the time at which that got the answer
             wait = parse_retry_after(retry, date, time.time())
             return HttpResponse(response.status_code, bytes(body), wait, date)
