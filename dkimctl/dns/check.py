@@ -28,6 +28,8 @@ _NO_WILDCARD = verdicts.ACCEPTED | {
     Verdict.NO_ANSWER,
 }  # or it does not matter
 
+_FROM_WILDCARD = Finding(Verdict.MISSING, "a wildcard answers there")
+
 # Seconds between rounds, and the ratio of one interval to the one before.
 _FIRST_INTERVAL, _GROWTH, _MAX_INTERVAL = 2.0, 1.5, 60.0
 _CONFIRM_AFTER = 5.0  # seconds after a good look that follows a bad one, which may be luck
@@ -257,6 +259,8 @@ class Checker:
             finding = finding._replace(reason=reason)
         aliases = (response.answer.alias for response in responses if response.answer is not None)
         ends = {target.result().name for target in targets.values()}
+        if any(each.finding == _FROM_WILDCARD for each in findings):
+            ends.clear()  # not an alias of its own
         check = check._replace(
             finding=finding, servers=tuple(findings), alias=next(filter(None, aliases), ""),
             alias_end=ends.pop() if len(ends) == 1 else "", is_delegation_known=not unknown,
@@ -278,11 +282,14 @@ class Checker:
 
         # Each alias is followed once; from given servers, once for each.
         alias = answer.alias, server if self.source.is_given else None
-        if queries.is_followed(self.source, answer):
+        is_followed = queries.is_followed(self.source, answer)
+        if is_followed:
             finding = queries.denied((await once(targets, alias, follow)).finding, response)
-        if finding.verdict not in _NO_WILDCARD:
+        if finding.verdict not in _NO_WILDCARD or (
+            is_followed and finding.verdict is Verdict.MISSING
+        ):
             if await queries.is_from_wildcard(self.source, server, record, answer):
-                finding = Finding(Verdict.MISSING, "a wildcard answers there")
+                finding = _FROM_WILDCARD
         elif finding.verdict is Verdict.MISSING and not (answer.alias or self.expect_absent):
             finding = await queries.find_at_doubled_name(
                 self.source, server, record, answer.zone or zone

@@ -245,9 +245,11 @@ def _behind_alias(change: Change, check: Check | None, unknown: str, *, remove: 
     alias = end = change.before.alias
     if check is not None and check.alias:
         alias, end = check.alias, check.alias_end
-    if not alias:
-        return change
     verdict, reason, _ = check.finding if check else Finding(Verdict.NO_ANSWER, unknown)
+    if change.action is Action.UNCOVERED and verdict is Verdict.NO_ANSWER:
+        end = ""  # it may be that of a wildcard
+    if not alias or (verdict is Verdict.MISSING and not (end or change.before.alias)):
+        return change  # a wildcard's alias is not one of the name
     if verdict is (Verdict.MISSING if remove else Verdict.PUBLISHED):
         return change._replace(action=Action.KEEP, reason="")
     text = change.reason or f"there is a CNAME, to {printable(alias)}"

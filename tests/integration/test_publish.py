@@ -459,6 +459,23 @@ def test_what_an_alias_leads_to_is_judged_as_check_dns_does_and_changed_there(ke
     assert (judged(keys) == "published") == (action != "blocked")
 
 
+@pytest.mark.parametrize("content", ["", OTHER_KEY])
+def test_nothing_is_written_where_the_alias_of_a_wildcard_leads(keys, content):
+    led(keys, "example.com", content)
+    wildcard = "zone example.org.\nupdate {} *.led.example.org. 60 CNAME " + f"{END}.\nsend\n"
+    keys.update(f"zone example.org.\nupdate delete {OWN}. CNAME\nsend\n")
+    keys.update(wildcard.format("add"))
+    try:
+        assert judged(keys) == "missing"
+        done = keys.cli("publish", "--yes", "--format", "json")
+    finally:
+        keys.update(wildcard.format("delete").replace(" 60 ", " "))
+    (change,) = done.json["items"]
+    assert (done.status, change["action"], change["alias_end"]) == (1, "uncovered", "")
+    values = keys.network.run("dig", f"@{PRIMARY}", "+short", END, "TXT").stdout
+    assert values == (f'"{content}"\n' if content else "")
+
+
 def test_aliases_in_a_loop_are_blocked_and_a_key_of_another_registration_stays(keys):
     led(keys, "example.com", "", target=OWN)
     assert judged(keys) == "malformed"
