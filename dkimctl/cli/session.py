@@ -284,12 +284,13 @@ class Session:
         return ledger
 
     def _latest_time(self) -> float:
-        """By our clock, or by the service's if that is later, and has answered in this run.
+        """By our clock, or by the service's if that is an hour later, and has told so in this run.
 
         What a slow clock writes into the ledger would make keys retired too early.
         """
         client: Client | None = vars(self).get("client")
-        return max(time.time(), time.time() + client.offset if client else 0.0)
+        ahead = client.offset if client else 0.0
+        return time.time() + (ahead if ahead > 3600.0 else 0.0)
 
     @property
     def has_dns_targets(self) -> bool:

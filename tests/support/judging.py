@@ -186,7 +186,7 @@ class Judge:
     def _begun_again(self, end: datetime) -> datetime:
         """The end of a grace period, if it began again in a whole run after a wrong clock."""
         for number, run in enumerate(self.runs):
-            if run.jumped and run.time <= end:
+            if run.jumped and run.time <= end + self._missed(end, lambda run: run.without_dns):
                 later = (
                     each.time
                     for each in self.runs[number:]
