@@ -157,6 +157,8 @@ class KeyHistory(NamedTuple):
     published_at: datetime | None = None  # since when all servers have it, at each look
     looked_at: datetime | None = None  # the last look with a verdict that is certain
     verdict: str | None = None
+    closed_at: datetime | None = None  # when its record was removed, and not seen again since
+    signed_at: datetime | None = None  # when mail showed that it signs although it was replaced
 
 
 class ClosedKey(NamedTuple):

@@ -10,7 +10,7 @@ import heapq
 import itertools
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
 from operator import itemgetter
 from pathlib import Path
@@ -70,7 +70,8 @@ VALUES (?1, ?2, ?3, iif(?4 IS 'published', ?5, NULL), ?5, ?4)
         AND julianday(published_at) < julianday(regist_date) - 1),
     published_at, excluded.published_at),
   looked_at = excluded.looked_at,
-  verdict = excluded.verdict
+  verdict = excluded.verdict,
+  closed_at = iif(excluded.verdict IS 'published', NULL, closed_at)
 """
 _ROTATED = """
 SELECT DISTINCT new.sign_domain FROM history AS new JOIN registration AS old
@@ -95,7 +96,23 @@ SELECT CAST(subject AS BLOB), CAST(problem AS BLOB), CAST(first_seen AS BLOB),
   CAST(looked_at AS BLOB), CAST(told_at AS BLOB)
 FROM alarm WHERE account_id = ? ORDER BY subject, problem
 """
-_THIS = "WHERE account_id = ? AND sign_domain = ? AND selector = ?"
+_THIS = "WHERE account_id = ?1 AND sign_domain = ?2 AND selector = ?3"
+# A closed key comes back: it is registered again, if its record is known, and is not in DNS.
+_REMOVED = f"""
+SELECT account_id, sign_domain, selector, key_len, start_date, "default", 1, fqdn, type, value,
+  regist_date, '409', NULL
+FROM closed_key {_THIS} AND value NOT NULL
+"""
+_REOPENED = (
+    f"INSERT OR IGNORE INTO registration (account_id, {COLUMNS}) {_REMOVED}",
+    f"""
+INSERT INTO history (account_id, sign_domain, selector, enabled_at, looked_at, verdict, closed_at)
+  SELECT account_id, sign_domain, selector, started_at, closed_at, 'missing', closed_at
+  FROM closed_key JOIN registration USING (account_id, sign_domain, selector) {_THIS}
+{_KNOWN} looked_at = excluded.looked_at, verdict = excluded.verdict, closed_at = excluded.closed_at
+""",
+    f"DELETE FROM closed_key {_THIS} AND EXISTS (SELECT * FROM registration {_THIS})",
+)
 
 
 class DomainKeys(NamedTuple):
@@ -277,6 +294,25 @@ class Ledger:
                 rows = ((*key, selector) for key, selector in replaced.items())
                 self._execute_many(_REPLACEMENT, rows)
 
+    def note_signing(self, keys: Collection[RegistrationKey]) -> None:
+        """Store that mail is signed with these keys, though others replaced them; durable.
+
+        Closed ones are registered again, as far as the ledger has their records.
+        """
+        try:
+            with self._transaction():
+                for statement in _REOPENED:
+                    self._execute_many(statement, keys)
+                signed = f"UPDATE history SET signed_at = '{self._now()}' {_THIS}"
+                self._execute_many(signed, keys)
+        finally:
+            self._cached_domains = None
+
+    def removed_registration(self, key: RegistrationKey) -> Registration | None:
+        """A closed key as it was registered, if the ledger has its record."""
+        rows = self._rows(_REMOVED, *key)
+        return next((tables.registration_of(row[1:]) for row in rows), None)
+
     def forget(self, registrations: Iterable[Registration]) -> None:
         """Delete registrations and their histories, but no intents; durable on return."""
         self._delete(list(map(_name_of, registrations)), closed=())
@@ -284,7 +320,7 @@ class Ledger:
     def close_keys(self, replaced: Mapping[Registration, str | None]) -> None:
         """Delete registrations, each with the selector of its successor; durable on return.
 
-        Of each a ClosedKey stays, until its key is recorded again.
+        Of each a ClosedKey stays, until its key is recorded again, or signs.
         """
         closed = []
         for registration, successor in replaced.items():
@@ -294,14 +330,11 @@ class Ledger:
             if started_at is not None and history.enabled_at is not None:
                 started_at = max(started_at, history.enabled_at)
             times = map(written, (registration.created_at, started_at))
-            row = (
-                *_name_of(registration),
-                registration.third_party,
-                *times,
-                successor,
-                self._now(),
-            )
-            closed.append(row)
+            # What was not put back is gone since then.
+            closed_at = written(history.closed_at) or self._now()
+            asked, columns = registration.third_party, tables.row_of(registration)
+            row = (*_name_of(registration), asked, *times, successor, closed_at)
+            closed.append((*row, *columns[2:4], *columns[6:10]))
         self._delete(list(map(_name_of, replaced)), closed)
 
     def record(self, registrations: Sequence[Registration]) -> None:
@@ -333,7 +366,8 @@ class Ledger:
                 now = self._now()
                 self._note_times(answered, domains, now)
                 self._execute_many(_RECORD, map(tables.row_of, answered))
-                self._execute_many(f"DELETE FROM closed_key {_THIS}", map(_name_of, answered))
+                for statement in _REOPENED:
+                    self._execute_many(statement, map(_name_of, answered))
                 intents.update_requests(self._connection, remaining)
                 new = [*intents.insert_requests(self._connection, self._account_id, now, requests)]
             open_requests.update(remaining)
@@ -393,7 +427,7 @@ class Ledger:
         """Delete registrations and their histories, and insert the rows of closed keys."""
         try:
             with self._transaction():
-                insert = "INSERT OR REPLACE INTO closed_key VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+                insert = f"INSERT OR REPLACE INTO closed_key VALUES (?{13 * ', ?'})"
                 self._execute_many(insert, closed)
                 for table in ("registration", "history"):
                     self._execute_many(f"DELETE FROM {table} {_THIS}", names)

@@ -63,7 +63,7 @@ WHERE account_id = ?1 AND sign_domain = ?2 AND selector = ?3
 _MERGE_HISTORIES = """
 INSERT INTO history
   SELECT ?2, sign_domain, selector, enabled_at, disabled_at, replaces, published_at, looked_at,
-    verdict
+    verdict, closed_at, signed_at
   FROM history WHERE account_id = ?1
 ON CONFLICT (account_id, sign_domain, selector) DO UPDATE SET
   enabled_at = coalesce(enabled_at, excluded.enabled_at),

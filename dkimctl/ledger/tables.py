@@ -2,7 +2,8 @@
 
 `PRAGMA user_version` holds the version: 0 is a file without tables, 1 has no table for open
 requests, 2 none for publications, 3 no `history`, which has replaced that. 4 may have several
-accounts whose URLs are equivalent. 5 has no tables for closed keys and alarms.
+accounts whose URLs are equivalent. 5 has no tables for closed keys and alarms, and 6 neither the
+records of closed keys nor when they came back.
 """
 
 from __future__ import annotations
@@ -79,8 +80,19 @@ CREATE TABLE alarm ({_OF_ACCOUNT},
   PRIMARY KEY (account_id, subject, problem)
 )
 """
+# What is needed to put the record of a closed key back.
+_OF_RECORD = {
+    "key_len": "INTEGER", "start_date": "TEXT", "fqdn": "TEXT", "type": "TEXT", "value": "TEXT",
+    "regist_date": "TEXT",
+}  # fmt: skip
+_RECORDS = ";".join(
+    [f"ALTER TABLE closed_key ADD COLUMN {name} {type_}" for name, type_ in _OF_RECORD.items()]
+    + [f"ALTER TABLE history ADD COLUMN {name} TEXT" for name in ("closed_at", "signed_at")]
+)
 # Each step upgrades a file by one version.
-STEPS = (_REGISTRATIONS, _SENDINGS, _PUBLICATIONS, _HISTORIES, _OPEN_REQUESTS, _CLOSED_KEYS)
+STEPS = (
+    _REGISTRATIONS, _SENDINGS, _PUBLICATIONS, _HISTORIES, _OPEN_REQUESTS, _CLOSED_KEYS, _RECORDS,
+)  # fmt: skip
 
 COLUMNS = (
     'sign_domain, selector, key_len, start_date, "default", enable, '
@@ -96,7 +108,8 @@ FROM registration JOIN account ON account.id = account_id WHERE base_url = ?1 AN
 HISTORY = """
 code IS '201', enable IS 0, CAST(regist_date AS BLOB),
 CAST(enabled_at AS BLOB), CAST(disabled_at AS BLOB), CAST(replaces AS BLOB),
-CAST(published_at AS BLOB), CAST(looked_at AS BLOB), CAST(verdict AS BLOB)
+CAST(published_at AS BLOB), CAST(looked_at AS BLOB), CAST(verdict AS BLOB),
+CAST(closed_at AS BLOB), CAST(signed_at AS BLOB)
 FROM registration LEFT JOIN history USING (account_id, sign_domain, selector)
 WHERE account_id = ?
 """
@@ -147,7 +160,7 @@ def history_of(
     been enabled or disabled since its `regist_date`. A row that states neither time changes
     nothing in that.
     """
-    enabled, disabled, replaces, published, looked, verdict = columns
+    enabled, disabled, replaces, published, looked, verdict, closed, signed = columns
     if was_registered and enabled is None and disabled is None:
         enabled, disabled = (None, regist_date) if is_disabled else (regist_date, None)
     published_at = time_of(published)
@@ -156,7 +169,7 @@ def history_of(
         published_at = None
     return KeyHistory(
         time_of(enabled), time_of(disabled), text_of(replaces), published_at, time_of(looked),
-        text_of(verdict),
+        text_of(verdict), time_of(closed), time_of(signed),
     )  # fmt: skip
 
 

@@ -238,6 +238,8 @@ class KnownKey(NamedTuple):
 
     stage: str
     registration: Registration | None = None  # None: it was removed
+    removed: Registration | None = None  # as it was registered, if that is known
+    replaced_at: datetime | None = None  # since when one that was removed should sign no mail
 
 
 class CheckedSignature(NamedTuple):
@@ -254,6 +256,7 @@ class CheckedSignature(NamedTuple):
     is_ours: bool = False  # its domain is registered
     known: KnownKey | None = None  # if it is in the ledger
     in_dns: Finding | None = None  # what check-dns says of it, if it has a record
+    signs_again: bool = False  # its key was removed, and has signed it nevertheless
 
 
 class MailReport(NamedTuple):

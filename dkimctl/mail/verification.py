@@ -29,6 +29,7 @@ _RECOMMENDED_BITS = 2048  # by the same section
 _MAX_BITS = 16_384
 _MAX_EXPONENT_BITS = 64
 _ED25519_BYTES = 32
+_NEVER = 10**12  # seconds since 1970
 _MAX_VALUE = 8_192  # characters
 _BODY_DIFFERS = "body hash mismatch"  # what dkimpy's message begins with
 
@@ -79,13 +80,16 @@ def verify_mail(
     for signature, key in zip(chosen, keys, strict=True):
         judged = _judge(message, signature, lookups.get(signature.record_name, ()))
         registration = known[key].registration if key in in_dns else None
-        notes = _notes(message, signature, judged, registration, in_dns.get(key))
+        notes = [*_notes(message, signature, judged, registration, in_dns.get(key))]
+        signs_again = _signs_again(message, signature, known.get(key))
+        if signs_again:
+            notes.append("it is valid with the removed key, which signs mail again")
         checked.append(
             mail.CheckedSignature(
                 signature.sign_domain, signature.selector, signature.algorithm, judged.verdict,
-                judged.reason, judged.key.key_len if judged.key else None, list(notes),
+                judged.reason, judged.key.key_len if judged.key else None, notes,
                 mail.alignment(signature.sign_domain, senders), signature.sign_domain in domains,
-                known.get(key), in_dns.get(key),
+                known.get(key), in_dns.get(key), signs_again,
             )
         )  # fmt: skip
     # The registered domains of the From field that no signature is aligned with.
@@ -100,6 +104,19 @@ def verify_mail(
         file, senders, checked, missing, unverified=len(fields) - len(chosen),
         of_ours=any(signature.sign_domain in domains for signature in rest),
     )  # fmt: skip
+
+
+def _signs_again(message: Message, signature: Signature, known: mail.KnownKey | None) -> bool:
+    """Whether the mail proves that a removed key signs: anybody can name it, so it must be valid.
+
+    A mail that was kept since before the key was replaced proves nothing.
+    """
+    if known is None or known.removed is None or known.removed.record is None or signature.fault:
+        return False
+    if known.replaced_at and int(signature.tags.get("t", _NEVER)) < known.replaced_at.timestamp():
+        return False
+    judged = _judge_by(message, signature, known.removed.record.value)
+    return judged.verdict is MailVerdict.PASS
 
 
 # The TXT values at a name, or why they are not known.

@@ -244,15 +244,25 @@ def _registered_key(
         action, due = NextAction.PUBLISH, None  # then it is urgent to publish it
         if starts_at is not None and created_at is not None:
             due = max(starts_at - warning_time(settings.lead), created_at)
-        note = "it was never seen published: run `dkimctl check-dns`"
-        if history.looked_at is not None:
-            note = f"DNS on {history.looked_at.date()}: {history.verdict}"
+        note = _seen(history)
     dates = KeyDates(created_at, history.published_at, signs_since, replaced_at, removable_at)
     is_used = stage not in NOT_IN_USE
     age = max(now - created_at, timedelta()) if created_at and is_used else None
     return Key(
         registration, history, stage, since, action, due, dates, urgency, note, starts_at, age
     )
+
+
+def _seen(history: KeyHistory) -> str:
+    """What is known of the record of a key that is not published."""
+    if history.looked_at is None:
+        return "it was never seen published: run `dkimctl check-dns`"
+    if history.closed_at is None:
+        return f"DNS on {history.looked_at.date()}: {history.verdict}"
+    removed = f"it was removed from DNS on {history.closed_at.date()}, but "
+    if history.signed_at is None:
+        return f"{removed}by the service's answers it signs again"
+    return f"{removed}signs mail, as `dkimctl verify` saw on {history.signed_at.date()}"
 
 
 def removed_key(closed: ClosedKey) -> Key:

@@ -268,7 +268,7 @@ def _status(
         reason = "no newer selector of the domain replaces it: run `dkimctl rotate`"
         return RetirementStatus(old, history, Retirement.CURRENT, reason)
     takeovers = sorted(
-        (_takeover(successor, keys[successor], policy) for successor in successors),
+        (_takeover(successor, keys[successor], history, policy) for successor in successors),
         key=lambda takeover: (
             _RETIREMENTS.index(takeover.retirement),
             takeover.took_over,
@@ -302,7 +302,9 @@ def _successors(
     ]
 
 
-def _takeover(successor: Registration, history: KeyHistory, policy: RetirementPolicy) -> Takeover:
+def _takeover(
+    successor: Registration, history: KeyHistory, of_old: KeyHistory, policy: RetirementPolicy
+) -> Takeover:
     now, published, looked_at = policy.now, history.published_at, history.looked_at
     start, enabled = successor.starts_at or NEVER, history.enabled_at or NEVER
     text = f"its successor {successor.selector or ''} {'starts' if start > now else 'started'} on "
@@ -319,6 +321,10 @@ def _takeover(successor: Registration, history: KeyHistory, policy: RetirementPo
     begins = max(start, enabled)
     if published is not None and published > now:
         published = None  # by a wrong clock: look again
+    if of_old.closed_at is not None and begins <= of_old.closed_at:
+        published = begins  # at that time, the successor had been published for long
+    if of_old.signed_at is not None and published is not None:
+        published = max(published, of_old.signed_at)  # the grace period begins again
     took_over = NEVER if published is None else max(begins, published)
     if max(begins, published or begins) > now - policy.grace:
         wait = "run `dkimctl check-dns`"

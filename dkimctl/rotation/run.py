@@ -48,6 +48,7 @@ from dkimctl.rotation.due import (
     publication_tasks,
     removal_tasks,
 )
+from dkimctl.rotation.life import removed_key
 from dkimctl.rotation.retirement import (
     Histories,
     KnownKeys,
@@ -123,8 +124,16 @@ class RotationRun:
         tools, settings = self._tools, self._policy.rotation
         ledger = tools.open_ledger(for_writing=False)
         due = find_due(ledger, self._selection, settings, tools.clock())
+        # At a service that each run asks for its time, one entry more, and that of its successor,
+        # is cheap for keys of some weeks. Later it is left to answers and mail.
+        lately = tools.clock() - settings.grace - settings.lead
+        closed = {
+            key.key: key
+            for key in self._selection.pick(ledger.closed_keys())
+            if key.closed_at and key.closed_at > lately
+        }
         is_known = self._agreed_time(is_needed=bool(due.specs or over)) is not None
-        if self._policy.is_dry or not is_known or not (due.specs or over):
+        if self._policy.is_dry or not is_known or not (due.specs or over or closed):
             self._note_undecided(due)
             self._postponed = len(due.postponed)
             for spec in due.specs:
@@ -140,7 +149,23 @@ class RotationRun:
             self._register_due(ledger, now)
             if self._unknown:
                 return {}
-            return self._refresh(over, histories, ledger, now)
+            removed = [
+                RetirementStatus(
+                    removed_key(key).registration, KeyHistory(), Retirement.RETIRED, "",
+                    [each for each in ledger.of_domain(name) if each.selector == key.replaced_by],
+                )
+                for (name, _), key in closed.items()
+            ]  # fmt: skip
+            answers = self._refresh([*over, *removed], histories, ledger, now)
+            if closed:  # those that do not sign again, by the answers, are closed as before
+                known = read_known_keys(ledger, self._selection, whole_domains=True)
+                ledger.close_keys({
+                    status.registration: closed[status.registration.key].replaced_by
+                    for status in self._statuses(known, now)
+                    if status.registration.key in closed
+                    and not (status.needs_record or status.registration.is_taken)
+                })  # fmt: skip
+            return answers
 
     def _agreed_time(self, *, is_needed: bool) -> datetime | None:
         """The earlier of our time and the service's; None if they differ, or that is not known.

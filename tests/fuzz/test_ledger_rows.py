@@ -35,12 +35,13 @@ COLUMNS = {
     "open_request": ("id", "account_id", "sent_at", "entries"),
     "history": (
         "account_id", "sign_domain", "selector", "enabled_at", "disabled_at", "replaces",
-        "published_at", "looked_at", "verdict",
+        "published_at", "looked_at", "verdict", "closed_at", "signed_at",
     ),
     "account": ("id", "base_url", "client_id"),
     "closed_key": (
         "account_id", "sign_domain", "selector", "default", "created_at", "started_at",
-        "replaced_by", "closed_at",
+        "replaced_by", "closed_at", "key_len", "start_date", "fqdn", "type", "value",
+        "regist_date",
     ),
     "alarm": ("account_id", "subject", "problem", "first_seen", "looked_at", "told_at"),
 }  # fmt: skip

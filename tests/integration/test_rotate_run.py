@@ -8,17 +8,23 @@ import re
 import signal
 import subprocess
 import time
+from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
+import dkim
 import pytest
 
 from aging import let_pass
+from damaged_mail import MAIL
 from dated import FAKETIME
 from dkimctl.ledger.account_lock import Purpose, account_lock
 from dkimctl.models import key_of
 from dkimctl.settings.values import SANDBOX_FIXED
 from documents import example
 from lives import PRIMARY
+from published import private_keys
 
 A = "a.example.com"
 RUN = ("rotate", "run")
@@ -116,6 +122,82 @@ def test_a_key_from_its_registration_to_its_removal(due):
     assert not due.in_dns("s1")
     assert due.ledger() == [f"{new} {A}"]
     assert due.run() == []
+
+
+@pytest.fixture
+def removed(due):
+    """The owner of a key that a successor has replaced, and whose record was removed yesterday."""
+    for delta in ({"minutes": 0}, {"days": 7, "minutes": 2}, {"days": 14}):
+        due.pass_time(**delta)
+        due.run()
+    assert not due.in_dns("s1")
+    due.pass_time(days=1)
+    return due
+
+
+def signed_by(owner, selector, **days) -> bytes:
+    """A mail that dkimpy has signed with a key of the sandbox, so many days ago."""
+    key, ago = private_keys(owner.cli.home)[A, selector], timedelta(**days).total_seconds()
+    clock = SimpleNamespace(time=lambda: time.time() - ago)
+    with mock.patch.object(dkim, "time", clock):
+        return dkim.sign(MAIL, selector.encode(), A.encode(), key) + MAIL
+
+
+def urgent(owner) -> set[str]:
+    """Which views show that s1 is urgent."""
+    views = ("list", "--format", "json"), ("overview", "--format", "json"), ()
+    found = {words[:1]: owner.cli(*words).out for words in views}
+    items = json.loads(found["list",])["items"]
+    shown = {"list" for item in items if (item["selector"], item["urgency"]) == ("s1", "signing")}
+    shown |= {"overview" for _ in json.loads(found["overview",])["urgent"]}
+    return shown | {"dkimctl" for _ in re.findall("URGENT", found[()])}
+
+
+def test_a_removed_key_that_has_signed_mail_is_urgent_and_is_put_back(removed):
+    run, mail = removed.cli, signed_by(removed, "s1")
+    for other in (signed_by(removed, "s1", days=16), mail.replace(b"Verify", b"Forge")):
+        done = run("verify", "-", stdin=other)  # kept since its grace period began, and forged
+        assert (done.status, "removed key" in done.err, urgent(removed)) == (1, False, set())
+    done = run("verify", "--format", "json", "-", stdin=mail)
+    [signature] = done.json["items"][0]["signatures"]
+    assert (done.status, signature["verdict"], signature["stage"]) == (1, "fail", "removed")
+    assert signature["notes"][-1] == "it is valid with the removed key, which signs mail again"
+    [warning] = json.loads(done.err)["warnings"]
+    assert warning["hint"].startswith(f"put its record back: `dkimctl publish --sandbox {A}`, then")
+    assert urgent(removed) == {"list", "overview", "dkimctl"}
+
+    (removed.cli.home / "config.yaml").write_text("")  # no target for now
+    told = removed.listen()
+    assert removed.run(status=1) == [("s1", "publish", "by hand")]
+    [item] = json.loads(told.read_text())["new"]
+    assert (item["subject"], item["problem"]) == (f"{A} s1", "signing now without DNS: missing")
+    removed.configure()
+    assert run("publish", "--yes", "--wait", "5s").status == 0
+    done = run("verify", "--format", "json", "-", stdin=mail)
+    assert (done.status, done.json["items"][0]["verdict"], urgent(removed)) == (0, "pass", set())
+    removed.pass_time(days=13)
+    assert (removed.run(), removed.in_dns("s1")) == ([], True)
+    removed.pass_time(days=1, minutes=1)
+    assert removed.run() == [("s1", "remove", "done")]
+
+
+def test_a_removed_key_that_the_service_answers_for(removed):
+    """As long as its successor signs, it stays removed; then it is urgent, and put back."""
+    run, [new] = removed.cli, [name.split()[0] for name in removed.ledger()]
+    [store] = run.home.rglob("sandbox.db")
+    removed.register(A)  # the file still has it
+    assert urgent(removed) == set()
+    assert f"{A} (selector s1)" in run("publish", "--dry-run").err, "left out"
+    assert removed.run() == [("s1", "remove", "done")]
+    assert run("service", "registration", "disable", A, new, "--data", store).status == 0
+    entries = f"- {{sign_domain: {A}, selector: {new}}}\n- {{sign_domain: {A}, selector: s1}}\n"
+    done = run("register", "--refresh", "-", stdin=SPECS.format(entries))
+    assert (done.status, urgent(removed)) == (0, {"list", "overview", "dkimctl"}), done
+    assert run("publish", "--yes", "--wait", "5s").status == 0
+    for _ in range(3):
+        removed.run(status=1)  # the successor is disabled
+        removed.pass_time(days=9)
+        assert removed.in_dns("s1")
 
 
 def test_a_server_without_the_record_keeps_the_entry_open(owner):

@@ -13,7 +13,15 @@ from pathlib import Path
 _DATES = {
     "ledger.db": {
         "registration": ("start_date", "regist_date"),
-        "history": ("enabled_at", "disabled_at", "published_at", "looked_at"),
+        "history": (
+            "enabled_at",
+            "disabled_at",
+            "published_at",
+            "looked_at",
+            "closed_at",
+            "signed_at",
+        ),
+        "closed_key": ("created_at", "started_at", "closed_at", "start_date", "regist_date"),
     },
     "sandbox.db": {"registrations": ("start_date", "regist_date")},
 }

@@ -233,7 +233,7 @@ class Dns:
     def __init__(self, world: World) -> None:
         self._world = world
         self._records = world.records
-        self.answers_above: dict[Any, Any] = {}
+        self.answers_beside: dict[Any, Any] = {}
         self.answers_beside: dict[Any, Any] = {}
 
     async def zone_with(self, name: str) -> Zone:

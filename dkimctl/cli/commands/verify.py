@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
+from dkimctl.cli import next_steps
 from dkimctl.cli.checking import ResolverOption, ServerOption, open_source
 from dkimctl.cli.options import LEDGER, App, OutputOption, TableOrJson, TableOrJsonOption, argument
 from dkimctl.cli.output import require_writable, table_layout, write_chunks
-from dkimctl.cli.session import open_session
+from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, LedgerError, UsageError, worst_check
 from dkimctl.formats.checks import render_mails
 from dkimctl.input_files import read_bytes
-from dkimctl.mail.message import KnownKey, MailVerdict, read_message
+from dkimctl.mail.message import KnownKey, MailReport, MailVerdict, read_message
 from dkimctl.mail.verification import require_dkimpy, verify_mail
-from dkimctl.models import RegistrationKey
+from dkimctl.models import RegistrationKey, key_of, named
 from dkimctl.rotation.life import keys_of
+from dkimctl.text import few
 
 app = App()
 _MAX_BYTES = 50 << 20
@@ -51,6 +53,8 @@ def verify(
     says of the registered ones. No token is needed, and what the mail itself claims in
     Authentication-Results does not count.
 
+    A removed key that has signed a mail is registered in the ledger again, for `publish`.
+
     The exit code is 0 if at least one signature is valid, and all of registered domains are; else
     1, or 4 if DNS gave no answer.
     """
@@ -70,14 +74,17 @@ def verify(
 
     def read_known(domains: Collection[str]) -> dict[RegistrationKey, KnownKey]:
         now, settings = datetime.now(UTC), session.config.rotation
-        return {
-            key.key: KnownKey(key.stage, None if key.is_removed else key.registration)
-            for domain in (ledger.domains() if ledger else ())
-            if domain.sign_domain in domains
-            for key in keys_of(domain, settings, now)
-        }
+        known = {}
+        for domain in ledger.domains() if ledger else ():
+            for key in keys_of(domain, settings, now) if domain.sign_domain in domains else ():
+                known[key.key] = KnownKey(key.stage, None if key.is_removed else key.registration)
+                if ledger and (removed_at := key.dates.removed_at):
+                    # A grace period before that, its successor had taken over.
+                    removed = ledger.removed_registration(key.key)
+                    known[key.key] = KnownKey(key.stage, None, removed, removed_at - settings.grace)
+        return known
 
-    reports, codes = [], []
+    reports, codes = [], list[ExitCode]()
     large = "no receiver takes a mail that large"
     for file in mails:
         name = "<stdin>" if file == "-" else file
@@ -97,4 +104,27 @@ def verify(
     )
     text = ", ".join(f"{name} {verdicts[name]}" for name in MailVerdict if verdicts[name])
     session.reporter.summarize(text or "no signature", verdicts)
-    return worst_check([*codes, *(_CODES[report.verdict] for report in reports)])
+    codes += (_CODES[report.verdict] for report in reports)
+    return worst_check([*codes, _note_signing(session, reports)])
+
+
+def _note_signing(session: Session, reports: Iterable[MailReport]) -> ExitCode:
+    """Register the removed keys that sign again in the ledger, so that they are published again."""
+    names = {
+        key_of(signature.sign_domain, signature.selector): named(signature)
+        for report in reports
+        for signature in report.signatures
+        if signature.signs_again
+    }
+    if not names:
+        return ExitCode.OK
+    selection = next_steps.select_domains(key.sign_domain for key in names)
+    publish = next_steps.publish(selection, by_target=session.has_dns_targets)
+    session.reporter.warn(
+        f"mail is signed with a removed key: {len(names)} ({few([*names.values()])})",
+        hint=f"put its record back: {publish}, then {next_steps.wait_for(selection)}",
+        code="removed_key_signs",
+    )
+    with session.lock_account(), session.open_ledger(for_writing=True) as ledger:
+        ledger.note_signing(names)
+    return ExitCode.NO

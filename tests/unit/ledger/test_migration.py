@@ -58,6 +58,18 @@ CREATE TABLE history ({_KEY},
 PRAGMA user_version = 4;
 """,
     "ALTER TABLE sending RENAME TO open_request; PRAGMA user_version = 5;",
+    f"""
+CREATE TABLE closed_key ({_KEY},
+  "default" INTEGER, created_at TEXT, started_at TEXT, replaced_by TEXT, closed_at TEXT NOT NULL,
+  {_UNIQUE}
+);
+CREATE TABLE alarm (account_id INTEGER NOT NULL REFERENCES account (id),
+  subject TEXT NOT NULL, problem TEXT NOT NULL,
+  first_seen TEXT NOT NULL, looked_at TEXT NOT NULL, told_at TEXT,
+  PRIMARY KEY (account_id, subject, problem)
+);
+PRAGMA user_version = 6;
+""",
 )
 # For version 3: registrations in all states, of which some are published.
 ROWS_OF_3 = """
@@ -166,7 +178,7 @@ def require_migrated(ledger: Ledger) -> None:
 def test_a_ledger_of_a_newer_version_is_refused_and_not_changed(path, write, account):
     write().close()
     connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 7")
+    connection.execute("PRAGMA user_version = 8")
     connection.close()
     before = path.read_bytes()
     for open_ in Ledger.open, Ledger.open_existing:

@@ -547,3 +547,99 @@ def test_what_is_shown_of_a_key_is_what_runs_do_with_it(world):
     world.is_covered = True
     world.run()
     assert stage() == ("removed", "none", None)
+
+
+@pytest.fixture
+def removed(old):
+    """A key that has a successor, and whose record was removed yesterday."""
+    for days in (0, 8, 15):
+        old.pass_time(days=days)
+        old.run()
+    assert old.closed() == {f"s1 {A}"}
+    old.pass_time(days=1)
+    return old
+
+
+def in_life(world, selector):
+    with world.open_ledger(for_writing=False) as ledger:
+        keys = read_keys(ledger, Selection(), RotationSettings(), world.now)
+        return next(key for key in keys if key.selector == selector)
+
+
+def change(world, selector, **fields):
+    """Have the service change a key."""
+    service = world.read("service")
+    service[f"{selector} {A}"] |= fields
+    world.write("service", service)
+
+
+@pytest.mark.parametrize(
+    "change_service",
+    [
+        lambda world, new: change(world, "s1", start_date=world.now.isoformat()),
+        lambda world, new: change(world, new, enable=False),
+        lambda world, new: change(world, new, start_date=f"{world.now + timedelta(days=9)}"),
+    ],
+    ids=["it starts again", "its successor is disabled", "its successor starts later"],
+)
+def test_a_removed_key_that_the_service_signs_with_again_is_put_back_and_stays(
+    removed, change_service
+):
+    [new] = removed.keys()
+    change_service(removed, new.partition(" ")[0])
+    removed.is_covered = False
+    [task] = (task for task in removed.run().tasks if task.registration.selector == "s1")
+    assert (task.step, task.state, task.urgency) == ("publish", "by hand", "signing")
+    key = in_life(removed, "s1")
+    assert key.note.startswith(
+        "it was removed from DNS on 2027-07-23, but by the service's answers"
+    )
+    assert (key.urgency, key.action) == ("signing", "publish")
+    removed.is_covered = True
+    for day in range(8):
+        steps = done(removed.run())
+        assert (("publish", "s1") in steps) is (day == 0)
+        assert ("remove", "s1") not in steps
+        removed.pass_time(days=1)
+    assert "n=s1;" in removed.records[fqdn("s1")]
+
+
+@pytest.mark.parametrize("enable", [True, False])
+def test_a_removed_key_that_does_not_sign_again_stays_closed(removed, enable):
+    """Although it is enabled, and its successor was not in DNS for a moment."""
+    change(removed, "s1", enable=enable)
+    at = in_life(removed, "s1").dates.removed_at
+    records = removed.read("dns")
+    for day in range(30):
+        removed.write("dns", {} if day == 3 else records)
+        assert ("publish", "s1") not in done(removed.run())
+        removed.pass_time(days=1)
+        assert removed.closed() == {f"s1 {A}"}
+    assert in_life(removed, "s1").dates.removed_at == at
+    change(removed, "s1", start_date=removed.now.isoformat())
+    assert removed.run().tasks == [], "it is asked for four weeks"
+
+
+def test_the_selector_of_a_key_that_the_service_has_no_more_stays_closed(removed):
+    service = removed.read("service")
+    del service[f"s1 {A}"]
+    removed.write("service", service)
+    assert removed.run().tasks == []
+    assert removed.closed() == {f"s1 {A}"}
+    assert removed.read("service")[f"s1 {A}"]["enable"] is False
+
+
+def test_a_removed_key_that_mail_is_signed_with_is_put_back_for_a_grace_period(removed):
+    value = removed.read("service")[f"s1 {A}"]["value"]
+    with removed.open_ledger(for_writing=True) as ledger:
+        ledger.note_signing([key_of(A, "s1")])
+    key = in_life(removed, "s1")
+    assert (key.urgency, key.action, key.registration.record.value) == ("signing", "publish", value)
+    assert key.note.endswith("but signs mail, as `dkimctl verify` saw on 2027-07-24")
+    assert done(removed.run()) == [("publish", "s1")]
+    for _ in range(14):
+        assert removed.records[fqdn("s1")] == value
+        assert done(removed.run()) == []
+        removed.pass_time(days=1)
+    assert done(removed.run()) == [("remove", "s1")]
+    assert (removed.closed(), fqdn("s1") in removed.records) == ({f"s1 {A}"}, False)
