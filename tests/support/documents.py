@@ -43,5 +43,6 @@ def blocks_in_tests() -> Iterator[str]:
         if "from documents import" not in source:
             continue
         for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "example":
+            is_call = isinstance(node, ast.Call) and node.args
+            if is_call and getattr(node.func, "id", "") == "example":
                 yield example(*(ast.literal_eval(word) for word in node.args))
