@@ -32,6 +32,7 @@ ZONES = [
     Zone("sub.example.com", ("ns-1.awsdns-01.com",)),
     Zone("aws.test", ("ns-1.awsdns-01.com",)),
     Zone("own.test", ("ns.own.test", "ada.ns.cloudflare.com")),
+    Zone("led.test", ("ns.own.test",), "s1._domainkey CNAME key.aws.test.\n"),
     Zone("wild.test", ("ns.own.test",), "* A 192.0.2.1\n* MX 10 mail\nown A 192.0.2.9\n"),
     Zone("silent.test", ("ns.silent.test",)),
     Zone("cloudflare.com", ("ns.own.test",)),
@@ -109,6 +110,16 @@ def test_what_to_add_where_a_wildcard_answers_is_on_the_sheet_and_told(cli, insi
         shown = inside("show-dns", "--sandbox", "--find-zones", "--format", fmt)
         assert all((f"{mark} {line}\n" in shown.out) is bool(mark) for line in ADD_FIRST)
         assert ADD_FIRST[-1] in shown.err
+
+
+def test_the_record_of_an_alias_is_on_the_sheet_where_it_leads(cli, inside):
+    register(cli, "led.test")
+    done = inside("handoff", "--sandbox", "--format", "json")
+    (zone,) = done.json["zones"]
+    (record,) = zone["records"]
+    assert (done.status, zone["zone"], record["fqdn"]) == (0, "aws.test", "key.aws.test")
+    assert "s1._domainkey.led.test is an alias (CNAME)" in done.err
+    assert "at key.aws.test (DNS now: missing)" in done.err
 
 
 def test_a_sheet_is_written_although_dns_does_not_answer(cli, inside):

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dkimctl.cli import next_steps
-from dkimctl.cli.checking import warn_of_wildcards
+from dkimctl.cli.checking import open_source, warn_of_wildcards
 from dkimctl.cli.options import LEDGER, MAX_TTL, App, AssumeSuccessorsOption, OutputOption, option
 from dkimctl.cli.output import read_zone, require_writable, write_chunks
 from dkimctl.cli.report import Reporter
@@ -23,8 +23,9 @@ from dkimctl.cli.selected import (
     warn_unmatched,
 )
 from dkimctl.cli.session import Session, open_session
+from dkimctl.dns.check import Checker
 from dkimctl.dns.wildcards import find_shadowed
-from dkimctl.errors import ExitCode, UsageError, worst
+from dkimctl.errors import ExitCode, ServiceError, UsageError, worst
 from dkimctl.formats.renderer import outside_zones, publishable, sound_record
 from dkimctl.handoff.providers import DnsPlace, Trouble, find_places, provider_with
 from dkimctl.handoff.sheet import Language, SheetFormat, make_sheet, render_sheet
@@ -32,7 +33,7 @@ from dkimctl.models import DnsRecord, Registration, named
 from dkimctl.names import Selection
 from dkimctl.rotation.life import KeyStage, NextAction, read_keys
 from dkimctl.rotation.retirement import retired_results
-from dkimctl.text import counted, few, quoted
+from dkimctl.text import counted, few, printable, quoted
 
 app = App()
 SheetRecords = list[tuple[Registration, DnsRecord]]
@@ -129,9 +130,12 @@ def handoff(
     codes = [status, warn_unmatched(session, selected)]
     if not records and fmt is not SheetFormat.JSON:
         return worst(codes)
-    reporter, names = session.reporter, [record.fqdn for _, record in records]
-    if not zones and len(names) >= 100:  # their lookups may take longer than a second
-        reporter.note(f"dkimctl: looking up the zones of {len(names)} names in DNS")
+    reporter = session.reporter
+    if not zones and len(records) >= 100:  # their lookups may take longer than a second
+        reporter.note(f"dkimctl: looking up the zones of {len(records)} names in DNS")
+    if not zones:
+        records = _where_aliases_lead(reporter, records)
+    names = [record.fqdn for _, record in records]
     places = find_places(names, zones)
     if zones and (outside := [name for name, place in places.items() if not place.zone]):
         raise outside_zones(outside, zones)
@@ -159,6 +163,25 @@ def handoff(
         step = f"deleted: {check}" if retired else f"added: {wait}"
         reporter.note(f"when the records are {step}")
     return worst(codes)
+
+
+def _where_aliases_lead(reporter: Reporter, records: SheetRecords) -> SheetRecords:
+    """The records, but those of aliases (CNAME) at the names that these lead to."""
+    try:
+        checks = list(Checker(open_source()).check(registration for registration, _ in records))
+    except ServiceError:  # no resolver: the search for zones says so
+        return records
+    led = []
+    for (registration, record), check in zip(records, checks, strict=True):
+        end = check.alias_end or record.fqdn
+        led.append((registration, record._replace(fqdn=end)))
+        if end != record.fqdn:
+            reporter.warn(
+                f"{record.fqdn} is an alias (CNAME), and the sheet has the record where it leads, "
+                f"at {printable(end)} (DNS now: {check.finding.verdict})",
+                code="alias",
+            )
+    return led
 
 
 def _add_first(
