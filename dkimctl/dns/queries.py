@@ -254,9 +254,8 @@ async def _serial(source: Source, server: NameServer, zone: Zone, *, again: bool
     if again or key not in source.answers_beside:
         source.answers_beside[key] = (await ask(source, server, question)).answer
     answer = source.answers_beside[key]
-    return (
-        next((data.serial for data in answer_data(answer, messages.SOA)), None) if answer else None
-    )
+    records = answer_data(answer, messages.SOA) if answer else []
+    return records[0].serial if records else None
 
 
 async def why_apart(

@@ -333,7 +333,9 @@ def _compare_tags(ours: Mapping[str, str], theirs: Mapping[str, str], notes: lis
     if "k" in different:
         return Finding(Verdict.MISMATCH, "; ".join(refused))
     finding = _compare_keys(registered, published)
-    notes += filter(None, [finding.reason, "its p= holds quotation marks" * (written != published)])
+    notes += [finding.reason] if finding.reason else []
+    if written != published:
+        notes.append("its p= holds quotation marks, which rspamd refuses")
     if refused and finding.verdict in (*ACCEPTED, Verdict.MISMATCH):
         return Finding(Verdict.MISMATCH, "; ".join([*refused, *notes]))
     if finding.verdict not in ACCEPTED:

@@ -230,7 +230,7 @@ def read_key(value: str, signature: Signature) -> MailKey:
     except KeyRecordError as error:
         raise KeyRecordError(f"is malformed: {error}") from None
     kind, _, hash_name = signature.algorithm.partition("-")
-    text, flags = re.sub(r"\s", "", tags.get("p", "")), tag_items(tags.get("t", ""))
+    text, flags = re.sub(r'[\s"]', "", tags.get("p", "")), tag_items(tags.get("t", ""))
     agent = signature.tags.get("i", "").rpartition("@")[2].lower()
     is_in_subdomain = agent not in ("", signature.tags["d"].lower())
     faults = (
@@ -258,7 +258,7 @@ def read_key(value: str, signature: Signature) -> MailKey:
         key_len = 8 * size
     else:
         try:
-            key = parse_public_key(text)
+            key = parse_public_key(text, may_have_more=True)
         except KeyRecordError as error:
             raise KeyRecordError(f"is malformed or truncated: {error}") from None
         key_len = key.key_len

@@ -33,7 +33,7 @@ guardian=no
 
 @pytest.fixture
 def values(cli):
-    return register(cli, *DOMAINS)
+    return register(cli, *DOMAINS, more="start_date: 2036-01-01T00:00+00:00")
 
 
 @pytest.fixture
@@ -126,6 +126,14 @@ def test_one_good_look_after_a_bad_one_does_not_end_the_wait(cli, network):
     words = ("flapping.example", "--wait", "8s")
     done, items = network.check_dns(cli, *words)
     assert (done.status, items["flapping.example"]["verdict"]) == (1, "missing")
+    # Nor where publish waits for what it has changed, or would have.
+    target = "{provider: rfc2136, server: %s, zones: [flapping.example], profiles: [sandbox]}"
+    cli.write("config.yaml", f"dns:\n- {target % UPSTREAM}\n")
+    network.run("dig", f"@{ODD['flapping']}", name_of("flapping.example"), "TXT")  # it has it now
+    words = ("publish", "--sandbox", "--config", "config.yaml", "--yes", "--format", "json", *words)
+    done = network.inside(cli)(*words)
+    [item] = done.json["items"]
+    assert (done.status, item["action"], item["in_dns"]) == (1, "keep", "missing")
 
 
 def update(network, server: str, line: str) -> None:
