@@ -6,12 +6,14 @@ from datetime import timedelta
 from types import SimpleNamespace
 from unittest import mock
 
+import dns.message
+import dns.rrset
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.dns.check import Checker, CheckPolicy, Looks, check_publication, repeat_checks
-from dkimctl.dns.messages import Answer
+from dkimctl.dns.messages import TXT, Answer
 from dkimctl.dns.nameserver import NoAnswer, NoRoute
 from dkimctl.dns.verdicts import Check, Finding, ServerFinding, Urgency, Verdict
 from dkimctl.models import Registration, key_of
@@ -487,3 +489,53 @@ def test_an_alias_is_absent_if_it_leads_to_nothing(check_one, value, there, verd
     result = check_one(here, zones={"example.net": [other]}, expect_absent=True)
     assert result.finding.verdict is verdict
     assert result.alias_end == ("" if "loop" in result.finding.reason else "k.example.net")
+
+
+def soa(serial: int) -> Answer:
+    made = dns.message.make_response(dns.message.make_query("example.com", "SOA"))
+    data = f"ns. root. {serial} 2 3 4 60"
+    made.answer = [dns.rrset.from_text("example.com.", 60, "IN", "SOA", data)]
+    return Answer(0, True, False, message=made)
+
+
+class ChangingServer(FakeServer):
+    """Has the serial numbers and the values of the record one after the other, the last ones on."""
+
+    def __init__(self, label: str, serials: list[int], values: list[list[str]]) -> None:
+        super().__init__(label)
+        self.serials, self.values = serials, values
+
+    async def ask(self, question):
+        name = question.name.to_text(omit_final_dot=True)
+        if name == "example.com":
+            return soa(self.serials.pop(0) if self.serials[1:] else self.serials[0])
+        if name == NAME and question.rdtype == TXT:
+            self.answers = {NAME: self.values.pop(0) if self.values[1:] else self.values[0]}
+        return await super().ask(question)
+
+
+OLDER = "the others have an older zone (serial number {}, not {}): wait for the transfer"
+NEWER = "the others have a newer zone (serial number {}, not {}): make the change again"
+SAME = "all have serial number 7, so no transfer comes: raise it at the primary"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "later", "reason"),
+    [
+        ([7], [7], [[]], SAME),
+        ([7], [6], [[]], OLDER.format(6, 7)),
+        ([2], [2**32 - 3], [[]], OLDER.format(2**32 - 3, 2)),  # they wrap around
+        ([6], [7], [[]], NEWER.format(7, 6)),
+        ([7], [7], [[], ["right"]], ""),  # a transfer came after it was asked
+        ([7], [7, 8], [[]], ""),
+        ([7, 8], [7], [[]], ""),
+    ],
+)
+def test_serial_numbers_tell_why_servers_disagree(check_one, value, first, second, later, reason):
+    values = [[value] if found == ["right"] else found for found in later]
+    finding = check_one(
+        ChangingServer("a.test", first, [[value]]), ChangingServer("b.test", second, values)
+    ).finding
+    assert finding.verdict is Verdict.INCONSISTENT
+    says = "published at 1 of 2 servers; b.test: missing"
+    assert finding.reason == (f"{says}; {reason}" if reason else says)
