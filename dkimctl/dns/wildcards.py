@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 from typing import NamedTuple, TypeAlias
 
@@ -35,10 +35,8 @@ class Records(NamedTuple):
     data: tuple[str, ...]
 
 
-#: The zone of a name, the name, and the record type to ask for.
-Query: TypeAlias = tuple[str, str, int]
-#: Gives what is at the names, or their alias; None: nothing. Leaves out what was not answered.
-Look: TypeAlias = Callable[[Iterable[Query]], Mapping[Query, Records | None]]
+#: Gives what names have, whose zones are given; leaves out, or has None for, what is not known.
+Look: TypeAlias = Callable[[Mapping[str, str]], Mapping[str, list[Records] | None]]
 #: The records to add before a new one, as lines of a master file; None: it is not known.
 AddFirst: TypeAlias = dict[str, tuple[str, ...] | None]
 
@@ -49,34 +47,21 @@ def find_shadowed(zone_of: Mapping[str, str], look: Look) -> AddFirst:
     Names from one such as _domainkey on have nothing to lose: they are not hosts.
     """
     label = os.urandom(_RANDOM_BYTES).hex()
-
-    def ask(zones: Mapping[str, str], prefix: str) -> dict[str, list[Records] | None]:
-        """What each name with this prefix has; None: not a single question was answered."""
-        asked = {
-            name: [(zone, prefix + name, rdtype) for rdtype in _TYPES]
-            for name, zone in zones.items()
-        }
-        answers = look([query for of_name in asked.values() for query in of_name])
-        return {
-            name: list(dict.fromkeys(filter(None, map(answers.get, of_name))))
-            if any(query in answers for query in of_name)
-            else None  # a server that fails at one type, such as HTTPS, has nothing of it
-            for name, of_name in asked.items()
-        }
-
     hosts_of = {name: _hosts(name, zone) for name, zone in zone_of.items()}
     zones = {host: zone_of[name] for name, hosts in hosts_of.items() for host in hosts}
-    # What a random sibling of each host has, it has from a wildcard.
-    of_siblings = ask({_above(host): zone for host, zone in zones.items()}, f"{label}.")
-    wild = {host: zone for host, zone in zones.items() if of_siblings[_above(host)]}
-    owns = ask(wild, "")
+    # What a random sibling of a host has, it has from a wildcard.
+    siblings = look({f"{label}.{_above(host)}": zone for host, zone in zones.items()})
+    of_wildcard = {host: siblings.get(f"{label}.{_above(host)}") for host in zones}
+    wild = {host: zone for host, zone in zones.items() if of_wildcard[host]}
+    own = look(wild)
     # That wildcard does not answer below a host that exists, nor below a wildcard of the host.
-    probes = ask(wild, f"{label}.*.")
+    below = look({f"{label}.*.{host}": zone for host, zone in wild.items()})
     shadowed: AddFirst = {}
     for name, hosts in hosts_of.items():
         for number, host in enumerate(hosts):
-            wildcard = of_siblings[_above(host)]
-            answers = wildcard, owns.get(host, []), probes.get(host, [])
+            if (wildcard := of_wildcard[host]) == []:
+                continue
+            answers = wildcard, own.get(host), below.get(f"{label}.*.{host}")
             if None in answers:
                 shadowed[name] = None
                 break
@@ -85,7 +70,7 @@ def find_shadowed(zone_of: Mapping[str, str], look: Look) -> AddFirst:
                 shadowed[name] = tuple(
                     f"{owner}. {ttl} IN {rdtype} {text}"
                     for each in hosts[number:]
-                    for owner, found in ((each, owns.get(each)), (f"*.{each}", wildcard))
+                    for owner, found in ((each, own.get(each)), (f"*.{each}", wildcard))
                     for rdtype, ttl, data in found or wildcard or ()
                     for text in data
                 )
@@ -103,36 +88,49 @@ def _above(name: str) -> str:
     return name.partition(".")[2]
 
 
-def question_of(query: Query) -> Question:
-    return make_question(query[1], query[2])._replace(needs_message=True)
+def questions_about(name: str) -> list[Question]:
+    return [make_question(name, rdtype)._replace(needs_message=True) for rdtype in _TYPES]
 
 
-def records_in(answer: Answer, question: Question) -> Records | None:
-    """What an answer has at the name itself."""
-    for rrset in answer.message.answer if answer.message else ():
-        rdtype = rrset.rdtype
-        if rrset.name == question.name and rdtype in (RdataType.CNAME, question.rdtype):
-            return Records(rdtype.name, rrset.ttl, tuple(sorted(map(str, rrset))))
-    return None
+def records_in(answers: Mapping[Question, Answer]) -> list[Records] | None:
+    """What these answers have at the name itself; None: none of them is of use.
+
+    A server that fails at one type, such as HTTPS, has nothing of it.
+    """
+    useful = {each: answer for each, answer in answers.items() if answer.rcode in messages.USEFUL}
+    found = [
+        Records(RdataType.to_text(rrset.rdtype), rrset.ttl, tuple(sorted(map(str, rrset))))
+        for question, answer in useful.items()
+        for rrset in (answer.message.answer if answer.message else ())
+        if rrset.name == question.name and rrset.rdtype in (messages.CNAME, question.rdtype)
+    ]
+    return list(dict.fromkeys(found)) if useful else None
 
 
 def find_shadowed_in_dns(source: Source, zone_of: Mapping[str, str]) -> AddFirst:
     """The same, by what the servers of these zones answer; "": the zone is not known."""
     slots = asyncio.Semaphore(_MAX_AT_ONCE)
 
-    async def answer(query: Query) -> tuple[Query, Records | None] | None:
-        question = question_of(query)
+    async def records_at(name: str, zone: str) -> list[Records] | None:
+        answers: dict[Question, Answer] = {}
         with contextlib.suppress(NoAnswer):
-            async with slots:
-                for server in (await source.zone(query[0])).servers:
-                    found = (await queries.ask(source, server, question)).answer
-                    if found is not None:
-                        return query, records_in(found, question)
-        return None
+            servers = (await source.zone(zone)).servers
+            for question in questions_about(name):
+                answer = None
+                for server in servers:
+                    async with slots:
+                        answer = (await queries.ask(source, server, question)).answer
+                    if answer is not None:
+                        answers[question] = answer
+                        break
+                if answer is not None and answer.rcode == messages.NXDOMAIN:
+                    break  # of any type
+        return records_in(answers)
 
-    async def answer_all(asked: Iterable[Query]) -> Mapping[Query, Records | None]:
-        return dict(filter(None, await queries.gather(map(answer, asked))))
+    async def look_all(zones: Mapping[str, str]) -> Mapping[str, list[Records] | None]:
+        found = await queries.gather(records_at(name, zone) for name, zone in zones.items())
+        return dict(zip(zones, found, strict=True))
 
     with asyncio.Runner() as runner:
         known = {name: zone for name, zone in zone_of.items() if zone}
-        return find_shadowed(known, lambda asked: runner.run(answer_all(asked)))
+        return find_shadowed(known, lambda zones: runner.run(look_all(zones)))

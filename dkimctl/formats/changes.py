@@ -138,8 +138,9 @@ def _entry(item: Change) -> Iterator[str]:
     if item.reason:
         yield f"  {code(item.reason)}\n"
     is_blocked = item.action is Action.BLOCKED
-    lines = [f"+ {printable(line)}" for line in item.add_first]
-    lines += [f"{' ' if is_blocked else '-'} {printable(old)}" for old in item.before.values]
+    if item.add_first:
+        yield fenced([*map(printable, item.add_first)], indent="  ")
+    lines = [f"{' ' if is_blocked else '-'} {printable(old)}" for old in item.before.values]
     if not is_blocked and item.value is not None:
         lines.append(f"+ {printable(item.value)}")
     if lines:

@@ -12,8 +12,7 @@ from inspect import signature
 from typing import Any
 
 from dkimctl.dkim import MAX_STRING
-from dkimctl.dns import messages, wildcards
-from dkimctl.dns.wildcards import AddFirst, Query, Records
+from dkimctl.dns.wildcards import AddFirst, Records, find_shadowed
 from dkimctl.errors import DkimctlError, DnsRefused, NegativeAnswer, ServiceError, UsageError
 from dkimctl.models import Secret
 from dkimctl.names import is_glob, parents, parse_zone, zone_finder
@@ -22,6 +21,7 @@ from dkimctl.publishing.provider_errors import Failures, short_line
 from dkimctl.text import few, printable
 
 _ONE_STRING = MAX_STRING // 2  # characters; each can have a backslash
+_ANSWERED = ("CNAME", "A", "AAAA", "MX", "TXT", "HTTPS")  # what a wildcard may have for hosts
 _ID = "dkimctl"  # names the provider in octoDNS's own messages
 _making = threading.Lock()  # boto3 makes no clients in two threads
 
@@ -78,23 +78,15 @@ class OctodnsTarget:
         records = {(_name(record), record._type): record for record in contents.records}
         existing = {above for name, _ in records for above in parents(name)}
 
-        def records_at(query: Query) -> Records | None:
-            _, name, rdtype = query
+        def records_at(name: str) -> list[Records]:
             if name not in existing:
-                closest = next(above for above in parents(name) if above in existing)
-                name = f"*.{closest}"
-            found = (
-                records.get((name, rdtype)) for rdtype in ("CNAME", messages.TYPE_NAMES[rdtype])
-            )
-            record = next(filter(None, found), None)
-            if record is None:
-                return None
-            # `rrs` is the same in versions before 1.22.
-            data = record.to_rrset().rdatas if hasattr(record, "to_rrset") else record.rrs[3]
-            return Records(record._type, record.ttl, tuple(sorted(data)))
+                name = f"*.{next(above for above in parents(name) if above in existing)}"
+            found = filter(None, (records.get((name, rdtype)) for rdtype in _ANSWERED))
+            return [Records(each._type, each.ttl, tuple(sorted(_rdatas(each)))) for each in found]
 
-        return wildcards.find_shadowed(
-            dict.fromkeys(names, zone.lower()), lambda queries: {q: records_at(q) for q in queries}
+        return find_shadowed(
+            dict.fromkeys(names, zone.lower()),
+            lambda zones: {name: records_at(name) for name in zones},
         )
 
     def apply(self, zone: str, changes: Sequence[Change]) -> Iterator[Change]:
@@ -301,6 +293,12 @@ def _in_dns(zone: object) -> str:
         return parse_zone(name)
     except UsageError:  # a name such as one with emoji stays as it is: no name of ours is in it
         return name
+
+
+def _rdatas(record: Any) -> Sequence[str]:
+    """The data of a record as a master file has them; `rrs` is for versions before 1.22."""
+    data: Sequence[str] = record.to_rrset().rdatas if hasattr(record, "to_rrset") else record.rrs[3]
+    return data
 
 
 def _states(contents: Any, zone: str, names: Sequence[str]) -> dict[str, NameState]:

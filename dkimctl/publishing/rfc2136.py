@@ -19,7 +19,7 @@ from dkimctl.dkim import character_strings
 from dkimctl.dns import messages, transport, wildcards
 from dkimctl.dns.messages import SOA, TXT, Answer, Question, plain_name, rcode_text
 from dkimctl.dns.transport import Response
-from dkimctl.dns.wildcards import AddFirst, Query, Records
+from dkimctl.dns.wildcards import AddFirst, Records
 from dkimctl.errors import DkimctlError, DnsRefused, NegativeAnswer, ServiceError
 from dkimctl.publishing import plan
 from dkimctl.publishing.plan import Access, Action, Change, NameState
@@ -145,13 +145,14 @@ class Rfc2136Target:
     def find_shadowed(self, zone: str, names: Sequence[str]) -> AddFirst:
         """See Target."""
 
-        def look(queries: Iterable[Query]) -> dict[Query, Records | None]:
-            questions = {query: wildcards.question_of(query) for query in queries}
-            answers = self._ask(questions.values())
+        def look(zones: Mapping[str, str]) -> dict[str, list[Records] | None]:
+            questions = {name: wildcards.questions_about(name) for name in zones}
+            responses = self._ask(
+                question for of_name in questions.values() for question in of_name
+            )
             return {
-                query: wildcards.records_in(answers[question].answer, question)
-                for query, question in questions.items()
-                if answers[question].answer.rcode in messages.USEFUL
+                name: wildcards.records_in({each: responses[each].answer for each in of_name})
+                for name, of_name in questions.items()
             }
 
         return wildcards.find_shadowed(dict.fromkeys(names, zone), look)

@@ -106,7 +106,7 @@ def test_a_key_does_not_take_a_website_off_dns(cli, shop):
     }  # fmt: skip
     assert items[SHOP]["add_first"] == ADD_FIRST
     assert set(ADD_FIRST) <= set(plans["table"].out.splitlines())
-    assert all(f"+ {line}\n" in plans["markdown"].out for line in ADD_FIRST)
+    assert all(f"  {line}\n" in plans["markdown"].out for line in ADD_FIRST)
     done = publish(cli, "--yes")
     assert (done.status, value_of(shop, SHOP)) == (1, [])
     assert "write --allow-wildcard-shadowing" in done.err

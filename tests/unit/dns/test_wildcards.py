@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dns.message
+import dns.rcode
+import dns.rrset
 import pytest
 
-from dkimctl.dns.messages import HTTPS, TYPE_NAMES, A
-from dkimctl.dns.wildcards import Records, find_shadowed
+from dkimctl.dns.messages import A, decode
+from dkimctl.dns.wildcards import Records, find_shadowed, questions_about, records_in
 
-NAME = "s1._domainkey.shop.example.com"
+SHOP = "shop.example.com"
+NAME = f"s1._domainkey.{SHOP}"
 WILD = "192.0.2.1"
 ADD_FIRST = (f"shop.example.com. 60 IN A {WILD}", f"*.shop.example.com. 60 IN A {WILD}")
 
@@ -17,33 +21,30 @@ def by_name(name: str) -> str:
 
 
 CASES = {
-    "usual": (lambda name, rdtype: WILD, ADD_FIRST),
-    "nothing": (lambda name, rdtype: None, "whole"),
-    "silent": (lambda name, rdtype: "silent", None),
-    "without HTTPS": (lambda name, rdtype: WILD if rdtype == A else "silent", ADD_FIRST),
-    "nothing but HTTPS fails": (lambda _, rdtype: None if rdtype != HTTPS else "silent", "whole"),
-    "fails below the host": (lambda name, rdtype: "silent" if ".*." in name else WILD, None),
-    "answers none at the host": (
-        lambda name, rdtype: None if name == "shop.example.com" else WILD, "whole"
-    ),
-    "own copies of it": (lambda name, rdtype: None if ".*." in name else WILD, "whole"),
+    "usual": (lambda name: WILD, ADD_FIRST),
+    "nothing": (lambda name: None, "whole"),
+    "silent": (lambda name: "silent", None),
+    "fails below the host": (lambda name: "silent" if ".*." in name else WILD, None),
+    "fails at the host": (lambda name: "silent" if name == SHOP else WILD, None),
+    "answers nothing at the host": (lambda name: None if name == SHOP else WILD, "whole"),
+    "own copies of it": (lambda name: None if ".*." in name else WILD, "whole"),
     # As PowerDNS does by Lua records; below the host stands what a sibling of it has.
     "data made from the name": (
-        lambda name, rdtype: by_name(name),
+        by_name,
         ("shop.example.com. 60 IN A 192.0.2.16", "*.shop.example.com. 60 IN A 192.0.2.20"),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_what_to_add_first(case):
     data_at, expected = CASES[case]
 
-    def look(queries):
-        found = {query: data_at(*query[1:]) for query in queries}
+    def look(zones):
+        found = {name: data_at(name) for name in zones}
         return {
-            query: (data and query[2] == A and Records(TYPE_NAMES[A], 60, (data,))) or None
-            for query, data in found.items()
+            name: [Records("A", 60, (data,))] if data else []
+            for name, data in found.items()
             if data != "silent"
         }
 
@@ -56,10 +57,30 @@ def test_what_to_add_first(case):
 def test_names_of_one_zone_share_their_questions():
     asked = []
 
-    def look(queries):
-        asked.extend(queries)
-        return dict.fromkeys(asked)
+    def look(zones):
+        asked.extend(zones)
+        return {name: [] for name in zones}
 
     names = [f"s{number % 3}._domainkey.d{number}.example.com" for number in range(1000)]
     assert find_shadowed(dict.fromkeys(names, "example.com"), look) == {}
-    assert len(asked) == 5
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("rcodes", "expected"),
+    [
+        (["NOERROR"] * 5, [Records("A", 60, (WILD,))]),
+        (["NOERROR", *["SERVFAIL"] * 4], [Records("A", 60, (WILD,))]),
+        (["REFUSED", "NXDOMAIN", *["NOTIMP"] * 3], []),
+        (["SERVFAIL"] * 5, None),
+    ],
+)
+def test_a_server_that_fails_at_some_types_has_nothing_of_them(rcodes, expected):
+    answers = {}
+    for question, rcode in zip(questions_about(SHOP), rcodes, strict=True):
+        reply = dns.message.make_response(dns.message.make_query(SHOP, question.rdtype))
+        reply.set_rcode(dns.rcode.from_text(rcode))
+        if question.rdtype == A and rcode == "NOERROR":
+            reply.answer.append(dns.rrset.from_text(f"{SHOP}.", 60, "IN", "A", WILD))
+        answers[question] = decode(reply.to_wire(), question)
+    assert records_in(answers) == expected
