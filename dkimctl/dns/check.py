@@ -201,8 +201,7 @@ class Checker:
         for question, zone in plans:
             if isinstance(zone, NoAnswer):
                 continue
-            asked = zone.to_ask(question)
-            every = dict.fromkeys([asked, *queries.questions_beside(zone, asked)])
+            every = dict.fromkeys(queries.questions_of(zone, question))
             for server in zone.servers:
                 if not isinstance(server.responder, NoAnswer):
                     questions.setdefault(server.responder, {}).update(every)
@@ -273,6 +272,8 @@ class Checker:
     ) -> ServerFinding:
         """`targets` gets what its alias leads to."""
         server, answer = response.server, response.answer
+        if self.expect_absent:
+            response = response._replace(denial="")  # it is there
         finding = queries.direct_finding(response, record)
         if answer is None:
             return ServerFinding(server.label, finding)

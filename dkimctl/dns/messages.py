@@ -52,7 +52,7 @@ _NSEC3_HEAD = struct.Struct("!2BHB")  # algorithm, flags, iterations, length of 
 _MAX_ITERATIONS = 150  # resolvers ignore records with more (RFC 9276 section 3.2)
 MAX_ALIASES = 11  # in one chain, as Unbound follows them
 _TXT_ANSWER = b"\xc0\x0c\x00\x10\x00\x01"  # the question's own name, TXT, IN
-_POINTER = b"\xc0"  # to the first 256 bytes
+_POINTER = 0xC000  # to a name before (section 4.1.4)
 _RRSIG_ANSWER = b"\xc0\x0c\x00\x2e\x00\x01"
 _SOA_IN = b"\0\6\0\1"
 OPT_START = b"\0\0\x29"  # root, OPT
@@ -145,7 +145,7 @@ def encode(
     head = _HEADER.pack(message_id, flags, 1, 0, 0, 1 if edns else 0)
     opt = _OPT if edns else b""
     if opt and question.flags & DNSSEC_OK:
-        option = struct.pack("!2H", _COOKIE_TYPE, len(cookie)) + cookie
+        option = struct.pack("!2H", _COOKIE_TYPE, len(cookie)) + cookie if cookie else b""
         opt = _OPT_HEAD.pack(0, _OPT_TYPE, _PAYLOAD, _DO, len(option)) + option
     return head + question.section + opt
 
@@ -235,13 +235,13 @@ def _negative_zone(wire: bytes, start: int, question: Question) -> str | None:
     None if the zone is not above the name that was asked for, or more follows than an OPT record
     without an extended RCODE.
     """
-    zone, size, labels = "", 2, 0  # usually a pointer to the end of the name
-    if wire[start : start + 1] == _POINTER:
-        while labels < wire[start + 1] - _HEADER.size and question.section[labels]:
-            labels += 1 + question.section[labels]
-        if labels == wire[start + 1] - _HEADER.size:
-            zone = _name_text(question.section[labels : -_TYPE_AND_CLASS.size])
-    if not zone:
+    # Usually a pointer to the end of the name.
+    end, labels = int.from_bytes(wire[start : start + 2]) - _POINTER - _HEADER.size, 0
+    while labels < end and question.section[labels]:
+        labels += 1 + question.section[labels]
+    if labels == end:
+        zone, size = _name_text(question.section[labels : -_TYPE_AND_CLASS.size]), 2
+    else:
         try:
             name, size = dns.name.from_wire(wire, start)
         except dns.exception.DNSException:
@@ -306,14 +306,18 @@ def denies(answer: Answer, question: Question) -> bool:
             rdtype, _, _, length = _RECORD.unpack_from(wire, at + size)
             start = at + size + _RECORD.size
             at = start + length
+            if at > len(wire):
+                return False
             if rdtype == NSEC:
                 is_own = owner == question.name
                 start += dns.name.from_wire(wire, start)[1]
             elif rdtype == NSEC3:
                 _, _, iterations, salt_size = _NSEC3_HEAD.unpack_from(wire, start)
+                if iterations > _MAX_ITERATIONS:
+                    return False
                 salt = wire[start + 5 : start + 5 + salt_size]
                 digest = question.name.to_digestable()
-                for _ in range(min(iterations, _MAX_ITERATIONS) + 1):
+                for _ in range(iterations + 1):
                     digest = hashlib.sha1(digest + salt, usedforsecurity=False).digest()
                 is_own = owner[0].upper() == base64.b32hexencode(digest)
                 start += 6 + salt_size + wire[start + 5 + salt_size]

@@ -11,7 +11,14 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from dkimctl.addresses import Address
 from dkimctl.dns import messages, verdicts
-from dkimctl.dns.messages import TXT, Answer, Question, make_question, make_txt_question
+from dkimctl.dns.messages import (
+    TXT,
+    Answer,
+    Question,
+    make_question,
+    make_txt_question,
+    to_text,
+)
 from dkimctl.dns.nameserver import NameServer, NoAnswer, NoRoute, RecursiveResolver, Server
 from dkimctl.dns.verdicts import Finding, ServerFinding, Verdict, combine_findings
 from dkimctl.dns.zones import Zone, ZoneServers, answer_data
@@ -154,11 +161,10 @@ async def ask_zone(
     """
     depth, above = 0, list[ServerResponse]()
     while True:
-        asked = zone.to_ask(question)
-        others = questions_beside(zone, asked)
+        asked, *beside = questions_of(zone, question)
         has_come = (isinstance(each.responder, Server) and each.responder.has(asked)
                     for each in zone.servers)  # fmt: skip
-        asking = (_ask_with_others(source, each, zone, asked, others) for each in zone.servers)
+        asking = (_ask_beside(source, each, zone, asked, beside) for each in zone.servers)
         responses = [await each for each in asking] if all(has_come) else await gather(asking)
         answered = [response for response in responses if response.answer is not None]
         known = (each.zone for each in responses if each.zone.endswith(f".{zone.name}"))
@@ -185,29 +191,28 @@ async def ask_zone(
     ]
 
 
-async def _ask_with_others(
-    source: Source, server: NameServer, zone: Zone, question: Question, others: Sequence[Question]
+async def _ask_beside(
+    source: Source, server: NameServer, zone: Zone, question: Question, beside: Sequence[Question]
 ) -> ServerResponse:
-    """If it has the record, it is asked whether other answers deny that: see `questions_beside`."""
+    """If it has the record, it is asked whether other answers deny that: see `questions_of`."""
     response = await ask(source, server, question)
     record = response.answer
     if record is None or not (record.values or record.alias):
         return response
     closest, denial = "", ""
-    for beside in others:
-        key = server.responder, beside
+    for other in beside:
+        key = server.responder, other
         if key not in source.answers_beside:
-            source.answers_beside[key] = (await ask(source, server, beside)).answer
+            source.answers_beside[key] = (await ask(source, server, other)).answer
         answer = source.answers_beside[key]
         if answer is None or answer.alias:
             continue
-        has_soa = answer_data(answer, messages.SOA)
-        zone_of_it = messages.to_text(beside.name) if has_soa else answer.zone
-        closest = max(closest, zone_of_it, key=len)
+        has_zone = answer_data(answer, messages.SOA)
+        closest = max(closest, to_text(other.name) if has_zone else answer.zone, key=len)
         if answer.rcode == messages.NXDOMAIN:
-            denial = f"it answers NXDOMAIN for {messages.to_text(beside.name)}"
+            denial = f"it answers NXDOMAIN for {to_text(other.name)}"
         elif not record.is_wildcard and messages.denies(answer, question):
-            denial = denial or f"it answers {beside} with an NSEC record that denies the record"
+            denial = f"it answers {other} with an NSEC record that denies the record"
     if denial:
         denial += (
             " (RFC 8020, RFC 8198), so resolvers that remember this do not ask for the record; "
@@ -216,20 +221,22 @@ async def _ask_with_others(
     return response._replace(zone=closest, denial=denial)
 
 
-def questions_beside(zone: Zone, question: Question) -> list[Question]:
-    """What to ask servers beside a record; nothing about names outside of a known zone.
+def questions_of(zone: Zone, question: Question) -> list[Question]:
+    """The question as resolvers ask it, and what to ask servers beside, in a zone that is known.
 
     The name above, such as `_domainkey`, exists, though it may have no records: NXDOMAIN would deny
     all names below (RFC 8020). All records below it share the question. In a signed zone, the proof
     that there is no SOA record at the name has to list its TXT record (RFC 8198). And an SOA record
     shows a zone that is deeper than expected.
     """
-    if not zone.name:
-        return []
+    asked, beside = question, []
+    if zone.is_secure:
+        asked = question._replace(flags=question.flags | messages.DNSSEC_OK)
+        beside = [messages.soa_at(asked)]
     above, apex = messages.soa_above(question), _soa(zone.name)
-    is_below = above.section.endswith(apex.section) and above.section != apex.section
-    signed = [messages.soa_at(question)] if zone.is_secure else []
-    return ([above._replace(flags=0)] if is_below else []) + signed
+    if zone.name and above.section != apex.section and above.section.endswith(apex.section):
+        beside.append(above)
+    return [asked, *beside]
 
 
 @functools.lru_cache

@@ -125,11 +125,6 @@ class Zone(NamedTuple):
     is_secure: bool = False  # the resolver validates it with DNSSEC, or gives no NS records of it
     bogus: str = ""  # why the resolver cannot, but should
 
-    def to_ask(self, question: Question) -> Question:
-        """The question as resolvers ask it that validate: the answer is larger."""
-        flags = messages.DNSSEC_OK if self.is_secure else 0
-        return question._replace(flags=question.flags | flags)
-
 
 _Addresses = Mapping[str, Sequence[str] | NoAnswer]  # by host
 

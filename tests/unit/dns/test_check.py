@@ -106,6 +106,17 @@ def test_endless_delegations_are_no_answer(check_one):
     assert sum(len(servers[0].asked) for servers in zones.values()) < 10
 
 
+@pytest.mark.parametrize("there", ["value", ()])
+def test_server_that_has_what_others_delegate_counts(check_one, value, there):
+    below = "_domainkey.example.com"
+    servers = two(referral_to(below), [value])
+    zones = {below: [FakeServer("below.test", answers={NAME: [value] if there else ()})]}
+    verdict = check_one(*servers, zones=zones).finding.verdict
+    assert verdict is (Verdict.PUBLISHED if there else Verdict.INCONSISTENT)
+    result = check_one(*servers).finding  # nobody serves the zone below
+    assert (result.verdict, LAME in result.reason) == (Verdict.NO_ANSWER, True)
+
+
 def test_target_of_an_alias_is_not_taken_from_a_server_of_another_zone(check_one, value):
     stale = Answer(0, True, False, (value.encode(),), alias="k.example.net")
     there = FakeServer(answers={"k.example.net": []})

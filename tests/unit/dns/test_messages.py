@@ -18,11 +18,22 @@ import dns.rdatatype
 import dns.rdtypes.ANY.TXT
 import dns.rrset
 import pytest
+from dns.dnssec import nsec3_hash
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.addresses import Address
-from dkimctl.dns.messages import Answer, decode, encode, log_query, make_question, make_txt_question
+from dkimctl.dns.messages import (
+    DNSSEC_OK,
+    Answer,
+    decode,
+    denies,
+    encode,
+    log_query,
+    make_question,
+    make_txt_question,
+    soa_at,
+)
 
 NAME = "s1._domainkey.example.com"
 ASKED = make_txt_question(NAME)
@@ -156,3 +167,29 @@ def logged(caplog):
 def test_what_came_back_is_told_in_short(logged, answer, text):
     log_query(Address("2001:db8::1"), "TCP", ASKED, 0.0, answer)
     assert logged() == [f"2001:db8::1 TCP: TXT s1._domainkey.example.com: {text}"]
+
+
+NSEC3_HASH = nsec3_hash(NAME, "aabb", 3, "SHA1")
+BEFORE, HASHED = "a.example.com.", f"{NSEC3_HASH}.example.com."
+
+
+@pytest.mark.parametrize(
+    ("expected", "records"),
+    [(False, []), (False, [(NAME, "NSEC z.example.com. TXT RRSIG NSEC")]),
+     (False, [(BEFORE, "NSEC z.example.com. A"), (NAME, "NSEC z.example.com. CNAME NSEC")]),
+     (True, [(BEFORE, "NSEC z.example.com. TXT RRSIG NSEC")]),
+     (True, [(NAME, "NSEC z.example.com. A RRSIG NSEC")]),
+     (False, [(HASHED, f"NSEC3 1 0 3 aabb {NSEC3_HASH} TXT RRSIG")]),
+     (True, [(HASHED, f"NSEC3 1 0 3 aabb {NSEC3_HASH} A RRSIG")]),
+     (True, [(HASHED, f"NSEC3 1 0 2 aabb {NSEC3_HASH} TXT RRSIG")]),
+     (False, [(HASHED, f"NSEC3 1 0 151 aabb {NSEC3_HASH} TXT RRSIG")])],
+)  # fmt: skip
+def test_nsec_records_deny_what_they_do_not_list(expected, records):
+    asked = soa_at(ASKED._replace(flags=DNSSEC_OK))
+    authority = [record("example.com.", "SOA", SOA)]
+    authority += [record(owner, *data.split(" ", 1)) for owner, data in records]
+    wire = response(authority=authority, asked=asked).to_wire()
+    answer = decode(wire, asked)
+    assert denies(answer, asked) is expected
+    for size in range(len(wire)):  # a message that is cut short is no error
+        assert denies(answer._replace(proof=wire[:size]), asked) in (False, expected)

@@ -213,3 +213,29 @@ def test_delegation_is_not_known_if_no_server_answers(find_delegated, answer, re
         "the delegation of example.com is not known: "
         f"b.tld.test (192.0.2.102): NS example.com: {reason}"
     )
+
+
+NAMED = referral("ns1.example.com", "ns2.example.com")
+
+
+def copy_of_the_zone(made):
+    made.flags |= dns.flags.AA
+    made.answer = [dns.rrset.from_text("example.com.", 60, "IN", "NS", "old.example.com.")]
+
+
+@pytest.mark.parametrize(
+    ("answer", "more"),
+    [(NAMED, []), (SILENT, []), (refusal, []), (from_cache, []),
+     (denial, ["b.tld.test (192.0.2.102), a server of the zone above"]),
+     (copy_of_the_zone, ["old.example.com (192.0.2.9), only named by b.tld.test (192.0.2.102)",
+                         "b.tld.test (192.0.2.102), a server of the zone above"]),
+     (referral("ns1.example.com", "old.example.com"),
+      ["old.example.com (192.0.2.9), only named by b.tld.test (192.0.2.102)"])],
+)  # fmt: skip
+def test_what_any_server_above_answers_counts(find_delegated, answer, more):
+    changes = {("old.example.com", "A"): ["192.0.2.9"]}
+    zone, labels = find_delegated({A: NAMED, B: answer}, changes)
+    assert (zone.unknown_delegation, labels) == ("", BOTH + more)
+    assert find_delegated({A: answer, B: NAMED}, changes)[1][2:] == [
+        label.replace("b.tld.test (192.0.2.102)", "a.tld.test (192.0.2.101)") for label in more
+    ]
