@@ -62,11 +62,14 @@ def test_a_wrong_clock_costs_no_key(tmp_path, needs_tool):
         for days, ahead in [(5, -30), (1, 40), (10, 15)]:
             years.live(days)
             years.until(years.now + timedelta(hours=1))
-            for words in (("rotate", "--retired", "--no-check"), ("handoff", "--retired")):
+            listing, seems_due = ("rotate", "--retired", "--no-check"), ahead > 0
+            # After a look at DNS, the grace period begins again.
+            tries = (listing, seems_due), (("handoff", "--retired"), seems_due), (listing, False)
+            for words, is_refused in tries:
                 years.machines.ahead = ahead * _DAY
                 done = years.machines.dkimctl(*words)
                 assert "first" not in done.out
-                assert (done.status, "the service's" in done.err) == (ahead > 0, ahead > 0)
+                assert (done.status, "the service's" in done.err) == (is_refused, is_refused)
             done = years.run(ahead * _DAY)
             wrong = f"{years.now + ahead * _DAY:%Y-%m-%d %H:%M} UTC"
             for time in (wrong, f"the service's {years.now:%Y-%m-%d %H:%M} UTC"):
