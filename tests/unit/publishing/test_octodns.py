@@ -333,3 +333,9 @@ def test_several_threads_use_one_provider_in_turn(failing, monkeypatch):
     assert len(set(map(id, read))) == 1
     target.read("z1.example", [])
     assert read[-1] is not read[0], "many keep what they have read"
+
+
+def test_a_record_is_written_where_its_alias_leads(target, directory):
+    led = change("s1._domainkey.led.example", KEY)._replace(alias_end=D3)
+    assert errors(target.apply("example.com", [led])) == {"s1._domainkey.led.example": None}
+    assert target.read("example.com", [D3])[D3].values == (KEY,)
