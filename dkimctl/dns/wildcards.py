@@ -53,15 +53,16 @@ def find_shadowed(zone_of: Mapping[str, str], look: Look) -> AddFirst:
     siblings = look({f"{label}.{_above(host)}": zone for host, zone in zones.items()})
     of_wildcard = {host: siblings.get(f"{label}.{_above(host)}") for host in zones}
     wild = {host: zone for host, zone in zones.items() if of_wildcard[host]}
-    own = look(wild)
     # That wildcard does not answer below a host that exists, nor below a wildcard of the host.
     below = look({f"{label}.*.{host}": zone for host, zone in wild.items()})
+    own = look({host: zone for host, zone in wild.items() if below.get(f"{label}.*.{host}")})
     shadowed: AddFirst = {}
     for name, hosts in hosts_of.items():
         for number, host in enumerate(hosts):
-            if (wildcard := of_wildcard[host]) == []:
+            wildcard, probe = of_wildcard[host], below.get(f"{label}.*.{host}")
+            if [] in (wildcard, probe):
                 continue
-            answers = wildcard, own.get(host), below.get(f"{label}.*.{host}")
+            answers = wildcard, probe, own.get(host)
             if None in answers:
                 shadowed[name] = None
                 break

@@ -147,11 +147,18 @@ class Rfc2136Target:
 
         def look(zones: Mapping[str, str]) -> dict[str, list[Records] | None]:
             questions = {name: wildcards.questions_about(name) for name in zones}
-            responses = self._ask(
-                question for of_name in questions.values() for question in of_name
-            )
+            responses = self._ask(first for first, *_ in questions.values())
+            others = [
+                question
+                for first, *others in questions.values()
+                if responses[first].answer.rcode != Rcode.NXDOMAIN  # which is of any type
+                for question in others
+            ]
+            responses |= self._ask(others)
             return {
-                name: wildcards.records_in({each: responses[each].answer for each in of_name})
+                name: wildcards.records_in(
+                    {each: responses[each].answer for each in of_name if each in responses}
+                )
                 for name, of_name in questions.items()
             }
 

@@ -66,6 +66,18 @@ def test_names_of_one_zone_share_their_questions():
     assert len(asked) == 1
 
 
+def test_a_host_with_records_of_its_own_is_one_question_beside_a_wildcard():
+    asked = []
+
+    def look(zones):
+        asked.extend(zones)
+        return {name: [] if ".*." in name else [Records("A", 60, (WILD,))] for name in zones}
+
+    names = [f"s1._domainkey.d{number}.example.com" for number in range(1000)]
+    assert find_shadowed(dict.fromkeys(names, "example.com"), look) == {}
+    assert len(asked) == 1 + len(names)
+
+
 @pytest.mark.parametrize(
     ("rcodes", "expected"),
     [
