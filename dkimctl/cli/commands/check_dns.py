@@ -24,6 +24,8 @@ from dkimctl.formats.renderer import CheckFormat, sound_record
 from dkimctl.models import Outcome, RegistrationKey
 from dkimctl.names import Selection
 
+_MAX_MISSING = 200  # records whose wildcards are looked up; `publish` looks up all
+
 app = App()
 
 
@@ -141,7 +143,8 @@ def check_dns(
                 ):  # fmt: skip
                     if notify:
                         notices.add(check)
-                    if check.finding.verdict is Verdict.MISSING and not expect_absent:
+                    is_missing = check.finding.verdict is Verdict.MISSING and not expect_absent
+                    if is_missing and len(missing) < _MAX_MISSING:
                         missing[check.fqdn] = check.zone
                     yield check
 
