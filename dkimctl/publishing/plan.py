@@ -157,9 +157,9 @@ def make_plan(
     """Read what DNS has at the names of these registrations, and plan what to change, by zone.
 
     Each has a sound record. `remove`: their records are to go. `replace_foreign`: also replace TXT
-    records that are not DKIM key records. `allow_shadowing`: also create what takes the answers of
-    a wildcard from other names. `progress` gets, in this thread, how many of the
-    registrations are planned, at least five times a second.
+    records that are not DKIM key records, and other keys where aliases lead. `allow_shadowing`:
+    also create what takes the answers of a wildcard from other names. `progress` gets, in this
+    thread, how many of the registrations are planned, at least five times a second.
 
     What is an alias, or in no zone of a target, is looked up in DNS: a record that is not as wanted
     is planned where its aliases lead. `known` gives all registrations, whose records stay there.
@@ -233,7 +233,7 @@ def make_plan(
             for each in moved.values()
             if (record := each.registration.record) is not None
         )
-        plan += _at_alias_ends(at_ends, moved, known)
+        plan += _at_alias_ends(at_ends, moved, known, replace_foreign=replace_foreign)
     return sorted(plan, key=lambda change: (change.action is Action.UNCOVERED, change.place))
 
 
@@ -265,8 +265,13 @@ def _at_alias_ends(
     at_ends: Iterable[Change],
     moved: Mapping[RegistrationKey, Change],
     known: Callable[[], Iterable[Registration]],
+    *,
+    replace_foreign: bool,
 ) -> Iterator[Change]:
-    """What a plan has where aliases lead, for the registrations that have them."""
+    """What a plan has where aliases lead, for the registrations that have them.
+
+    Another key there may be in use: who makes an alias need not own the name that it leads to.
+    """
     owners: dict[str, Registration] = {}
     for planned in at_ends:
         change = moved[planned.key]
@@ -283,6 +288,10 @@ def _at_alias_ends(
             owner = owners.get(text)
             if action in CHANGING and owner is not None and owner.key != change.key:
                 action, reason = Action.BLOCKED, f"the record of {named(owner)} is there"
+        if action is Action.REPLACE and not replace_foreign:
+            wanted, there = planned.value or "", planned.before.values
+            if not all(compare_values(wanted, [text]).verdict in _OF_KEY for text in there):
+                action, reason = Action.BLOCKED, "another key is there; --replace replaces it"
         if action in CHANGING or action is Action.BLOCKED:
             where = f"at {printable(end)}, where its alias (CNAME) leads"
             reason = f"{where}: {reason}" if reason else where

@@ -59,7 +59,11 @@ def publish(
     ] = False,
     yes: YesOption = False,
     replace: Annotated[
-        bool, option("--replace", "Also replace TXT records that are not DKIM key records.")
+        bool,
+        option(
+            "--replace",
+            "Also replace TXT records that are not DKIM key records, and other keys at alias ends.",
+        ),
     ] = False,
     allow_wildcard_shadowing: AllowShadowingOption = False,
     wait: Annotated[
