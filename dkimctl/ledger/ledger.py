@@ -366,7 +366,7 @@ class Ledger:
                 now = self._now()
                 self._note_times(answered, domains, now)
                 self._execute_many(_RECORD, map(tables.row_of, answered))
-                for statement in _REOPENED:
+                for statement in _REOPENED[1:]:
                     self._execute_many(statement, map(_name_of, answered))
                 intents.update_requests(self._connection, remaining)
                 new = [*intents.insert_requests(self._connection, self._account_id, now, requests)]

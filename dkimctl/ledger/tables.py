@@ -81,14 +81,12 @@ CREATE TABLE alarm ({_OF_ACCOUNT},
 )
 """
 # What is needed to put the record of a closed key back.
-_OF_RECORD = {
-    "key_len": "INTEGER", "start_date": "TEXT", "fqdn": "TEXT", "type": "TEXT", "value": "TEXT",
-    "regist_date": "TEXT",
-}  # fmt: skip
-_RECORDS = ";".join(
-    [f"ALTER TABLE closed_key ADD COLUMN {name} {type_}" for name, type_ in _OF_RECORD.items()]
-    + [f"ALTER TABLE history ADD COLUMN {name} TEXT" for name in ("closed_at", "signed_at")]
-)
+_RECORDS = """
+ALTER TABLE closed_key ADD key_len INTEGER; ALTER TABLE closed_key ADD start_date TEXT;
+ALTER TABLE closed_key ADD fqdn TEXT; ALTER TABLE closed_key ADD type TEXT;
+ALTER TABLE closed_key ADD value TEXT; ALTER TABLE closed_key ADD regist_date TEXT;
+ALTER TABLE history ADD closed_at TEXT; ALTER TABLE history ADD signed_at TEXT
+"""
 # Each step upgrades a file by one version.
 STEPS = (
     _REGISTRATIONS, _SENDINGS, _PUBLICATIONS, _HISTORIES, _OPEN_REQUESTS, _CLOSED_KEYS, _RECORDS,

@@ -35,7 +35,7 @@ _SPACES = rf"(?<!\s)\s{{{_MAX_SPACES}}}"
 _ENCODED = (
     "a server on its way, or its program, has encoded the field (RFC 2047): turn that off there"
 )
-_LATEST = 999_999_999_999  # seconds since 1970
+LATEST = 999_999_999_999  # seconds since 1970
 # The tags of a signature: what each may be, and what is said of another value.
 _SYNTAX = (
     ("v", "1", "unsupported version {}"),
@@ -193,7 +193,7 @@ def _faults(signature: Signature, domain: str, now: float) -> Iterator[str]:
     agent = tags.get("i", f"@{written}").lower().rpartition("@")[2]
     if agent != written and not agent.endswith(f".{written}"):
         yield f"i={quoted(tags['i'])} is not in its signing domain"
-    made, expires = int(tags.get("t", "0")), int(tags.get("x", str(_LATEST)))
+    made, expires = int(tags.get("t", "0")), int(tags.get("x", str(LATEST)))
     if made > now + _CLOCK_SKEW:
         yield f"it was made in the future, on {_date(made)} (t=)"
     if expires < now - _CLOCK_SKEW:

@@ -29,7 +29,6 @@ _RECOMMENDED_BITS = 2048  # by the same section
 _MAX_BITS = 16_384
 _MAX_EXPONENT_BITS = 64
 _ED25519_BYTES = 32
-_NEVER = 10**12  # seconds since 1970
 _MAX_VALUE = 8_192  # characters
 _BODY_DIFFERS = "body hash mismatch"  # what dkimpy's message begins with
 
@@ -113,7 +112,8 @@ def _signs_again(message: Message, signature: Signature, known: mail.KnownKey | 
     """
     if known is None or known.removed is None or known.removed.record is None or signature.fault:
         return False
-    if known.replaced_at and int(signature.tags.get("t", _NEVER)) < known.replaced_at.timestamp():
+    made_at = int(signature.tags.get("t", mail.LATEST))
+    if known.replaced_at is not None and made_at < known.replaced_at.timestamp():
         return False
     judged = _judge_by(message, signature, known.removed.record.value)
     return judged.verdict is MailVerdict.PASS

@@ -259,10 +259,10 @@ def _seen(history: KeyHistory) -> str:
         return "it was never seen published: run `dkimctl check-dns`"
     if history.closed_at is None:
         return f"DNS on {history.looked_at.date()}: {history.verdict}"
-    removed = f"it was removed from DNS on {history.closed_at.date()}, but "
-    if history.signed_at is None:
-        return f"{removed}by the service's answers it signs again"
-    return f"{removed}signs mail, as `dkimctl verify` saw on {history.signed_at.date()}"
+    why = "by the service's answers it signs again"
+    if history.signed_at is not None:
+        why = f"on {history.signed_at.date()}, `dkimctl verify` saw mail signed with it"
+    return f"it was removed from DNS on {history.closed_at.date()}, but {why}"
 
 
 def removed_key(closed: ClosedKey) -> Key:
