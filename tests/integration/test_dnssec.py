@@ -110,7 +110,7 @@ daemon=no
 guardian=no
 """
 CHAINS = {"plain": (), "nsec": (), "nsec3": ("1 0 0 -",)}  # the parameters of set-nsec3
-FIRST, SECOND, RIGHT = "first", "second", "right"
+FIRST, SECOND, RIGHT, WILD = "first", "second", "right", "wild"
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def powerdns(cli, needs_tool, tmp_path):
 
     The `first` key of a domain, and the `second`, beside one that PowerDNS knows.
     """
-    domains = [f"{label}.{zone}.test" for zone in CHAINS for label in (FIRST, SECOND, RIGHT)]
+    domains = [f"{label}.{zone}.test" for zone in CHAINS for label in (FIRST, SECOND, RIGHT, WILD)]
     values = register(cli, *domains)
     home = tmp_path / "pdns"
     home.mkdir()
@@ -133,8 +133,9 @@ def powerdns(cli, needs_tool, tmp_path):
     ds = ""
     for zone, parameters in CHAINS.items():
         name = f"{zone}.test"
-        right = f"{RIGHT}.{name}"
+        right, wild = f"{RIGHT}.{name}", f"{WILD}.{name}"
         more = txt(name_of(right), values[right]) + txt(f"s0._domainkey.{SECOND}.{name}", "old")
+        more += txt(f"*._domainkey.{wild}", values[wild])
         (home / zone).write_text(
             f"$ORIGIN {name}.\n$TTL 60\n@ SOA ns root 1 2 3 4 60\n@ NS pdns.test.\n{more}"
         )
@@ -148,7 +149,7 @@ def powerdns(cli, needs_tool, tmp_path):
         pdnsutil("rectify-zone", name)
     with contextlib.closing(sqlite3.connect(home / "pdns.sqlite3")) as database, database:
         for domain in domains:
-            if not domain.startswith(RIGHT):
+            if not domain.startswith((RIGHT, WILD)):
                 database.execute(
                     "INSERT INTO records (domain_id, name, type, content, ttl)"
                     " SELECT id, ?, 'TXT', ?, 60 FROM domains WHERE name = ?",
