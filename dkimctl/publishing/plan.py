@@ -312,6 +312,8 @@ def _guard_wildcards(target: Target, zone: str, changes: Sequence[Change]) -> li
         shadowed = target.find_shadowed(zone, new) if new else {}
     except DkimctlError as failure:
         error, shadowed = failure, dict.fromkeys(new)
+        ways = failure.hint, "with --allow-wildcard-shadowing, wildcards are not asked for"
+        error.hint = "; ".join(filter(None, ways))
 
     def guarded(change: Change) -> Change:
         name = change.fqdn.lower()

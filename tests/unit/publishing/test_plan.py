@@ -113,6 +113,7 @@ def test_nothing_is_created_that_ends_what_a_wildcard_answers_or_may(
     (change,) = plan_of([registration], [target])
     assert change.action == action
     assert text in change.reason
+    assert change.error is None or "--allow-wildcard-shadowing" in change.error.hint
     (allowed,) = plan_of([registration], [target], allow_shadowing=True)
     assert allowed.action == "create"
     kept = FakeTarget("example.com", names=published(registration), **options)
