@@ -188,15 +188,9 @@ def decode(wire: bytes, question: Question) -> Answer | None:
                 is_validated=bool(flags & AUTHENTIC), proof=wire if zone == "" else b"",
             )  # fmt: skip
     try:
-        return _read(_parse(wire[2:]), question)
+        return _read(wire[2:], question)
     except (dns.exception.DNSException, ValueError, NotImplementedError):
         return None
-
-
-@functools.lru_cache(maxsize=512)
-def _parse(wire: bytes) -> dns.message.Message:
-    """A message without its ID: all servers of a zone give the same referral."""
-    return dns.message.from_wire(b"\0\0" + wire, ignore_trailing=True)
 
 
 def _only_value(wire: bytes, start: int, signed: Question | None) -> bytes | None:
@@ -258,8 +252,10 @@ def _name_text(wire: bytes) -> str:
     return to_text(dns.name.from_wire(wire, 0)[0])
 
 
-def _read(message: dns.message.Message, question: Question) -> Answer:
-    """The answer in a message that dnspython has parsed."""
+@functools.lru_cache(maxsize=512)
+def _read(wire: bytes, question: Question) -> Answer:
+    """The answer in a message without its ID: all servers of a zone give the same referral."""
+    message = dns.message.from_wire(b"\0\0" + wire, ignore_trailing=True)
     name = question.name
     aliases: list[str] = []
     values: list[bytes] = []
