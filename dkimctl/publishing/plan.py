@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import re
 from collections import Counter
@@ -196,18 +197,17 @@ def make_plan(
 
         def add(of_zone: list[Change]) -> None:
             changes.extend(of_zone)
-            wait()
-
-        def wait() -> None:
             progress(len(plan) + len(changes))
 
-        work_in_parallel(jobs, plan_zone, add, wait=wait)
+        work_in_parallel(jobs, plan_zone, add, wait=lambda: add([]))
         return changes + [Change(registration, Action.UNCOVERED) for registration in uncovered]
 
-    def look(registrations: Iterable[Registration]) -> Iterator[Check]:
+    def look(changes: Iterable[Change]) -> Iterator[Check]:
         from dkimctl.dns.check import Checker  # imports asyncio
 
-        yield from Checker(open_source(), remove).check(registrations)
+        with contextlib.suppress(ServiceError):  # there is no resolver
+            checker = Checker(open_source(), remove)
+            yield from checker.check(change.registration for change in changes)
 
     led: list[Change] = []
     for change in plan_at_names(registrations):
@@ -215,17 +215,10 @@ def make_plan(
     if not targets:  # nor does any cover where an alias leads
         plan += led
     elif led:
-        asked = [change.registration for change in led]
         checks: list[Check] = []
-        unknown = ""
-        try:
-            work_in_parallel([asked], look, checks.append, wait=lambda: progress(len(plan)))
-        except DkimctlError as no_resolver:
-            unknown = no_resolver.message
+        work_in_parallel([led], look, checks.append, wait=lambda: progress(len(plan)))
         by_key = {check.key: check for check in checks}
-        led = [
-            _behind_alias(change, by_key.get(change.key), unknown, remove=remove) for change in led
-        ]
+        led = [_behind_alias(change, by_key.get(change.key), remove=remove) for change in led]
         plan += [change for change in led if not change.alias_end]
         moved = {change.key: change for change in led if change.alias_end}
         at_ends = plan_at_names(
@@ -237,15 +230,12 @@ def make_plan(
     return sorted(plan, key=lambda change: (change.action is Action.UNCOVERED, change.place))
 
 
-def _behind_alias(change: Change, check: Check | None, unknown: str, *, remove: bool) -> Change:
-    """What there is to do if the name is an alias, as far as DNS tells; `alias_end`: do it there.
-
-    `unknown`: why there is no check.
-    """
+def _behind_alias(change: Change, check: Check | None, *, remove: bool) -> Change:
+    """What there is to do if the name is an alias, as DNS tells; `alias_end`: do it there."""
     alias = end = change.before.alias
     if check is not None and check.alias:
         alias, end = check.alias, check.alias_end
-    verdict, reason, _ = check.finding if check else Finding(Verdict.NO_ANSWER, unknown)
+    verdict, reason, _ = check.finding if check else Finding(Verdict.NO_ANSWER)
     if change.action is Action.UNCOVERED and verdict is Verdict.NO_ANSWER:
         end = ""  # it may be that of a wildcard
     if not alias or (verdict is Verdict.MISSING and not (end or change.before.alias)):
@@ -272,17 +262,18 @@ def _at_alias_ends(
 
     Another key there may be in use: who makes an alias need not own the name that it leads to.
     """
-    owners: dict[str, Registration] = {}
+    owners = {
+        text: each
+        for each in (known() if moved else ())
+        if each.record is not None
+        for text in (each.record.fqdn.lower(), each.record.value)
+    }
     for planned in at_ends:
         change = moved[planned.key]
         end = change.alias_end
         if planned.action is Action.UNCOVERED:
             yield change
             continue
-        if planned.action in CHANGING and not owners:
-            for each in known():
-                if each.record is not None:
-                    owners |= {each.record.fqdn.lower(): each, each.record.value: each}
         action, reason = planned.action, planned.reason
         for text in (end.lower(), *planned.before.values):
             owner = owners.get(text)
