@@ -618,7 +618,7 @@ def test_a_removed_key_that_does_not_sign_again_stays_closed(removed, enable):
         assert removed.closed() == {f"s1 {A}"}
     assert in_life(removed, "s1").dates.removed_at == at
     change(removed, "s1", start_date=removed.now.isoformat())
-    assert removed.run().tasks == [], "it is asked for four weeks"
+    assert removed.run().tasks == [], "it is asked for three weeks"
 
 
 def test_the_selector_of_a_key_that_the_service_has_no_more_stays_closed(removed):
