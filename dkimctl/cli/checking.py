@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from dkimctl.addresses import parse_address
 from dkimctl.cli import next_steps
 from dkimctl.cli.options import option, read_duration
 from dkimctl.cli.output import LONG_TABLE, table_layout, write_chunks
@@ -70,7 +71,6 @@ def open_source(
     servers: Sequence[str] = (), resolver: bool = False, max_in_flight: int = MAX_IN_FLIGHT
 ) -> Source:
     """The servers that these options name. Raises UsageError; ServiceError without a resolver."""
-    from dkimctl.addresses import parse_address
     from dkimctl.dns.nameserver import system_nameservers
     from dkimctl.dns.queries import authoritative, given, recursive
 
@@ -181,13 +181,13 @@ def warn_of_wildcards(
 
     if not any(zone_of.values()):
         return {}
-    found = find_shadowed_in_dns(source or open_source(), zone_of)
+    add_first = find_shadowed_in_dns(source or open_source(), zone_of)
     warn_alike(reporter, (
         (f"{name} will end what a wildcard answers for its domain; first add {'; '.join(lines)}",
          "records that will end what a wildcard answers", "wildcard")
-        for name, lines in found.items() if lines
+        for name, lines in add_first.items() if lines
     ))  # fmt: skip
-    return found
+    return add_first
 
 
 class CheckProgress(ProgressDisplay):

@@ -167,10 +167,9 @@ def dkimctl(
     """
     if ctx.invoked_subcommand is not None:
         return ExitCode.OK
-    from dkimctl.cli.guide import show_guide
-    from dkimctl.cli.session import open_session
+    from dkimctl.cli import guide, session
 
-    return show_guide(open_session(ctx))
+    return guide.show_guide(session.open_session(ctx))
 
 
 def root_command() -> Any:

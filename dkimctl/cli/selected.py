@@ -17,6 +17,7 @@ from dkimctl.formats.renderer import sound_record
 from dkimctl.models import Outcome, Registration, RegistrationKey, Result, named
 from dkimctl.names import Selection, is_file, is_glob, parse_domain
 from dkimctl.registration import outcomes
+from dkimctl.registration.preflight import clock_fault
 from dkimctl.text import few, without_names
 
 if TYPE_CHECKING:
@@ -175,7 +176,6 @@ def review_retired(
     Without a `look`, those of the last `max_age` count. Raises UsageError, and NegativeAnswer if
     nothing is selected; and if something may be retired, ClocksDiffer and ServiceError.
     """
-    from dkimctl.registration.preflight import clock_fault
     from dkimctl.rotation.retirement import RetirementPolicy, read_known_keys
 
     now, age = datetime.now(UTC), read_duration("--max-age-of-check", max_age or MAX_AGE_OF_CHECK)

@@ -71,8 +71,8 @@ def find_shadowed(zone_of: Mapping[str, str], look: Look) -> AddFirst:
                 shadowed[name] = tuple(
                     f"{owner}. {ttl} IN {rdtype} {text}"
                     for each in hosts[number:]
-                    for owner, found in ((each, own.get(each)), (f"*.{each}", wildcard))
-                    for rdtype, ttl, data in found or wildcard or ()
+                    for owner, records in ((each, own.get(each)), (f"*.{each}", wildcard))
+                    for rdtype, ttl, data in records or wildcard or ()
                     for text in data
                 )
                 break
@@ -99,13 +99,13 @@ def records_in(answers: Mapping[Question, Answer]) -> list[Records] | None:
     A server that fails at one type, such as HTTPS, has nothing of it.
     """
     useful = {each: answer for each, answer in answers.items() if answer.rcode in messages.USEFUL}
-    found = [
+    records = [
         Records(RdataType.to_text(rrset.rdtype), rrset.ttl, tuple(sorted(map(str, rrset))))
         for question, answer in useful.items()
         for rrset in (answer.message.answer if answer.message else ())
         if rrset.name == question.name and rrset.rdtype in (messages.CNAME, question.rdtype)
     ]
-    return list(dict.fromkeys(found)) if useful else None
+    return list(dict.fromkeys(records)) if useful else None
 
 
 def find_shadowed_in_dns(source: Source, zone_of: Mapping[str, str]) -> AddFirst:
@@ -129,8 +129,8 @@ def find_shadowed_in_dns(source: Source, zone_of: Mapping[str, str]) -> AddFirst
         return records_in(answers)
 
     async def look_all(zones: Mapping[str, str]) -> Mapping[str, list[Records] | None]:
-        found = await queries.gather(records_at(name, zone) for name, zone in zones.items())
-        return dict(zip(zones, found, strict=True))
+        of_names = await queries.gather(records_at(name, zone) for name, zone in zones.items())
+        return dict(zip(zones, of_names, strict=True))
 
     with asyncio.Runner() as runner:
         known = {name: zone for name, zone in zone_of.items() if zone}

@@ -81,8 +81,8 @@ class OctodnsTarget:
         def records_at(name: str) -> list[Records]:
             if name not in existing:
                 name = f"*.{next(above for above in parents(name) if above in existing)}"
-            found = filter(None, (records.get((name, rdtype)) for rdtype in _ANSWERED))
-            return [Records(each._type, each.ttl, tuple(sorted(_rdatas(each)))) for each in found]
+            there = filter(None, (records.get((name, rdtype)) for rdtype in _ANSWERED))
+            return [Records(each._type, each.ttl, tuple(sorted(_rdatas(each)))) for each in there]
 
         return find_shadowed(
             dict.fromkeys(names, zone.lower()),

@@ -8,19 +8,18 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from dkimctl.dkim import KeyRecordError, parse_tag_list
+from dkimctl.dns.check import Checker
+from dkimctl.dns.queries import Source
 from dkimctl.dns.verdicts import ACCEPTED, Check, Finding, Verdict, compare_values
+from dkimctl.dns.wildcards import AddFirst
 from dkimctl.errors import DkimctlError, NegativeAnswer, ServiceError
 from dkimctl.models import Registration, RegistrationKey, named
 from dkimctl.names import is_glob, is_name, parents
 from dkimctl.text import printable
 from dkimctl.threads import work_in_parallel
-
-if TYPE_CHECKING:
-    from dkimctl.dns.queries import Source
-    from dkimctl.dns.wildcards import AddFirst
 
 _AT_ONCE = 500  # changes that are begun before it looks whether to stop
 _OF_KEY = ACCEPTED | {Verdict.TRUNCATED, Verdict.REVOKED}  # what a retired key's name may have
@@ -203,8 +202,6 @@ def make_plan(
         return changes + [Change(registration, Action.UNCOVERED) for registration in uncovered]
 
     def look(changes: Iterable[Change]) -> Iterator[Check]:
-        from dkimctl.dns.check import Checker  # imports asyncio
-
         with contextlib.suppress(ServiceError):  # there is no resolver
             checker = Checker(open_source(), remove)
             yield from checker.check(change.registration for change in changes)

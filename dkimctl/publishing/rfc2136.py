@@ -420,7 +420,7 @@ class _Updater:
             return
         if messages_needed > 1:
             error = NegativeAnswer(
-                f"the TXT records of {printable(changes[0].name)} are too large for one DNS update",
+                f"the TXT records of {printable(changes[0].name)} are too large for a DNS update",
                 hint=f"remove the records that are there by other means, then {_RUN_AGAIN}",
             )
             yield changes[0].failed(error)

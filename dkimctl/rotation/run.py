@@ -108,7 +108,7 @@ class RotationRun:
             if why and Step.REMOVE not in self._unknown:
                 state, text = State.BLOCKED, f"{why}; so it stays"
                 if not is_confirmed:
-                    text = f"its successor {keys[0].selector}: {why}; so this one stays"
+                    text = f"its successor {keys[0].selector}: {why}; so this key stays"
             self._tasks.append(Task(Step.REMOVE, state, status.registration, text))
         self._work_on_dns(confirmed)
         return self.report
@@ -229,9 +229,9 @@ class RotationRun:
         A successor begins to sign whether it is in DNS or not. What no target covers is not tried.
         """
         self._open_targets()
-        found, wanted, left = list[DomainSpec](), len(due.specs), [*due.specs, *due.postponed]
+        writable, wanted, left = list[DomainSpec](), len(due.specs), [*due.specs, *due.postponed]
         size = wanted
-        while left and len(found) < wanted:
+        while left and len(writable) < wanted:
             specs, left = {spec.key: spec for spec in left[:size]}, left[size:]
             size *= 2  # so that few rounds wait for servers that are down
             registrations = []
@@ -244,13 +244,13 @@ class RotationRun:
                 faults |= {registration.key: fault for registration in zone.registrations}
             for registration in registrations:
                 if (fault := faults[registration.key]) is None:
-                    found.append(specs[registration.key])
+                    writable.append(specs[registration.key])
                     continue
                 text = f"not registered, since it could not be published: {fault.message}"
                 task = Task(Step.REGISTER, State.FAILED, registration, text, error=fault)
                 self._tasks.append(task)
-        self._postponed = len(left) + len(found[wanted:])
-        return found[:wanted]
+        self._postponed = len(left) + len(writable[wanted:])
+        return writable[:wanted]
 
     def _open_targets(self) -> None:
         if self._targets or self._targets_error is not None:

@@ -136,11 +136,10 @@ def serving_metrics(bind: str, open_store: Callable[[], Store]) -> Iterator[None
         temporary = tempfile.TemporaryDirectory(prefix="dkimctl-metrics-", dir=parent)
         os.environ[_DIRECTORY] = stack.enter_context(temporary)
         stack.callback(os.environ.pop, _DIRECTORY)
-        from prometheus_client import CollectorRegistry, start_http_server
-        from prometheus_client.multiprocess import MultiProcessCollector
+        from prometheus_client import CollectorRegistry, multiprocess, start_http_server
 
         registry = CollectorRegistry()
-        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         registry.register(_ClientsByState(open_store))
         what = f"in --metrics-bind: cannot listen on {host} port {port}"
         hint = "choose another port, or an address of this machine"

@@ -96,7 +96,7 @@ def _relative_path(base_url: str, path: str) -> str:
     if has_dots or not re.fullmatch(_VALID_PATH, path):
         raise UsageError(
             f"the path is invalid, or not below {base_url}, to which alone the token is sent",
-            hint="begin it with one slash, such as /send/123, without . or .. as segments, and "
+            hint="begin it with a slash, such as /send/123, without //, . or .. in it, and "
             "percent-encode all but printable ASCII",
         )
     return path
