@@ -123,7 +123,8 @@ def soa_at(question: Question) -> Question:
 
 def soa_above(question: Question) -> Question:
     """The question for the SOA record of the name above."""
-    return soa_at(question._replace(section=question.section[1 + question.section[0] :]))
+    name = question.section[1 + question.section[0] : -_TYPE_AND_CLASS.size]
+    return Question(name + _TYPE_AND_CLASS.pack(SOA, IN), SOA, question.flags)
 
 
 def plain_name(fqdn: str) -> bytes:

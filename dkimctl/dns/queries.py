@@ -229,12 +229,14 @@ def questions_of(zone: Zone, question: Question) -> list[Question]:
     that there is no SOA record at the name has to list its TXT record (RFC 8198). And an SOA record
     shows a zone that is deeper than expected.
     """
+    if not zone.name:
+        return [question]
     asked, beside = question, []
     if zone.is_secure:
         asked = question._replace(flags=question.flags | messages.DNSSEC_OK)
         beside = [messages.soa_at(asked)]
     above, apex = messages.soa_above(question), _soa(zone.name)
-    if zone.name and above.section != apex.section and above.section.endswith(apex.section):
+    if above.section != apex.section and above.section.endswith(apex.section):
         beside.append(above)
     return [asked, *beside]
 
