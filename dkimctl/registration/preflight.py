@@ -158,8 +158,8 @@ def clock_fault(ours: datetime, services: datetime | None, held: str) -> Negativ
         f"this machine's clock says {ours:%Y-%m-%d %H:%M} UTC, and the service's "
         f"{services.astimezone(UTC):%Y-%m-%d %H:%M} UTC: {held}",
         hint="set the clock of this machine, such as with `timedatectl set-ntp true` or `chronyc "
-        "makestep`; if it is right, tell the operator of the service. Then grace periods begin "
-        "again",
+        "makestep`; if it is right, tell the operator of the service. Once they agree, grace "
+        "periods begin again",
     )
 
 
