@@ -335,7 +335,7 @@ AllowShadowingOption = Annotated[
     bool,
     option(
         ALLOW_SHADOWING,
-        "Also publish for domains that only a wildcard answers for, which ends its answers.",
+        "Also publish for domains for which a wildcard then answers no longer.",
     ),
 ]
 AssumeSuccessorsOption = Annotated[

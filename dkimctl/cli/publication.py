@@ -290,9 +290,14 @@ def _report(plan: Sequence[Change], options: PublishOptions, reporter: Reporter)
     if uncovered := [change for change in plan if change.action is Action.UNCOVERED]:
         domains = (change.registration.sign_domain for change in uncovered)
         by_hand = next_steps.publish(next_steps.select_domains(domains, options.words))
+        hint = f"add the zone to `dns` in the config file, or change it by hand: {by_hand}"
+        led = [change.registration.sign_domain for change in uncovered if change.alias_end]
+        if led:  # that script fails at an alias
+            sheet = next_steps.command("handoff", next_steps.select_domains(led, options.words))
+            hint += f"; {sheet} has the records of aliases where they lead"
         reporter.warn(
             f"in no zone of a DNS target: {_names(uncovered)}",
-            hint=f"add the zone to `dns` in the config file, or change it by hand: {by_hand}",
+            hint=hint,
             code=Action.UNCOVERED,
         )
     codes = [change.error.exit_code for change in plan if change.error is not None]
@@ -316,7 +321,9 @@ def _warn_blocked(blocked: Sequence[Change], options: PublishOptions, reporter: 
         replace = next_steps.publish(options.words, "--replace", by_target=True)
         advice.append(f"{replace} replaces TXT records of others")
     if any(change.add_first for change in blocked):
-        advice.append(f"add the records that are named, or write {ALLOW_SHADOWING}")
+        advice.append(
+            f"add the records that are named, or, if nobody needs them, {ALLOW_SHADOWING}"
+        )
     reporter.warn(
         f"blocked by what is in DNS: {_names(blocked)}", hint="; ".join(advice), code=Action.BLOCKED
     )

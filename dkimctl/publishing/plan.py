@@ -300,7 +300,7 @@ def _guard_wildcards(target: Target, zone: str, changes: Sequence[Change]) -> li
         shadowed = target.find_shadowed(zone, new) if new else {}
     except DkimctlError as failure:
         error, shadowed = failure, dict.fromkeys(new)
-        ways = failure.hint, "with --allow-wildcard-shadowing, wildcards are not asked for"
+        ways = failure.hint, "--allow-wildcard-shadowing publishes without asking"
         error.hint = "; ".join(filter(None, ways))
 
     def guarded(change: Change) -> Change:
@@ -312,8 +312,8 @@ def _guard_wildcards(target: Target, zone: str, changes: Sequence[Change]) -> li
             reason = f"this record would end what a wildcard answers for {host}; first add"
             return change._replace(action=Action.BLOCKED, reason=reason, add_first=add_first)
         unknown = ServiceError(
-            f"{target.label} does not tell whether a wildcard answers for names above {name}",
-            hint="run the same command again; with --allow-wildcard-shadowing, it does not ask",
+            f"{target.label} does not say whether a wildcard answers for names above {name}",
+            hint="run the same command again; --allow-wildcard-shadowing publishes without asking",
         )
         return change._replace(action=Action.UNREAD).failed(error or unknown)
 

@@ -343,7 +343,7 @@ class Rfc2136Target:
     def is_behind(self, name: str) -> DkimctlError:
         """For a change that its prerequisites forbid, at a name that seems to be as it was."""
         return self._error(
-            f"answers as before at {printable(name)}, but refuses a change of that",
+            f"still has the old record at {printable(name)}, but refuses to change it",
             "if it forwards updates, the primary server has newer records: wait until they are "
             f"transferred, and {_RUN_AGAIN}; or name the primary in `server`",
         )

@@ -150,7 +150,7 @@ def clock_fault(ours: datetime, services: datetime | None, held: str) -> Negativ
     """
     if services is None:
         hint = "the header Date is missing in its answers, or cannot be read, or they come from a "
-        hint += "cache: tell its operator, or check the profile's URLs and any proxy in between"
+        hint += "cache: ask its operator, or check the profile's URLs and any proxy in between"
         return NegativeAnswer(f"the service does not say what time it is, so {held}", hint=hint)
     if abs(ours - services) <= _MAX_SKEW:
         return None
@@ -158,8 +158,8 @@ def clock_fault(ours: datetime, services: datetime | None, held: str) -> Negativ
         f"this machine's clock says {ours:%Y-%m-%d %H:%M} UTC, and the service's "
         f"{services.astimezone(UTC):%Y-%m-%d %H:%M} UTC: {held}",
         hint="set the clock of this machine, such as with `timedatectl set-ntp true` or `chronyc "
-        "makestep`; if it is right, tell the operator of the service. Once they agree, grace "
-        "periods begin again",
+        "makestep`; if it is right, ask the operator of the service to set its clock. When "
+        "both agree, grace periods begin again",
     )
 
 

@@ -436,7 +436,7 @@ def test_what_a_secondary_server_forwards_is_done_when_it_is_visible_there(
         assert isinstance(error, ServiceError)
         assert "which is not visible there yet" in error.message
         assert isinstance(again[NAMES[0]], ServiceError)
-        assert f"answers as before at {NAMES[0]}" in again[NAMES[0]].message
+        assert f"still has the old record at {NAMES[0]}" in again[NAMES[0]].message
 
 
 def test_what_becomes_visible_while_it_looks_is_not_called_dropped():

@@ -53,10 +53,11 @@ def verify(
     says of the registered ones. No token is needed, and what the mail itself claims in
     Authentication-Results does not count.
 
-    A removed key that has signed a mail is registered in the ledger again, for `publish`.
+    If a valid mail shows that a removed key signs again, the ledger opens the key again, and
+    `publish` puts its record back.
 
-    The exit code is 0 if at least one signature is valid, and all of registered domains are; else
-    1, or 4 if DNS gave no answer.
+    The exit code is 0 if at least one signature is valid, all of registered domains are, and no
+    removed key signs; else 1, or 4 if DNS gave no answer.
     """
     session = open_session(ctx)
     require_dkimpy()

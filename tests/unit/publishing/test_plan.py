@@ -101,7 +101,7 @@ NEW = "s1._domainkey.example.com"
     ("options", "action", "text"),
     [
         ({"shadowed": {NEW: ("x. 60 IN A 192.0.2.1",)}}, "blocked", "answers for x; first"),
-        ({"shadowed": {NEW: None}}, "unread", "does not tell"),
+        ({"shadowed": {NEW: None}}, "unread", "does not say"),
         ({"errors": {"find_shadowed": ServiceError("no answer")}}, "unread", "no answer"),
     ],
 )

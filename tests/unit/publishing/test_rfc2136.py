@@ -109,7 +109,7 @@ RCODES = [
     ("SERVFAIL", ServiceError, "answers SERVFAIL to the update"),
     ("NXRRSET", ServiceError, "answers NXRRSET to"),
     ("YXRRSET", ServiceError, "answers YXRRSET to"),
-    ("NXDOMAIN", ServiceError, "answers as before at"),
+    ("NXDOMAIN", ServiceError, "still has the old record at"),
 ]
 
 
