@@ -196,6 +196,7 @@ class Checker:
             await self.source.prefetch({each.sign_domain for each in registrations})
             plans = await queries.gather(map(plan_of, registrations))
         self.source.answers_beside.clear()
+        self.source.dropped.clear()
         # A dict has each question once: names of one domain have the same name above them.
         questions: dict[Server | RecursiveResolver, dict[Question, None]] = {}
         for question, zone in plans:

@@ -43,12 +43,13 @@ _TXT_IN = b"\0\x10\0\x01"  # type and class
 _RESPONSE, _AUTHORITATIVE, _TRUNCATED, _DESIRED, _AVAILABLE = 0x8000, 0x0400, 0x0200, 0x0100, 0x80
 DNSSEC_OK = 0x10000  # beyond the header: DO of the OPT record (RFC 3225), sent with a cookie
 AUTHENTIC, CHECKING_DISABLED = 0x20, 0x10  # AD and CD (RFC 4035 section 3, RFC 6840 section 5.7)
-_RCODE = 0x000F
+_RCODE, _OPCODE = 0x000F, 0x7800
 _OPT_HEAD = struct.Struct("!BHHIH")  # RFC 6891 section 6.1.2
 _OPT = _OPT_HEAD.pack(0, _OPT_TYPE, _PAYLOAD, 0, 0)
 _DO, _COOKIE_TYPE = 0x8000, 10
 _RECORD = struct.Struct("!2HIH")  # type, class, TTL, length
 _NSEC3_HEAD = struct.Struct("!2BHB")  # algorithm, flags, iterations, length of the salt (RFC 5155)
+_MAX_PROOFS = 8  # NSEC and NSEC3 records; a denial has three at most
 _MAX_ITERATIONS = 150  # resolvers ignore records with more (RFC 9276 section 3.2)
 MAX_ALIASES = 11  # in one chain, as Unbound follows them
 _TXT_ANSWER = b"\xc0\x0c\x00\x10\x00\x01"  # the question's own name, TXT, IN
@@ -168,7 +169,7 @@ def decode(wire: bytes, question: Question) -> Answer | None:
     is_ours = flags & _RCODE
     if questions:
         is_ours = wire[_HEADER.size : start].lower() == question.section.lower()
-    if not flags & _RESPONSE or not is_ours:
+    if not flags & _RESPONSE or not is_ours or flags & _OPCODE:
         return None
     if flags & _TRUNCATED:
         raise TruncatedAnswer
@@ -188,8 +189,9 @@ def decode(wire: bytes, question: Question) -> Answer | None:
                 () if value is None else (value,), zone=zone or "",
                 is_validated=bool(flags & AUTHENTIC), proof=wire if zone == "" else b"",
             )  # fmt: skip
+    read = _read if len(wire) <= _PAYLOAD else _read.__wrapped__  # large ones would fill memory
     try:
-        return _read(wire[2:], question)
+        return read(wire[2:], question)
     except (dns.exception.DNSException, ValueError, NotImplementedError):
         return None
 
@@ -296,7 +298,7 @@ def denies(answer: Answer, question: Question) -> bool:
 
     The name's own NSEC or NSEC3 record would list them. Resolvers need no other proof (RFC 8198).
     """
-    wire, at, has_proof = answer.proof, _HEADER.size + len(question.section), False
+    wire, at, proofs = answer.proof, _HEADER.size + len(question.section), 0
     try:
         for _ in range(_HEADER.unpack_from(wire)[4] if wire else 0):  # of the authority section
             owner, size = dns.name.from_wire(wire, at)
@@ -310,7 +312,7 @@ def denies(answer: Answer, question: Question) -> bool:
                 start += dns.name.from_wire(wire, start)[1]
             elif rdtype == NSEC3:
                 _, _, iterations, salt_size = _NSEC3_HEAD.unpack_from(wire, start)
-                if iterations > _MAX_ITERATIONS:
+                if iterations > _MAX_ITERATIONS or proofs > _MAX_PROOFS:
                     return False
                 salt = wire[start + 5 : start + 5 + salt_size]
                 digest = question.name.to_digestable()
@@ -320,13 +322,13 @@ def denies(answer: Answer, question: Question) -> bool:
                 start += 6 + salt_size + wire[start + 5 + salt_size]
             else:
                 continue
-            has_proof = True
+            proofs += 1
             types = wire[start:at] + bytes(5)  # the first window, if it is that of types below 256
             if is_own and types[0] == 0 and (types[4] & 0x80 or types[2] & 0x04):  # TXT, CNAME
                 return False
     except (dns.exception.DNSException, struct.error, IndexError):
         return False
-    return has_proof
+    return proofs > 0
 
 
 def rcode_text(rcode: int) -> str:

@@ -23,11 +23,12 @@ from dkimctl.dns.nameserver import NameServer, NoAnswer, NoRoute, RecursiveResol
 from dkimctl.dns.verdicts import Finding, ServerFinding, Verdict, combine_findings
 from dkimctl.dns.zones import Zone, ZoneServers, answer_data
 from dkimctl.models import DnsRecord
-from dkimctl.names import MAX_NAME
+from dkimctl.names import MAX_NAME, is_name
 from dkimctl.text import printable
 
 _MAX_LOOKUPS = 32  # at a time, at a resolver that others use as well
 _MAX_DELEGATIONS = 4  # below the zone of the signing domain
+_MAX_DROPPED = 2  # questions beside records, of a server
 _SERVFAIL = "it answers SERVFAIL"
 _RANDOM_BYTES = 8  # of a label that does not exist
 
@@ -52,6 +53,8 @@ class Source:
         self._zones = zones
         #: What servers answered for names beside records; for one chunk of checks.
         self.answers_beside: AnswersBeside = {}
+        #: Questions beside records that servers have not answered, in the same chunk.
+        self.dropped: dict[Server, tuple[list[Question], asyncio.Lock]] = {}
         named = [NameServer(label, frozenset((label,)), item) for label, item in given.items()]
         self._given = Zone("", named)
         self._servers = given.values()
@@ -203,22 +206,42 @@ async def _ask_beside(
     for other in beside:
         key = server.responder, other
         if key not in source.answers_beside:
-            source.answers_beside[key] = (await ask(source, server, other)).answer
+            source.answers_beside[key] = await _ask_more(source, server, other)
         answer = source.answers_beside[key]
         if answer is None or answer.alias:
             continue
         has_zone = answer_data(answer, messages.SOA)
         closest = max(closest, to_text(other.name) if has_zone else answer.zone, key=len)
-        if answer.rcode == messages.NXDOMAIN:
+        if answer.rcode == messages.NXDOMAIN and zone.is_secure:  # else resolvers ignore it
             denial = f"it answers NXDOMAIN for {to_text(other.name)}"
         elif not record.is_wildcard and messages.denies(answer, question):
             denial = f"it answers {other} with an NSEC record that denies the record"
     if denial:
         denial += (
             " (RFC 8020, RFC 8198), so resolvers that remember this do not ask for the record; "
-            f"with PowerDNS: `pdnsutil rectify-zone {zone.name}`"
+            f"with PowerDNS: `pdnsutil rectify-zone {zone.name if is_name(zone.name) else 'ZONE'}`"
         )
     return response._replace(zone=closest, denial=denial)
+
+
+async def _ask_more(source: Source, server: NameServer, question: Question) -> Answer | None:
+    """The answer to a question beside the record, which this server has answered with.
+
+    Some servers drop such questions. They are asked one at a time where the burst brought nothing,
+    and no more after two.
+    """
+    responder = server.responder
+    if not isinstance(responder, Server) or responder.has(question):
+        return (await ask(source, server, question)).answer
+    dropped, lock = source.dropped.setdefault(responder, ([], asyncio.Lock()))
+    async with lock:
+        if len(dropped) >= _MAX_DROPPED:
+            return None
+        answer = (await ask(source, server, question)).answer
+        if answer is None:
+            dropped.append(question)
+            responder.reset()  # it is not down
+        return answer
 
 
 def questions_of(zone: Zone, question: Question) -> list[Question]:
@@ -286,6 +309,11 @@ async def why_apart(
     serials: dict[bool, set[Any]] = {True: set(), False: set()}
     for server, _, is_good in judged:
         serials[is_good].add(await _serial(source, server, zone))
+    answers = [source.answers_beside.get((server.responder, _soa(zone.name)))
+               for server, _, _ in judged]  # fmt: skip
+    records = (data for each in answers if each for data in answer_data(each, messages.SOA))
+    if len({data.mname for data in records}) > 1:
+        return "they name different primaries in their SOA records: publish the record at each"
     good, bad = serials[True], serials[False]
     if not (good and bad) or None in good | bad:
         return ""

@@ -28,6 +28,8 @@ _K = TypeVar("_K")
 _T = TypeVar("_T")
 
 _MAX_IN_FLIGHT = 32  # questions to one resolver, which others use as well
+_MAX_BURSTS = 64  # servers that are asked at a time, so that there are sockets for them
+_MAX_SILENT = 3  # servers that do not answer, of those above a name without SOA record
 _TOP_LABELS = 2  # of a top-level domain: the root is a label, too
 _ALTERNATIVE = "name your zones with --zone"
 
@@ -147,6 +149,15 @@ class ZoneServers:
         self._make_server = make_server
         self._servers: dict[str, Server] = {}  # by address
         self._found: dict[Any, asyncio.Task[Any]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None  # that of the semaphore
+        self._semaphore = asyncio.Semaphore(_MAX_BURSTS)
+
+    @property
+    def _slots(self) -> asyncio.Semaphore:
+        """Limits how many servers are asked at a time, in one event loop after the other."""
+        if self._loop is not (loop := asyncio.get_running_loop()):
+            self._loop, self._semaphore = loop, asyncio.Semaphore(_MAX_BURSTS)
+        return self._semaphore
 
     async def zone_with(self, name: str) -> Zone | None:
         """The zone that a name is in; None if DNS has none. Raises NoAnswer."""
@@ -170,7 +181,12 @@ class ZoneServers:
                         questions.setdefault(server, {})[make_question(zone, NS)] = None
 
         await asyncio.gather(*map(collect, names))
-        await asyncio.gather(*(server.prefetch(list(each)) for server, each in questions.items()))
+
+        async def burst(server: Server) -> None:
+            async with self._slots:
+                await server.prefetch(list(questions[server]))
+
+        await asyncio.gather(*map(burst, questions))
 
     def forget(self) -> None:
         """Empty the caches, and ask servers again that did not answer."""
@@ -193,16 +209,22 @@ class ZoneServers:
         apex, answer = await _find_apex(name, self.resolver, over_errors=True)
         if answer is not None and not (answer.alias and len(apex) <= _TOP_LABELS):
             return _zone_of(apex, answer)
-        failure: NoAnswer | None = None
+        failures: list[NoAnswer] = []
         for server in (await self._once(self._find_servers, to_text(apex))).values():
             try:
                 answer = await server.ask(make_question(name, NS))
             except NoAnswer as error:
-                failure = error
+                failures.append(error)
+                if len(failures) == _MAX_SILENT:
+                    break
                 continue
-            if answer.delegated or answer.is_authoritative:
-                return answer.delegated or _zone_of(apex, answer._replace(alias=""))
-        raise failure or NoAnswer(f"no server of {to_text(apex)} knows {name}")
+            # Not to the zone itself, or to what is above it, as lame servers refer.
+            if below := answer.delegated:
+                if dns.name.from_text(below).is_subdomain(apex) and below != to_text(apex):
+                    return below
+            elif answer.is_authoritative:
+                return _zone_of(apex, answer._replace(alias=""))
+        raise failures[-1] if failures else NoAnswer(f"no server of {to_text(apex)} knows {name}")
 
     async def _find_apex(self, name: str) -> dns.name.Name:
         return (await _find_apex(name, self.resolver))[0]
@@ -295,9 +317,12 @@ class ZoneServers:
         """
         apex, servers = await self._servers_above(zone)
         question = make_question(zone, NS)
-        results = await asyncio.gather(
-            *(server.ask(question) for server in servers.values()), return_exceptions=True
-        )
+
+        async def ask(server: Server) -> Answer:
+            async with self._slots:
+                return await server.ask(question)
+
+        results = await asyncio.gather(*map(ask, servers.values()), return_exceptions=True)
         above, is_known, failure = _Above({}, {}, {}), False, ""
         for (label, server), answer in zip(servers.items(), results, strict=True):
             named: Mapping[str, Iterable[str]] = {}

@@ -162,12 +162,12 @@ def read_signature(field: Field, now: float) -> Signature:
 
 def _decoded(text: str) -> str:
     """The text of encoded words (RFC 2047), which names the domain. Raises KeyRecordError."""
-    from email.errors import HeaderParseError
+    from email.errors import MessageError
     from email.header import decode_header, make_header
 
     try:
         return str(make_header(decode_header(text.replace("\r\n", "").strip())))
-    except (HeaderParseError, LookupError, ValueError):
+    except (MessageError, LookupError, ValueError):
         raise KeyRecordError(_ENCODED) from None
 
 

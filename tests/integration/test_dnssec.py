@@ -182,7 +182,7 @@ def powerdns(cli, needs_tool, tmp_path):
 def test_a_record_that_the_zone_denies_is_denied(cli, powerdns):
     done, items = powerdns.check_dns(cli)
     denied = {f"{label}.{zone}.test" for zone in CHAINS for label in (FIRST, SECOND)}
-    denied.remove("second.plain.test")
+    denied -= {"first.plain.test", "second.plain.test"}  # resolvers go by signed denials alone
     assert done.status == 1
     assert {domain for domain, item in items.items() if item["verdict"] == "denied"} == denied
     assert {item["verdict"] for item in items.values()} == {"denied", "published"}

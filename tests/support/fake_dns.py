@@ -184,7 +184,7 @@ class FakeSource:
         self.bogus_records = dict(bogus_records)
         self.validated: list[str] = []
         self.is_given = is_given
-        self.answers_beside = {}
+        self.answers_beside, self.dropped = {}, {}
 
     async def prefetch(self, names) -> None:
         """No zone is known beforehand."""

@@ -234,7 +234,7 @@ class Dns:
         self._world = world
         self._records = world.records
         self.answers_beside: dict[Any, Any] = {}
-        self.answers_beside: dict[Any, Any] = {}
+        self.dropped: dict[Any, Any] = {}
 
     async def zone_with(self, name: str) -> Zone:
         servers = [NameServer(f"ns{n}.test", frozenset({f"ns{n}.test"}), self) for n in (1, 2)]

@@ -240,10 +240,13 @@ def test_record_below_a_name_that_its_server_denies_is_denied(check_one, value, 
     here, there = FakeServer(answers=answers), FakeServer("there.test", "example.net")
     there.answers["s1.keys.example.net"] = [value]
     zones = {"example.net": [there]}
-    assert check_one(here, zones=zones).finding.verdict is Verdict.PUBLISHED
+    signed = {zone: {"is_secure": True} for zone in ("example.com", "example.net")}
+    assert check_one(here, zones=zones, states=signed).finding.verdict is Verdict.PUBLISHED
     for server in (there, here) if of_target else (here,):
         server.denied = {"keys.example.net", "_domainkey.example.com"}
-        result = check_one(here, zones=zones).finding
+        unsigned = check_one(here, zones=zones).finding
+        assert unsigned.verdict is Verdict.PUBLISHED  # resolvers go by signed denials alone
+        result = check_one(here, zones=zones, states=signed).finding
         assert (result.verdict, result.seen) == (
             Verdict.DENIED, {Verdict.DENIED, Verdict.PUBLISHED},
         )  # fmt: skip

@@ -193,3 +193,11 @@ def test_nsec_records_deny_what_they_do_not_list(expected, records):
     assert denies(answer, asked) is expected
     for size in range(len(wire)):  # a message that is cut short is no error
         assert denies(answer._replace(proof=wire[:size]), asked) in (False, expected)
+
+
+def test_a_message_that_is_no_answer_to_a_query_is_not_read():
+    """As an update, a record without data may be of class ANY (RFC 2136, section 2.5.2)."""
+    asked = soa_at(ASKED)
+    head = bytes((0, 1, 0x84 | dns.opcode.UPDATE << 3, 0, 0, 1, 0, 1, 0, 0, 0, 0))
+    signature = b"\xc0\x0c" + bytes((0, 46, 0, 255, 0, 0, 0, 0, 0, 0))
+    assert decode(head + asked.section + signature, asked) is None

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.errors import UsageError
-from dkimctl.mail.message import Message, read_message, squeezed
+from dkimctl.mail.message import Message, read_message, read_signature, squeezed
 
 _LINE = st.text(st.characters(min_codepoint=32, max_codepoint=126)).map(str.encode)
 _NAME = st.from_regex(rb"[A-Za-z][A-Za-z0-9-]{0,20}", fullmatch=True)
@@ -46,3 +46,16 @@ def test_a_squeezed_body_has_the_same_relaxed_form(parts):
     message = Message([], b"".join(parts))
     relaxed = Relaxed.canonicalize_body(message.body)
     assert Relaxed.canonicalize_body(squeezed(message.body)) == relaxed
+
+
+@given(st.text(min_size=1), st.sampled_from("qb"), st.text())
+def test_a_signature_encoded_in_any_way_is_malformed(charset, encoding, text):
+    value = f"=?{charset}?{encoding}?{text}?=".replace("\r", "").replace("\n", "")
+    data = f"DKIM-Signature: {value}\nFrom: a@example.com\n\n".encode("utf-8", "surrogatepass")
+    (field, _) = read_message(data, "mail.eml").fields
+    assert "malformed" in read_signature(field, 0.0).fault
+
+
+def test_the_character_set_of_an_encoded_signature_may_not_be_one():
+    message = read_message("DKIM-Signature: =?ü?q?v=3D1?=\n\n".encode(), "mail.eml")
+    assert "malformed" in read_signature(message.fields[0], 0.0).fault
