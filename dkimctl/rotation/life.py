@@ -186,9 +186,10 @@ def keys_of(domain: DomainKeys, settings: RotationSettings, now: datetime) -> It
             key = key._replace(action=NextAction.DECIDE, note=undecided[registration])
         yield key
     if domain.intents:
-        registered = {registration.key for registration in domain.histories}
+        known = {registration.key for registration in domain.histories}
+        known |= {closed.key for closed in domain.closed}
         for intent in domain.intents:
-            if intent.key not in registered:
+            if intent.key not in known:
                 yield _unanswered_key(intent, domain.begun.get(intent.key))
     yield from map(removed_key, domain.closed)
 

@@ -127,10 +127,11 @@ class RotationRun:
         # At a service that each run asks for its time, one entry more, and that of its successor,
         # is cheap for keys of some weeks. Later it is left to answers and mail.
         lately = tools.clock() - settings.grace - settings.lead
+        unanswered = {intent.key for intent in ledger.intents()}  # by a run that was killed
         closed = {
             key.key: key
             for key in self._selection.pick(ledger.closed_keys())
-            if key.closed_at and key.closed_at > lately
+            if (key.closed_at and key.closed_at > lately) or key.key in unanswered
         }
         is_known = self._agreed_time(is_needed=bool(due.specs or over)) is not None
         if self._policy.is_dry or not is_known or not (due.specs or over or closed):

@@ -187,9 +187,10 @@ def _is_selected(domain: DomainKeys, selection: Selection) -> bool:
 
 
 def _unanswered(domain: DomainKeys) -> set[str]:
-    """The selectors of requests without an answer; registered keys have some after a refresh."""
-    registered = {registration.key.selector for registration in domain.histories}
-    return {intent.key.selector for intent in domain.intents} - registered
+    """The selectors of requests without an answer; known keys have some after a refresh."""
+    known = {registration.key.selector for registration in domain.histories}
+    known |= {closed.key.selector for closed in domain.closed}
+    return {intent.key.selector for intent in domain.intents} - known
 
 
 def _with_new_selectors(

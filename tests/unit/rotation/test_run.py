@@ -621,6 +621,18 @@ def test_a_removed_key_that_does_not_sign_again_stays_closed(removed, enable):
     assert removed.run().tasks == [], "it is asked for three weeks"
 
 
+def test_a_killed_question_about_a_removed_key_holds_no_successor_up(removed):
+    with removed.open_ledger(for_writing=True) as ledger:
+        ledger.commit(begun=[[DomainSpec(A, "s1")]])
+    removed.pass_time(days=200)  # longer than such keys are asked for
+    report = removed.run()
+    assert ("register", "blocked") not in states(report)
+    assert any(step == "register" for step, _ in done(report))
+    with removed.open_ledger(for_writing=False) as ledger:
+        assert ledger.intents() == []
+    assert removed.closed() == {f"s1 {A}"}
+
+
 def test_the_selector_of_a_key_that_the_service_has_no_more_stays_closed(removed):
     service = removed.read("service")
     del service[f"s1 {A}"]
