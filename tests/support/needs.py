@@ -33,7 +33,7 @@ def program(name: str) -> str:
 
 def _remove_semaphores() -> None:
     """Remove those of killed processes: faketime does not start if one has the ID of its own."""
-    for file in Path("/dev/shm").glob("*faketime_s*_*"):  # noqa: S108 - where glibc has them
+    for file in Path("/dev/shm").glob("*faketime_s*_*"):
         if not Path("/proc", file.name.rpartition("_")[2]).exists():
             with contextlib.suppress(PermissionError):
                 file.unlink(missing_ok=True)
