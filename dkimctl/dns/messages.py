@@ -17,6 +17,7 @@ import dns.name
 import dns.rcode
 import dns.rdata
 import dns.rdatatype
+from dns.edns import CookieOption
 from dns.rdataclass import IN
 
 from dkimctl.addresses import Address
@@ -46,7 +47,7 @@ AUTHENTIC, CHECKING_DISABLED = 0x20, 0x10  # AD and CD (RFC 4035 section 3, RFC 
 _RCODE, _OPCODE = 0x000F, 0x7800
 _OPT_HEAD = struct.Struct("!BHHIH")  # RFC 6891 section 6.1.2
 _OPT = _OPT_HEAD.pack(0, _OPT_TYPE, _PAYLOAD, 0, 0)
-_DO, _COOKIE_TYPE = 0x8000, 10
+_DO, _COOKIE_TYPE, _CLIENT_COOKIE = 0x8000, 10, 8  # bytes of our cookie, without the server's
 _RECORD = struct.Struct("!2HIH")  # type, class, TTL, length
 _NSEC3_HEAD = struct.Struct("!2BHB")  # algorithm, flags, iterations, length of the salt (RFC 5155)
 _MAX_PROOFS = 8  # NSEC and NSEC3 records; a denial has three at most
@@ -152,11 +153,13 @@ def encode(
     return head + question.section + opt
 
 
-def cookie_of(answer: Answer) -> bytes:
-    """Our cookie and the server's, which it wants to see in questions; b"" if it sent none."""
-    options = answer.message.options if answer.message else ()
-    cookies = (option.to_wire() or b"" for option in options if option.otype == _COOKIE_TYPE)
-    return next(cookies, b"")
+def with_server_cookie(cookie: bytes, answer: Answer) -> bytes:
+    """Our cookie and the server's, which it wants to see in questions, if it sent both."""
+    ours = cookie[:_CLIENT_COOKIE]
+    for option in answer.message.options if answer.message else ():
+        if isinstance(option, CookieOption) and option.client == ours:  # RFC 7873 section 5.3
+            return ours + option.server
+    return cookie
 
 
 def decode(wire: bytes, question: Question) -> Answer | None:

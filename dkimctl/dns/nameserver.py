@@ -258,7 +258,7 @@ class Server:
         refusals = self._refusals
         answer = await self._over_udp_or_tcp(question, edns=self._edns)
         if answer.rcode == messages.BADCOOKIE:  # once with its cookie, then over TCP (section 5.3)
-            self._cookie = messages.cookie_of(answer) or self._cookie
+            self._cookie = messages.with_server_cookie(self._cookie, answer)
             answer = await self._over_udp_or_tcp(question, edns=self._edns)
             if answer.rcode == messages.BADCOOKIE:
                 answer = await self.ask_over_tcp(question)

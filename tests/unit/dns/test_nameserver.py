@@ -15,8 +15,10 @@ import pytest
 from dns.edns import EDEOption, GenericOption
 
 from dkimctl.addresses import Address
+from dkimctl.dns import nameserver, queries
 from dkimctl.dns.messages import DNSSEC_OK, EDNS_REFUSALS, encode, make_txt_question
 from dkimctl.dns.nameserver import NoAnswer, RecursiveResolver, Server, Timeouts
+from dkimctl.dns.zones import Zone
 from fake_dns import NameServer, frame, make_reply, read_query
 
 ASKED = make_txt_question("s1._domainkey.example.com")
@@ -431,8 +433,11 @@ def test_bogus_answer_tells_the_extended_error(option, text):
 WITH_DO = [asked._replace(flags=DNSSEC_OK) for asked in MANY]
 
 
-@pytest.mark.parametrize("accepts", [True, False])
-def test_a_server_gets_its_cookie_back(over_tcp, accepts):
+@pytest.mark.parametrize(
+    ("accepts", "forged", "value"),
+    [(True, b"", b"v=DKIM1"), (False, b"", b"over TCP"), (True, b"not ours", b"over TCP")],
+)
+def test_a_server_gets_its_cookie_back_if_it_knows_ours(over_tcp, accepts, forged, value):
     """RFC 7873: without it, the answer over UDP is BADCOOKIE."""
 
     def over_udp(wire):
@@ -442,7 +447,7 @@ def test_a_server_gets_its_cookie_back(over_tcp, accepts):
         if accepts and cookie[8:] == b"of the server":
             return [make_reply(wire)]
         made = dns.message.make_response(asked)
-        made.use_edns(0, options=[GenericOption(10, cookie[:8] + b"of the server")])
+        made.use_edns(0, options=[GenericOption(10, (forged or cookie[:8]) + b"of the server")])
         made.set_rcode(dns.rcode.BADCOOKIE)
         return [made.to_wire()]
 
@@ -451,5 +456,25 @@ def test_a_server_gets_its_cookie_back(over_tcp, accepts):
             await server.prefetch(WITH_DO[:3])
             return [await server.ask(asked) for asked in WITH_DO[:3]]
 
-    values = {answer.values for answer in asyncio.run(work())}
-    assert values == {(b"v=DKIM1" if accepts else b"over TCP",)}
+    assert {answer.values for answer in asyncio.run(work())} == {(value,)}
+
+
+def test_a_server_that_drops_questions_beside_records_gets_two_of_them():
+    dropped = set()
+
+    def over_udp(wire):
+        asked = dns.message.from_wire(wire).question[0]
+        if asked.rdtype == dns.rdatatype.SOA:
+            dropped.add(asked.name)
+            return []
+        return [make_reply(wire)]
+
+    async def work():
+        async with asking(NameServer(over_udp), timeouts=QUICK, max_in_flight=64) as server:
+            named = nameserver.NameServer("a.test", frozenset(("a.test",)), server)
+            source, zone = queries.Source(), Zone("example.com", [named], is_secure=True)
+            return await queries.gather(queries.ask_zone(source, zone, asked) for asked in MANY)
+
+    answers = [response.answer.values for _, (response,) in asyncio.run(work())]
+    assert answers == [(b"v=DKIM1",)] * len(MANY)
+    assert len(dropped) == 2
