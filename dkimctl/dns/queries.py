@@ -7,7 +7,7 @@ import functools
 import os
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from dkimctl.addresses import Address
 from dkimctl.dns import messages, verdicts
@@ -33,7 +33,6 @@ _SERVFAIL = "it answers SERVFAIL"
 _RANDOM_BYTES = 8  # of a label that does not exist
 
 _T = TypeVar("_T")
-AnswersBeside: TypeAlias = dict[tuple[Any, Question], Answer | None]
 
 
 class Source:
@@ -52,7 +51,7 @@ class Source:
         self.is_given = zones is None
         self._zones = zones
         #: What servers answered for names beside records; for one chunk of checks.
-        self.answers_beside: AnswersBeside = {}
+        self.answers_beside: dict[tuple[Any, Question], ServerResponse] = {}
         #: Questions beside records that servers have not answered, in the same chunk.
         self.dropped: dict[Server, tuple[list[Question], asyncio.Lock]] = {}
         named = [NameServer(label, frozenset((label,)), item) for label, item in given.items()]
@@ -207,7 +206,7 @@ async def _ask_beside(
         key = server.responder, other
         if key not in source.answers_beside:
             source.answers_beside[key] = await _ask_more(source, server, other)
-        answer = source.answers_beside[key]
+        answer = source.answers_beside[key].answer
         if answer is None or answer.alias:
             continue
         has_zone = answer_data(answer, messages.SOA)
@@ -224,24 +223,23 @@ async def _ask_beside(
     return response._replace(zone=closest, denial=denial)
 
 
-async def _ask_more(source: Source, server: NameServer, question: Question) -> Answer | None:
-    """The answer to a question beside the record, which this server has answered with.
+async def _ask_more(source: Source, server: NameServer, question: Question) -> ServerResponse:
+    """The response to a question beside the record, which this server has answered with.
 
     Some servers drop such questions. They are asked one at a time where the burst brought nothing,
     and no more after two.
     """
     responder = server.responder
     if not isinstance(responder, Server) or responder.has(question):
-        return (await ask(source, server, question)).answer
+        return await ask(source, server, question)
     dropped, lock = source.dropped.setdefault(responder, ([], asyncio.Lock()))
     async with lock:
         if len(dropped) >= _MAX_DROPPED:
-            return None
-        answer = (await ask(source, server, question)).answer
-        if answer is None:
+            return ServerResponse(server, None)
+        response = await ask(source, server, question)
+        if response.answer is None:
             dropped.append(question)
-            responder.reset()  # it is not down
-        return answer
+        return response
 
 
 def questions_of(zone: Zone, question: Question) -> list[Question]:
@@ -270,24 +268,29 @@ def _soa(zone: str) -> Question:
 
 
 async def _with_cause(source: Source, zone: Zone, response: ServerResponse) -> ServerResponse:
-    """Whether SERVFAIL is for the name alone, or for the whole zone."""
+    """Whether SERVFAIL is for the name alone, or for the whole zone, if that is known."""
     if str(response.failure) != _SERVFAIL or not zone.name:
         return response
-    cause = "for the whole zone: it is not loaded there, or has expired"
-    if await _serial(source, response.server, zone) is not None:
+    soa, failure = await _ask_soa(source, response.server, zone)
+    if soa is not None:
         cause = "for this name alone: its data there is broken"
+    elif str(failure) == _SERVFAIL:
+        cause = "for the whole zone: it is not loaded there, or has expired"
+    else:
+        return response
     return response._replace(failure=NoAnswer(f"{_SERVFAIL} {cause}; its log says more"))
 
 
-async def _serial(source: Source, server: NameServer, zone: Zone, *, again: bool = False) -> Any:
-    """The serial number of a zone at a server, which is asked once for it, or `again`."""
-    question = _soa(zone.name)
-    key = server.responder, question
+async def _ask_soa(
+    source: Source, server: NameServer, zone: Zone, *, again: bool = False
+) -> tuple[Any, NoAnswer | None]:
+    """The SOA record of a zone at a server, which is asked for it once, or `again`; or why not."""
+    key = server.responder, _soa(zone.name)
     if again or key not in source.answers_beside:
-        source.answers_beside[key] = (await ask(source, server, question)).answer
-    answer = source.answers_beside[key]
-    records = answer_data(answer, messages.SOA) if answer else []
-    return records[0].serial if records else None
+        source.answers_beside[key] = await ask(source, server, _soa(zone.name))
+    response = source.answers_beside[key]
+    records = answer_data(response.answer, messages.SOA) if response.answer else []
+    return records[0] if records else None, response.failure
 
 
 async def why_apart(
@@ -306,22 +309,22 @@ async def why_apart(
     ]
     if not zone.name or any(answer.alias for _, answer, _ in judged):
         return ""
-    serials: dict[bool, set[Any]] = {True: set(), False: set()}
-    for server, _, is_good in judged:
-        serials[is_good].add(await _serial(source, server, zone))
-    answers = [source.answers_beside.get((server.responder, _soa(zone.name)))
-               for server, _, _ in judged]  # fmt: skip
-    records = (data for each in answers if each for data in answer_data(each, messages.SOA))
-    if len({data.mname for data in records}) > 1:
+    records = [(await _ask_soa(source, server, zone))[0] for server, _, _ in judged]
+    if len({soa.mname for soa in records if soa}) > 1:
         return "they name different primaries in their SOA records: publish the record at each"
+    serials: dict[bool, set[int]] = {True: set(), False: set()}
+    for soa, (_, _, is_good) in zip(records, judged, strict=True):
+        if soa is None:
+            return ""
+        serials[is_good].add(soa.serial)
     good, bad = serials[True], serials[False]
-    if not (good and bad) or None in good | bad:
+    if not (good and bad):
         return ""
     if good == bad and len(good) == 1:
         for server, before, _ in judged:  # unless a transfer has come between the questions
             answer = (await ask(source, server, question)).answer
-            is_same_zone = await _serial(source, server, zone, again=True) in good
-            if answer is None or answer.values != before.values or not is_same_zone:
+            soa, _ = await _ask_soa(source, server, zone, again=True)
+            if answer is None or answer.values != before.values or soa not in records:
                 return ""
         return f"all have serial number {good.pop()}, so no transfer comes: raise it at the primary"
     # Serial numbers wrap around (RFC 1982).

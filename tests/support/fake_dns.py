@@ -132,8 +132,8 @@ class FakeServer:
     """A server with an answer for each name: an Answer, its values, or an error to raise.
 
     Other names have the answer of the wildcard. `asked` keeps the names it was asked for, and
-    `bursts` those of each burst beforehand. It denies the names in `denied` when it is asked for
-    the SOA record of a name, and has that of the zone otherwise.
+    `bursts` those of each burst beforehand. When it is asked for an SOA record, it denies the names
+    in `denied`, and gives the answer for the zone's name, or no record.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class FakeServer:
 
     async def ask(self, asked) -> Answer:
         name = asked.name.to_text(omit_final_dot=True).lower()
-        if asked.rdtype == dns.rdatatype.SOA:
+        if asked.rdtype == dns.rdatatype.SOA and (name != self.zone or name not in self.answers):
             return Answer(3 if name in self.denied else 0, True, False, zone=self.zone)
         self.asked.append(name)
         await asyncio.sleep(random.random() / 1000)  # so that answers come in any order

@@ -59,14 +59,10 @@ def test_verdict_combines_what_all_servers_answer(check_one, first, second, verd
     assert check_one(*two(first, second)).finding.verdict is verdict
 
 
-UNLOADED = "it is not loaded there, or has expired; its log says more"
-
-
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
         (SILENT, "it does not answer"),
-        (Answer(SERVFAIL, True, False), f"it answers SERVFAIL for the whole zone: {UNLOADED}"),
         (Answer(16, True, False), "it answers BADVERS"),
         (Answer(NXDOMAIN, False, True), LAME),
         (Answer(0, False, True, (b"v=DKIM1; p=",)), LAME),
@@ -505,24 +501,47 @@ def test_an_alias_is_absent_if_it_leads_to_nothing(check_one, value, there, verd
     assert result.alias_end == ("" if "loop" in result.finding.reason else "k.example.net")
 
 
-def soa(serial: int) -> Answer:
+def soa(serial: int, primary: str = "ns.") -> Answer:
     made = dns.message.make_response(dns.message.make_query("example.com", "SOA"))
-    data = f"ns. root. {serial} 2 3 4 60"
+    data = f"{primary} root. {serial} 2 3 4 60"
     made.answer = [dns.rrset.from_text("example.com.", 60, "IN", "SOA", data)]
     return Answer(0, True, False, message=made)
+
+
+@pytest.mark.parametrize(
+    ("apex", "cause"),
+    [
+        (soa(1), " for this name alone: its data there is broken; its log says more"),
+        (
+            Answer(SERVFAIL, False, False),
+            " for the whole zone: it is not loaded there, or has expired; its log says more",
+        ),
+        (Answer(REFUSED, False, False), ""),
+        (Answer(0, True, False), ""),
+        (SILENT, ""),
+    ],
+)
+def test_servfail_has_the_cause_that_the_soa_record_shows(check_one, apex, cause):
+    failing = FakeServer("a.test", answers={NAME: Answer(SERVFAIL, False, False)})
+    failing.answers["example.com"] = apex
+    [found] = check_one(failing).servers
+    assert found.finding == Finding(Verdict.NO_ANSWER, f"it answers SERVFAIL{cause}")
 
 
 class ChangingServer(FakeServer):
     """Has the serial numbers and the values of the record one after the other, the last ones on."""
 
-    def __init__(self, label: str, serials: list[int], values: list[list[str]]) -> None:
+    def __init__(
+        self, label: str, serials: list[int], values: list[list[str]], primary: str = "ns."
+    ) -> None:
         super().__init__(label)
-        self.serials, self.values = serials, values
+        self.serials, self.values, self.primary = serials, values, primary
 
     async def ask(self, question):
         name = question.name.to_text(omit_final_dot=True)
         if name == "example.com":
-            return soa(self.serials.pop(0) if self.serials[1:] else self.serials[0])
+            serial = self.serials.pop(0) if self.serials[1:] else self.serials[0]
+            return soa(serial, self.primary)
         if name == NAME and question.rdtype == TXT:
             self.answers = {NAME: self.values.pop(0) if self.values[1:] else self.values[0]}
         return await super().ask(question)
@@ -553,3 +572,11 @@ def test_serial_numbers_tell_why_servers_disagree(check_one, value, first, secon
     assert finding.verdict is Verdict.INCONSISTENT
     says = "published at 1 of 2 servers; b.test: missing"
     assert finding.reason == (f"{says}; {reason}" if reason else says)
+
+
+@pytest.mark.parametrize("primary", ["NS.", "other."])
+def test_servers_with_other_primaries_need_the_record_at_each(check_one, value, primary):
+    servers = ChangingServer("a.test", [7], [[value]]), ChangingServer("b.test", [6], [[]], primary)
+    other = "they name different primaries in their SOA records: publish the record at each"
+    reason = other if primary == "other." else OLDER.format(6, 7)
+    assert check_one(*servers).finding.reason.endswith(f"; {reason}")

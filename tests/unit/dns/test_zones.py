@@ -12,7 +12,7 @@ import dns.rrset
 import pytest
 
 from dkimctl.dns.messages import decode, encode
-from dkimctl.dns.nameserver import NoAnswer, NoRoute, Server
+from dkimctl.dns.nameserver import ErrorAnswer, NoAnswer, NoRoute, Server
 from dkimctl.dns.zones import ZoneServers
 from fake_dns import Resolver
 
@@ -239,3 +239,44 @@ def test_what_any_server_above_answers_counts(find_delegated, answer, more):
     assert find_delegated({A: answer, B: NAMED}, changes)[1][2:] == [
         label.replace("b.tld.test (192.0.2.102)", "a.tld.test (192.0.2.101)") for label in more
     ]
+
+
+@pytest.mark.parametrize("upwards", ["com", "example.com"])
+def test_a_zone_below_is_found_although_a_server_refers_upwards(upwards):
+    lame = referral("ns.test", zone=upwards)
+    answers = {"192.0.2.1": lame, "192.0.2.2": referral("ns1.example.com", zone="shop.example.com")}
+    records = DELEGATIONS_RECORDS | {("shop.example.com", "SOA"): ErrorAnswer("SERVFAIL")}
+
+    def find():
+        zones = ZoneServers(Resolver(records), lambda address: Answering(answers[address]))
+        return asyncio.run(zones.zone_with("shop.example.com"))
+
+    assert find().name == "shop.example.com"
+    answers["192.0.2.2"] = lame
+    with pytest.raises(NoAnswer, match=r"^no server of example\.com knows shop\.example\.com$"):
+        find()
+
+
+class Counting(Answering):
+    """Keeps how many of its kind are asked at the same time, at most."""
+
+    now = most = 0
+
+    async def ask(self, asked):
+        Counting.now += 1
+        Counting.most = max(Counting.most, Counting.now)
+        await asyncio.sleep(0.001)
+        Counting.now -= 1
+        return await super().ask(asked)
+
+
+def test_few_servers_above_are_asked_at_the_same_time(monkeypatch):
+    monkeypatch.setattr("dkimctl.dns.zones._MAX_BURSTS", 2)
+    addresses = [f"192.0.2.{number}" for number in range(101, 109)]
+    records = DELEGATIONS_RECORDS | {("a.tld.test", "A"): addresses}
+    zones = ZoneServers(Resolver(records), lambda address: Counting(NAMED))
+    for _ in range(2):  # each in an event loop of its own
+        Counting.most = 0
+        zones.forget()
+        assert asyncio.run(zones.zone("example.com")).servers
+        assert Counting.most == 2
