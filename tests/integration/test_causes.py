@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import sys
 from contextlib import closing
@@ -14,7 +13,7 @@ from delegation import Host, Zone
 from dns_servers import make_database, powerdns_schema
 from network import running
 from odd_servers import __file__ as odd_servers
-from published import name_of, private_keys, published, register
+from published import name_of, published, register
 
 UPSTREAM, PDNS, OTHER = "127.0.0.2", "127.0.0.3", "127.0.0.4"
 FIRST, SECOND = "127.0.0.5", "127.0.0.6"
@@ -95,16 +94,8 @@ def start_powerdns(network, need, directory, values) -> None:
 
 def verifies(cli, network) -> set[str]:
     """The domains whose mail all verifiers accept."""
-    questions = []
-    for number, ((domain, selector), key) in enumerate(private_keys(cli.home).items()):
-        file = cli.home / f"{number}.pem"
-        file.touch(0o600)
-        file.write_bytes(key)
-        questions.append((domain, selector, str(file)))
-    done = network.run(sys.executable, verifiers.__file__, stdin=json.dumps(questions))
-    assert done.returncode == 0, done.stderr
-    answers = zip(questions, json.loads(done.stdout), strict=True)
-    return {domain for (domain, _, _), said in answers if not any(said)}
+    answers = verifiers.ask_all(network, cli.home)
+    return {domain for (domain, _), said in answers.items() if not any(said)}
 
 
 def test_servers_that_the_delegation_names_are_asked(cli, network):

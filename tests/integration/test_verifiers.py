@@ -17,7 +17,6 @@ from dkimctl.dns.verdicts import ACCEPTED, Urgency, Verdict
 from needs import give_up
 from network import running
 from odd_servers import __file__ as odd_servers
-from published import private_keys
 from zone_case import Case, Mail, with_records
 
 _RECORDS = "records.example"
@@ -41,10 +40,12 @@ def test_published_means_that_verifiers_accept_the_mail(cli, needs_tool, tmp_pat
     (directory := tmp_path / "network").mkdir()
     with running(directory, needs_tool, hosts=hosts, zones=zones) as network:
         start_odd_servers(network)
-        mail = ask_verifiers(network, cli)
+        answers = verifiers.ask_all(network, cli.home)
         network.restart_resolver()  # with an empty cache, as for the verifiers
         done = network.inside(cli)("check-dns", "--sandbox", "--format", "json")
     assert done.status == 1, done.err
+    mail = {f"{selector}._domainkey.{domain}".lower(): said
+            for (domain, selector), said in answers.items()}  # fmt: skip
     items = {item["fqdn"].lower(): item for item in done.json["items"]}
     assert len(items) == len(CASES) >= 150
     wrong = [problem for case in CASES for problem in problems(case, items[case.name], mail)]
@@ -81,22 +82,6 @@ def start_odd_servers(network) -> None:
     ]
     network.start("odd", sys.executable, odd_servers, server_cases.UPSTREAM_ADDRESS, *addresses)
     network.wait_for("cat", "odd.log", shows="ready")
-
-
-def ask_verifiers(network, cli) -> dict[str, list[str]]:
-    """What each verifier says of each key, by the name of its record."""
-    keys = private_keys(cli.home)
-    questions = []
-    for number, ((domain, selector), key) in enumerate(keys.items()):
-        file = cli.home / f"{number}.pem"
-        file.touch(0o600)
-        file.write_bytes(key)
-        questions.append((domain, selector, str(file)))
-    done = network.run(sys.executable, verifiers.__file__, stdin=json.dumps(questions))
-    assert done.returncode == 0, done.stderr
-    answers = json.loads(done.stdout)
-    names = [f"{selector}._domainkey.{domain}".lower() for domain, selector, _ in questions]
-    return dict(zip(names, answers, strict=True))
 
 
 def problems(case: Case, item, mail: dict[str, list[str]]) -> list[str]:

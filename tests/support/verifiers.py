@@ -22,6 +22,7 @@ import dkim
 import dns.exception
 
 from milter import added_headers
+from published import private_keys
 
 NAMES = ("dkimpy", "OpenDKIM", "Mail::DKIM")  # in the order of the answers
 _THREADS = 16  # most of them wait for servers that do not answer
@@ -117,6 +118,20 @@ def running_opendkim() -> Iterator[None]:
             yield
         finally:
             process.terminate()
+
+
+def ask_all(network, home: Path) -> dict[tuple[str, str], list[str]]:
+    """What each says, in this network, of each key in the sandbox, by domain and selector."""
+    keys = private_keys(home)
+    questions = []
+    for number, ((domain, selector), key) in enumerate(keys.items()):
+        file = home / f"{number}.pem"
+        file.touch(0o600)
+        file.write_bytes(key)
+        questions.append((domain, selector, str(file)))
+    done = network.run(sys.executable, __file__, stdin=json.dumps(questions))
+    assert done.returncode == 0, done.stderr
+    return dict(zip(keys, json.loads(done.stdout), strict=True))
 
 
 def main() -> None:
