@@ -22,12 +22,8 @@ from dkimctl.models import DnsRecord, Registration, RegistrationKey
 _CONCURRENCY = 64  # registrations asked for one by one; each takes some sockets
 _CHUNK = 2048  # registrations whose checks are kept until all of them are done
 _MAX_BURSTS = 128  # servers that get their questions at the same time
-_NO_WILDCARD = verdicts.ACCEPTED | {
-    Verdict.MISSING,
-    Verdict.DENIED,
-    Verdict.NO_ANSWER,
-}  # or it does not matter
-
+# Of these, none comes from a wildcard, or it does not matter.
+_NO_WILDCARD = verdicts.ACCEPTED | {Verdict.MISSING, Verdict.DENIED, Verdict.NO_ANSWER}
 _FROM_WILDCARD = Finding(Verdict.MISSING, "a wildcard answers there")
 
 # Seconds between rounds, and the ratio of one interval to the one before.

@@ -26,9 +26,6 @@ from dkimctl.text import few, quoted
 # Record types (RFC 1035 section 3.2.2, RFC 3596, RFC 4034, RFC 9460).
 A, NS, CNAME, SOA, MX, TXT, AAAA, DS, HTTPS = 1, 2, 5, 6, 15, 16, 28, 43, 65
 RRSIG, NSEC, NSEC3 = 46, 47, 50  # RFC 4034, RFC 5155
-TYPE_NAMES = {
-    A: "A", NS: "NS", SOA: "SOA", MX: "MX", TXT: "TXT", AAAA: "AAAA", DS: "DS", HTTPS: "HTTPS"
-}  # fmt: skip
 # RCODEs (RFC 1035 section 4.1.1; RFC 6891 section 9).
 NOERROR, FORMERR, SERVFAIL, NXDOMAIN, NOTIMP, REFUSED, BADVERS = 0, 1, 2, 3, 4, 5, 16
 BADCOOKIE = 23  # RFC 7873 section 8
@@ -80,7 +77,7 @@ class Question(NamedTuple):
         return dns.name.from_wire(self.section, 0)[0]
 
     def __str__(self) -> str:
-        return f"{TYPE_NAMES[self.rdtype]} {to_text(self.name)}"
+        return f"{dns.rdatatype.RdataType(self.rdtype).name} {to_text(self.name)}"
 
 
 class Answer(NamedTuple):

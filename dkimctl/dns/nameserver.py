@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 import dns.exception
 import dns.name
+from dns.edns import EDEOption
 
 from dkimctl.addresses import Address, parse_address
 from dkimctl.dns import messages, transport
@@ -129,8 +130,7 @@ class Server:
         if left and self._limits_udp:
             pipeline = Pipeline(
                 self._connect, self._address, timeout=self.timeouts.tcp, recursion=self.recursion,
-                edns=self._edns, cookie=self._cookie,
-                in_flight=min(self.max_in_flight, transport.IN_FLIGHT),
+                edns=self._edns, in_flight=min(self.max_in_flight, transport.IN_FLIGHT),
             )  # fmt: skip
             # `ask` tells why there is no answer.
             with contextlib.suppress(ConnectionLost, UnreadableAnswer, OSError):
@@ -437,11 +437,9 @@ async def _ask_validated(server: Server, question: Question) -> Answer:
     aliases = [rrset[0].target for rrset in records if rrset.rdtype == messages.CNAME]
     for name in [question.name, *aliases[: messages.MAX_ALIASES]]:
         if await _is_signed(server, name, question.rdtype):
-            import dns.edns
-
             # With the extended error of the answer (RFC 8914).
             options = answer.message.options if answer.message else ()
-            errors = [str(option) for option in options if isinstance(option, dns.edns.EDEOption)]
+            errors = [str(option) for option in options if isinstance(option, EDEOption)]
             reason = f"the resolver {server.address} cannot validate {question} (DNSSEC)"
             extended = printable("; ".join(errors)[:_MAX_ERROR])
             return unchecked._replace(bogus=f"{reason}: {extended}" if extended else reason)

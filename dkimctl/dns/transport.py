@@ -85,7 +85,6 @@ class Pipeline:
     timeout: float  # the longest wait for the next answer, in seconds
     recursion: bool = False
     edns: bool = False
-    cookie: bytes = b""
     in_flight: int = IN_FLIGHT
     signer: Signer | None = None
     responses: dict[Question, Response] = field(default_factory=dict)
@@ -126,7 +125,7 @@ class Pipeline:
                         question, mac = unasked.popleft(), b""
                         wire = messages.encode(
                             asked & 0xFFFF,  # an ID may be guessed
-                            question, recursion=self.recursion, edns=self.edns, cookie=self.cookie,
+                            question, recursion=self.recursion, edns=self.edns,
                         )  # fmt: skip
                         if self.signer:
                             wire, mac = self.signer.sign(wire)
