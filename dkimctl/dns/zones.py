@@ -199,6 +199,10 @@ class ZoneServers:
         result: _T = await once(self._found, (find, name), lambda _: find(name))
         return result
 
+    async def _ask(self, server: Server, question: Question) -> Answer:
+        async with self._slots:
+            return await server.ask(question)
+
     async def _find_name(self, name: str) -> str | None:
         """The zone of a name, by its SOA record or, if its servers give none, by its delegation.
 
@@ -212,7 +216,7 @@ class ZoneServers:
         failures: list[NoAnswer] = []
         for server in (await self._once(self._find_servers, to_text(apex))).values():
             try:
-                answer = await server.ask(make_question(name, NS))
+                answer = await self._ask(server, make_question(name, NS))
             except NoAnswer as error:
                 failures.append(error)
                 if len(failures) == _MAX_SILENT:
@@ -318,11 +322,8 @@ class ZoneServers:
         apex, servers = await self._servers_above(zone)
         question = make_question(zone, NS)
 
-        async def ask(server: Server) -> Answer:
-            async with self._slots:
-                return await server.ask(question)
-
-        results = await asyncio.gather(*map(ask, servers.values()), return_exceptions=True)
+        asking = (self._ask(server, question) for server in servers.values())
+        results = await asyncio.gather(*asking, return_exceptions=True)
         above, is_known, failure = _Above({}, {}, {}), False, ""
         for (label, server), answer in zip(servers.items(), results, strict=True):
             named: Mapping[str, Iterable[str]] = {}

@@ -270,13 +270,19 @@ class Counting(Answering):
         return await super().ask(asked)
 
 
-def test_few_servers_above_are_asked_at_the_same_time(monkeypatch):
+@pytest.mark.parametrize("names", [["example.com"], [f"s{n}.example.com" for n in range(8)]])
+def test_few_servers_above_are_asked_at_the_same_time(monkeypatch, names):
     monkeypatch.setattr("dkimctl.dns.zones._MAX_BURSTS", 2)
     addresses = [f"192.0.2.{number}" for number in range(101, 109)]
-    records = DELEGATIONS_RECORDS | {("a.tld.test", "A"): addresses}
+    failing = {(f"s{number}.example.com", "SOA"): ErrorAnswer("SERVFAIL") for number in range(8)}
+    records = DELEGATIONS_RECORDS | failing | {("a.tld.test", "A"): addresses}
     zones = ZoneServers(Resolver(records), lambda address: Counting(NAMED))
+
+    async def find_all():
+        await asyncio.gather(*map(zones.zone_with, names), return_exceptions=True)
+
     for _ in range(2):  # each in an event loop of its own
         Counting.most = 0
         zones.forget()
-        assert asyncio.run(zones.zone("example.com")).servers
+        asyncio.run(find_all())
         assert Counting.most == 2
