@@ -247,8 +247,10 @@ def test_record_below_a_name_that_its_server_denies_is_denied(check_one, value, 
             Verdict.DENIED, {Verdict.DENIED, Verdict.PUBLISHED},
         )  # fmt: skip
         assert f"`pdnsutil rectify-zone {server.zone}`" in result.reason
+        if server is here:  # the record is still there
+            result = check_one(here, zones=zones, states=signed, expect_absent=True).finding
+            assert result.verdict is Verdict.PUBLISHED
         server.denied = set()
-    assert check_one(here, zones=zones, expect_absent=True).finding.verdict is not Verdict.MISSING
 
 
 BOGUS = Finding(Verdict.BOGUS, "the resolver 192.0.2.9 cannot validate it (DNSSEC)")

@@ -102,6 +102,10 @@ def test_usual_negative_answer_is_read_without_dnspython(zone, is_compressed, ed
     assert answer.message is None
 
 
+def test_zone_that_the_name_is_not_in_is_none_of_it():
+    assert read(authority=[record("other.test", "SOA", SOA)]).zone == ""
+
+
 def test_referral_names_the_delegated_zone():
     answer = read(authority=[record("_domainkey.Example.com", "NS", "ns.example.net.")], flags="RD")
     assert (answer.delegated, answer.is_authoritative) == ("_domainkey.example.com", False)

@@ -286,3 +286,23 @@ def test_few_servers_above_are_asked_at_the_same_time(monkeypatch, names):
         zones.forget()
         asyncio.run(find_all())
         assert Counting.most == 2
+
+
+def test_few_silent_servers_are_asked_for_a_name_without_an_soa_record():
+    addresses = [f"192.0.2.{number}" for number in range(1, 9)]
+    records = DELEGATIONS_RECORDS | {("shop.example.com", "SOA"): ErrorAnswer("SERVFAIL"),
+                                     ("ns1.example.com", "A"): addresses}  # fmt: skip
+    silent = Answering(SILENT)
+    zones = ZoneServers(Resolver(records), lambda address: silent)
+    with pytest.raises(NoAnswer, match=str(SILENT)):
+        asyncio.run(zones.zone_with("shop.example.com"))
+    assert silent.asked == ["NS shop.example.com"] * 3
+
+
+def test_a_zone_whose_ns_records_the_resolver_does_not_give_may_be_secure(find_delegated):
+    changes = {("example.com", "NS"): ErrorAnswer("SERVFAIL")}
+    zone, labels = find_delegated({A: NAMED}, changes)
+    assert (zone.is_secure, labels) == (
+        True,
+        [f"{label}, only in the delegation" for label in BOTH],
+    )
