@@ -264,7 +264,8 @@ def load_class(class_name: str) -> Any:
         reason = short_line(str(error)) or type(error).__name__
         hint = "update octodns and the package of the provider"
         raise UsageError(f"cannot import {name}: {reason}", hint=hint) from None
-    if not all(hasattr(provider, method) for method in ("populate", "plan", "apply")):
+    methods = ("populate", "plan", "apply")
+    if not (callable(provider) and all(hasattr(provider, method) for method in methods)):
         raise UsageError(f"{name} is not an octoDNS provider that can change DNS", hint=hint)
     if "directory" in signature(provider).parameters:
         # octoDNS writes zone files in place: a run that is killed leaves them cut, or empty.

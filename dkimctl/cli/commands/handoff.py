@@ -89,11 +89,10 @@ def handoff(
     """Write a sheet for the owner of the DNS, with the records to add and how.
 
     DNS is asked for the zones and their name servers, which tell the provider. The records come
-    from the ledger, without those of keys that have been replaced and may be removed; nothing is
-    sent to the service.
+    from the ledger, without those of keys that have been replaced and may be removed.
 
     With --retired, these are the ones on the sheet: the old records to delete. Their successors
-    are checked in DNS first.
+    are checked in DNS first, and the service is asked what time it is. Nothing is registered.
     """
     session = open_session(ctx)
     contact = " ".join(contact.split())

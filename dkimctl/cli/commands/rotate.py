@@ -124,7 +124,7 @@ def rotate(
     and `dkimctl list` shows where each key is.
 
     With --retired, list the old records that may be removed from DNS. Their successors are checked
-    in DNS first.
+    in DNS first, and the service is asked what time it is.
     """
     session = open_session(ctx)
     for_new = {"--older-than": older_than is not None, "--start-in": start_in != _START_IN,
