@@ -1,6 +1,7 @@
 """Draw docs/images/terminal.svg: what `register` and `check-dns` print, by the real tables.
 
-The specs, keys and verdicts are fixed, so that the picture changes only when the output does.
+The specs, keys and verdicts are fixed, so that the picture changes only when the output does. Only
+TXT values are cut, to one line each.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from dkimctl.specs.spec_file import read_specs
 
 PICTURE = Path(__file__).parent / "images" / "terminal.svg"
 SPECS = Path(__file__).parents[1] / "domains.example.yaml"
-_WIDTH = 100  # columns
+_WIDTH = 80  # columns
 _SELECTOR = "k4991aac8"  # such as the service chooses
 _KEY = "30820122300d06092a864886f70d01010105000382010f003082010a0282010100"  # DER up to the modulus
 _EXPONENT = "0203010001"
@@ -55,11 +56,11 @@ def _lines() -> Iterator[str]:
     yield "$ dkimctl register domains.example.yaml"
     layout = TableLayout(_WIDTH, colour=True)
     results = [Result(_registration(spec), Outcome.CREATED) for spec in specs]
-    yield from _wrapped(render_all(ResultTable(layout, ()), results))
+    yield from _cut(render_all(ResultTable(layout, ()), results))
     yield "$ dkimctl check-dns"
     check_table = CheckTable(layout, wanted=Verdict.PUBLISHED)
     checks = map(_check, specs, (Verdict.PUBLISHED, Verdict.TRUNCATED, Verdict.MISSING))
-    yield from _wrapped(render_all(check_table, checks))
+    yield from _cut(render_all(check_table, checks))
 
 
 def _registration(spec: DomainSpec) -> Registration:
@@ -78,7 +79,7 @@ def _registration(spec: DomainSpec) -> Registration:
 
 
 def _check(spec: DomainSpec, verdict: Verdict) -> Check:
-    reason = "only the first 255 of 410 characters are published"
+    reason = "only the first 255 of 415 characters are published"
     registration = _registration(spec)
     return Check(
         spec.sign_domain,
@@ -99,13 +100,11 @@ def _public_key(name: str) -> str:
     return base64.b64encode(bytes.fromhex(_KEY) + modulus + bytes.fromhex(_EXPONENT)).decode()
 
 
-def _wrapped(chunks: Iterable[str]) -> Iterator[str]:
-    """Lines as a terminal wraps them; those with colours are never too long."""
+def _cut(chunks: Iterable[str]) -> Iterator[str]:
+    """The lines of the table. Only those of TXT values are too long; they have no colours."""
     for line in "".join(chunks).splitlines():
-        if "\x1b" in line or not line:
-            yield line
-        else:
-            yield from (line[start : start + _WIDTH] for start in range(0, len(line), _WIDTH))
+        is_value = line.startswith("v=DKIM1") and len(line) > _WIDTH
+        yield f"{line[: _WIDTH - 1]}…" if is_value else line
 
 
 if __name__ == "__main__":

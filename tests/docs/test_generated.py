@@ -31,6 +31,11 @@ def test_the_picture_of_the_terminal_is_up_to_date():
     assert script["words"](stored) == script["words"](drawn), "run python docs/make_terminal.py"
 
 
+def test_the_picture_of_the_overview_is_up_to_date():
+    script = runpy.run_path(str(DOCS / "make_overview.py"))
+    assert read("images/overview.svg") == script["picture"](), "run python docs/make_overview.py"
+
+
 def test_packages_import_only_from_packages_below_them():
     script = runpy.run_path(str(DOCS / "make_map.py"))
     arrows = script["arrows"]()
