@@ -110,22 +110,30 @@ class Registration(NamedTuple):
 
     @property
     def starts_at(self) -> datetime | None:
-        """When signing starts (UTC); None: no date can be read.
+        """When signing starts, with the offset in which it is written; None: it cannot be read.
 
         By default at registration (interface 2.3), and never before it, whatever the start date.
         """
-        start, registered = utc_time(self.start_date), utc_time(self.regist_date)
+        start, registered = own_time(self.start_date), own_time(self.regist_date)
         return max(start, registered) if start and registered else start or registered
 
 
 @lru_cache(maxsize=1024)  # the times of a key are asked for often, one key after the other
-def utc_time(text: str | None) -> datetime | None:
-    """The UTC time of an ISO 8601 date-time with offset; None for other text."""
+def own_time(text: str | None) -> datetime | None:
+    """The time of an ISO 8601 date-time with offset, which it keeps; None for other text."""
     try:
         time = datetime.fromisoformat(text or "")
-        return time.astimezone(UTC) if time.tzinfo else None
+        time.astimezone(UTC)  # must be possible
+        return time if time.tzinfo else None
     except (ValueError, OverflowError):
         return None
+
+
+@lru_cache(maxsize=1024)
+def utc_time(text: str | None) -> datetime | None:
+    """The same in UTC."""
+    time = own_time(text)
+    return time and time.astimezone(UTC)
 
 
 class _Named(Protocol):
@@ -171,6 +179,7 @@ class ClosedKey(NamedTuple):
     started_at: datetime | None  # since when it signed
     replaced_by: str | None  # the selector of its successor
     closed_at: datetime | None
+    start_date: str | None = None  # as registered
 
     @property
     def key(self) -> RegistrationKey:

@@ -6,7 +6,8 @@ import math
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Generic, TypeVar
+from datetime import timedelta
+from typing import Generic, Literal, TypeVar
 
 from dkimctl.errors import UsageError
 
@@ -29,6 +30,7 @@ DAY = 86400.0  # seconds
 
 _DURATION = r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smhdw]?)"  # compiled when it is first used
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": DAY, "w": 7 * DAY}
+_UNITS = {"d": 86400, "h": 3600, "min": 60, "s": 1}
 
 
 def printable(text: str) -> str:
@@ -137,21 +139,19 @@ def parse_duration(text: str, *, longest: float = 3650 * DAY, may_be_zero: bool 
     match = re.fullmatch(_DURATION, text)
     seconds = float(match[1]) * _SECONDS[match[2]] if match else -1.0
     if not 0 <= seconds <= longest or not (seconds or may_be_zero):
-        bounds = f"{'' if may_be_zero else 'more than 0, and '}at most {written_duration(longest)}"
+        bounds = f"{'' if may_be_zero else 'more than 0, and '}at most {format_duration(longest)}"
         hint = f"write a number and s, m, h, d or w, such as 30s, 5m or 2h; {bounds}"
         raise UsageError("invalid duration", hint=hint)
     return seconds
 
 
-def written_duration(seconds: float) -> str:
-    """A duration as `parse_duration` reads it, with the largest unit but weeks: `180d`."""
-    unit = next((letter for letter in "dhm" if seconds % _SECONDS[letter] == 0), "s")
-    return f"{seconds / _SECONDS[unit]:.9f}".rstrip("0").rstrip(".") + unit
-
-
-def format_duration(seconds: float) -> str:
-    """In whole seconds, rounded up, such as "12 s", "5 min 12 s" or "2 h 10 min"."""
-    minutes, left = divmod(max(math.ceil(seconds), 0), 60)
-    if minutes >= 60:
-        return f"{minutes // 60} h {minutes % 60} min"
-    return f"{minutes} min {left} s" if minutes else f"{left} s"
+def format_duration(time: timedelta | float, *, units: Literal[1, 2] = 2) -> str:
+    """A time, or seconds, in its largest unit and the next: "12 s", "2 h 10 min" or "7 d 12 h"."""
+    seconds = time.total_seconds() if isinstance(time, timedelta) else time
+    left = max(math.ceil(seconds), 0)
+    counts = []
+    for name, length in _UNITS.items():
+        count, left = divmod(left, length)
+        counts.append(f"{count} {name}" if count else "")
+    first = next((at for at, text in enumerate(counts) if text), len(counts))
+    return " ".join(filter(None, counts[first : first + units])) or "0 s"

@@ -24,6 +24,7 @@ from dkimctl.errors import (
     Throttled,
     TokenRejected,
 )
+from dkimctl.text import format_duration
 
 _CHECK = "check the network, the proxy and the profile's URLs: `dkimctl status` shows them"
 _PRIVATE_CA = "if you trust it, name the PEM file of its CA in --ca-bundle FILE"
@@ -155,7 +156,7 @@ def token_error(
         message = f"{url} does not issue tokens (405){said}"
         return AuthenticationError(message, hint="check --auth-url")
     if status == 429:
-        wait = "" if retry_after is None else f", for {retry_after:.0f} s"
+        wait = "" if retry_after is None else f", for {format_duration(retry_after)}"
         message = f"{host_of(url)} refuses logins for now (429){wait}{said}"
         hint = "try again later; check that no program uses a wrong secret"
         return NotProcessed(message, hint=hint, retry_after=retry_after)

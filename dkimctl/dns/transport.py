@@ -21,6 +21,7 @@ import dns.tsig
 from dkimctl.addresses import Address
 from dkimctl.dns import messages
 from dkimctl.dns.messages import Answer, Question, TruncatedAnswer
+from dkimctl.text import format_duration
 
 _SILENT, _CLOSED = "it does not answer", "it closed the connection"
 IN_FLIGHT = 128  # questions over TCP, which fit into the buffers of a connection
@@ -250,8 +251,8 @@ class Signer:
             server_time = int.from_bytes(record.other) if has_time else None
             wrong = SignatureRefused(int(record.error), server_time)
         except dns.tsig.BadTime:
-            difference = abs(record.time_signed - now)
-            wrong = NotTrusted(f"the time of its answer differs by {difference} s from ours")
+            difference = format_duration(abs(record.time_signed - now))
+            wrong = NotTrusted(f"the time of its answer differs by {difference} from ours")
         except dns.exception.DNSException:
             wrong = NotTrusted("the signature of its answer is wrong")
         if wrong is not None:

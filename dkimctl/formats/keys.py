@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime
 from functools import lru_cache
 
 from dkimctl.dns.verdicts import Verdict
 from dkimctl.formats.data import open_data
 from dkimctl.formats.renderer import KeyFormat, TableLayout, render_all
 from dkimctl.formats.table import INDENT, Row, Style, below, styled, table
+from dkimctl.models import own_time
 from dkimctl.names import readable
 from dkimctl.rotation.life import NOT_CHECKED, Key, NextAction
-from dkimctl.text import printable
+from dkimctl.text import format_duration, printable
 
 KEY_COLUMNS = (
     "sign_domain", "name", "selector", "key_len", "age_days", "created_at", "starts_at", "enable",
@@ -57,8 +58,8 @@ def key_row(key: Key) -> tuple[str | int | None, ...]:
 
 @lru_cache(maxsize=1024)  # keys that were registered or seen together have the same times
 def written_time(time: datetime | None) -> str | None:
-    """ISO 8601, to the second."""
-    return None if time is None else time.isoformat(timespec="seconds")
+    """ISO 8601 in UTC, to the second."""
+    return None if time is None else time.astimezone(UTC).isoformat(timespec="seconds")
 
 
 _COLUMNS = {  # and how wide a table must be to have them
@@ -88,11 +89,11 @@ def _row(
         "DOMAIN": readable(key.sign_domain, layout.encoding),
         "SELECTOR": key.selector,
         "BITS": str(key.key_len or ""),
-        "AGE": short_time(key.age),
-        "START": _day(key.starts_at),
+        "AGE": "" if key.age is None else format_duration(key.age, units=1),
+        "START": _day(own_time(key.registration.start_date) or key.starts_at),
         "ON": "" if key.enable is None else ("yes" if key.enable else "no"),
         "STATE": key.state,
-        "SEEN": short_time(None if key.looked_at is None else now - key.looked_at),
+        "SEEN": format_duration(now - key.looked_at, units=1) if key.looked_at else "",
         "STAGE": key.stage,
         # In one word, since most rows have it.
         "NEXT": "register" if key.action is NextAction.REGISTER else key.action,
@@ -108,16 +109,6 @@ def _style(key: Key, column: str) -> str:
     if key.urgency and column in ("NEXT", "DUE"):
         return Style.BOLD_RED
     return Style.DIM if key.action is NextAction.NONE else ""
-
-
-def short_time(time: timedelta | None) -> str:
-    """A time in its largest unit, rounded down, such as `184d`, `5h` or `3m`; "" for None."""
-    if time is None:
-        return ""
-    minutes = max(int(time.total_seconds()), 0) // 60
-    if minutes >= 24 * 60:
-        return f"{minutes // (24 * 60)}d"
-    return f"{minutes // 60}h" if minutes >= 60 else f"{minutes}m"
 
 
 def _day(time: datetime | None) -> str:

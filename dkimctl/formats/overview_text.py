@@ -8,17 +8,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, TypeAlias
 
 from dkimctl.dns.verdicts import Urgency
 from dkimctl.formats.data import json_line
-from dkimctl.formats.keys import key_fields, short_time, written_time
+from dkimctl.formats.keys import key_fields, written_time
 from dkimctl.formats.renderer import TableLayout
 from dkimctl.formats.table import Style, columns_of, lines_of, padded_to, styled, wrapped
 from dkimctl.names import readable
 from dkimctl.rotation.life import NOT_IN_USE, Key, KeyStage, NextAction, due_first
-from dkimctl.text import printable
+from dkimctl.text import format_duration, printable
 
 WEEK, MONTH = timedelta(days=7), timedelta(days=30)
 _WHATS = {
@@ -30,7 +30,7 @@ _AGES = (30, 90, 180, 365)  # days: where one band of ages ends and the next beg
 
 
 class Event(NamedTuple):
-    """Something that happens, or is to be done, by itself or by `rotate run`, at a time (UTC)."""
+    """Something that happens, or is to be done, by itself or by `rotate run`, at a time."""
 
     at: datetime
     what: str
@@ -80,7 +80,7 @@ def make_overview(keys: Iterable[Key], now: datetime, lead: timedelta) -> Overvi
         what = _WHATS.get(key.action)
         if what and key.due is not None and key.due < end and not key.urgency:
             events.append(Event(key.due, what, key))
-    events.sort(key=lambda event: event.at)
+    events.sort(key=lambda event: (event.at.date(), event.at))  # a start has its own offset
     days = [key.age.days for key in used if key.age is not None]
     bounds = zip((0, *_AGES), (*_AGES, None), strict=True)
     return Overview(
@@ -163,7 +163,7 @@ def overview_text(
     lines = [_title(title, f"on {now:%Y-%m-%d}", layout).lstrip("\n")]
     in_dns = _counts(overview.states)
     if overview.states and overview.looked_at is not None:
-        in_dns += f"; last look {short_time(now - overview.looked_at)} ago"
+        in_dns += f"; last look {format_duration(now - overview.looked_at, units=1)} ago"
     bits = {f"{length} bits": count for length, count in sorted(overview.key_lengths.items())}
     facts = {"Stages": _counts(overview.stages), "In DNS": in_dns, "Keys": _counts(bits)}
     for name, text in facts.items():
@@ -316,8 +316,8 @@ class Scale:
     ) -> None:  # fmt: skip
         """At most `past` and `future`, and at least until `least` from now."""
         times = [time for status in statuses for time in (*status.dates, status.due) if time]
-        self.first = max(min([now, *times]), now - past)
-        self.last = min(max([now + least, *times]), now + future)
+        self.first = max(min([now, *times]), now - past).astimezone(UTC)
+        self.last = min(max([now + least, *times]), now + future).astimezone(UTC)
 
     def share(self, time: datetime) -> float:
         span = max(self.last - self.first, timedelta(days=1))

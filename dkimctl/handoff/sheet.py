@@ -27,7 +27,7 @@ from dkimctl.handoff.providers import (
     provider_of,
     read_yaml,
 )
-from dkimctl.models import DnsRecord, Registration, utc_time
+from dkimctl.models import DnsRecord, Registration
 from dkimctl.names import readable
 from dkimctl.text import printable
 
@@ -80,7 +80,7 @@ class SheetRecord(NamedTuple):
     is_too_long: bool  # for the provider's panel
     timing: Timing
     starts_at: datetime | None  # with the offset of the start date
-    due: datetime | None  # when it should be in DNS; None: at once, or no matter when
+    due: datetime | None  # when it should be in DNS, likewise; None: at once, or no matter when
     #: Lines of a master file: without these, it would end what a wildcard answers. None: not known.
     add_first: Sequence[str] | None = ()
 
@@ -150,10 +150,6 @@ def _make_record(
     starts_at = registration.starts_at
     if starts_at is not None:
         timing = Timing.LATER if starts_at > now else Timing.NOW
-        if utc_time(registration.start_date) is not None:
-            # With the offset in which it was registered.
-            offset = datetime.fromisoformat(registration.start_date or "").tzinfo
-            starts_at = starts_at.astimezone(offset)
     if not registration.signs:
         timing = Timing.DISABLED
     elif starts_at is not None and starts_at - AHEAD > now:

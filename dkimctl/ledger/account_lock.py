@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from dkimctl import files
 from dkimctl.errors import LedgerError
-from dkimctl.text import written_duration
+from dkimctl.text import format_duration
 
 # Process ID, since when.
 _HOLDER = rb"([1-9]\d{0,9}) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d)\n"
@@ -73,7 +73,7 @@ def account_lock(
                 unlock = files.wait_for_lock(path, seconds=patience)
             except TimeoutError as error:
                 raise LedgerError(
-                    f"waited {written_duration(patience)} for another command of the same account "
+                    f"waited {format_duration(patience)} for another command of the same account "
                     f"({_find_holder(holder_file)})",
                     hint="end that process if it hangs, then run the same command again",
                 ) from error

@@ -88,7 +88,8 @@ WHERE account_id = ?1 AND replaces IS NOT NULL AND NOT EXISTS (
 _CLOSED_KEYS = """
 SELECT CAST(sign_domain AS BLOB), CAST(selector AS BLOB),
   iif(typeof("default") IS 'integer', "default", 0), CAST(created_at AS BLOB),
-  CAST(started_at AS BLOB), CAST(replaced_by AS BLOB), CAST(closed_at AS BLOB)
+  CAST(started_at AS BLOB), CAST(replaced_by AS BLOB), CAST(closed_at AS BLOB),
+  CAST(start_date AS BLOB)
 FROM closed_key WHERE account_id = ? ORDER BY sign_domain, selector
 """
 _ALARMS = """
@@ -252,10 +253,11 @@ class Ledger:
             ClosedKey(
                 text_of(domain) or "", text_of(selector) or "", third_party,
                 time_of(created), time_of(started), text_of(replaced_by), time_of(closed),
+                text_of(start_date),
             )
-            for domain, selector, third_party, created, started, replaced_by, closed in self._rows(
-                _CLOSED_KEYS
-            )
+            for (
+                domain, selector, third_party, created, started, replaced_by, closed, start_date
+            ) in self._rows(_CLOSED_KEYS)
         ]  # fmt: skip
 
     def alarms(self) -> list[Alarm]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from sys import intern
 from typing import Any
@@ -202,7 +202,7 @@ def time_of(value: bytes | None) -> datetime | None:
 
 def written(time: datetime | None) -> str | None:
     """A time as a column holds it: YYYY-MM-DDThh:mm:ss+00:00."""
-    return None if time is None else time.isoformat(timespec="seconds")
+    return None if time is None else time.astimezone(UTC).isoformat(timespec="seconds")
 
 
 def damage_error(reason: str) -> sqlite3.DatabaseError:

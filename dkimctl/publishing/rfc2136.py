@@ -24,7 +24,7 @@ from dkimctl.errors import DkimctlError, DnsRefused, NegativeAnswer, ServiceErro
 from dkimctl.publishing import plan
 from dkimctl.publishing.plan import Access, Action, Change, NameState
 from dkimctl.publishing.tsig_key import TsigKey
-from dkimctl.text import printable
+from dkimctl.text import format_duration, printable
 
 _MAX_MESSAGE = 0xFFFF  # bytes (RFC 1035 section 4.2.2)
 _HEADER, _FIXED = struct.Struct("!6H"), struct.Struct("!HHIH")
@@ -356,7 +356,8 @@ class Rfc2136Target:
             clock = "differs from ours"
             if failure.server_time is not None:
                 seconds = failure.server_time - int(time.time())
-                clock = f"is {abs(seconds):,} s {'ahead of' if seconds > 0 else 'behind'} ours"
+                word = "ahead of" if seconds > 0 else "behind"
+                clock = f"is {format_duration(abs(seconds))} {word} ours"
             reasons = {
                 Rcode.BADKEY: (
                     f"does not know {key}, or does not allow it here (BADKEY)",

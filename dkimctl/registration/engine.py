@@ -27,6 +27,7 @@ from dkimctl.registration.limits import (
 )
 from dkimctl.registration.preflight import Planner, inspect_entries
 from dkimctl.registration.retrying import BatchSender
+from dkimctl.text import format_duration
 
 if TYPE_CHECKING:
     from dkimctl.ledger.intents import Intent
@@ -253,7 +254,8 @@ class RegistrationEngine:
             batch.begun_early.clear()
             failure, most = batch.last_failure, self._limits.max_wait
             if isinstance(failure, ServiceError) and (asked := failure.retry_after or 0.0) > most:
-                wait = f"it asks to wait {asked:.0f} s, and --max-wait allows {most:.0f} s"
+                wait = f"it asks to wait {format_duration(asked)}, and --max-wait allows "
+                wait += format_duration(most)
                 hint = "run the same command again later, or with a longer --max-wait"
                 self._end(ServiceError(f"{failure.message}; {wait}", hint=hint))
             if event.failure is not None:

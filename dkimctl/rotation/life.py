@@ -6,7 +6,7 @@ Nothing else decides at what stage a key is, and what comes next for it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -60,7 +60,7 @@ _BY_RUN = (NextAction.REGISTER, NextAction.REMOVE)
 
 
 class KeyDates(NamedTuple):
-    """The dates of a key's life (UTC); None: not known, or not yet."""
+    """The dates of a key's life; None: not known, or not yet."""
 
     created_at: datetime | None = None
     published_at: datetime | None = None  # since when it is in DNS
@@ -82,7 +82,9 @@ class Key(NamedTuple):
     dates: KeyDates
     urgency: str = ""  # how soon a record that is not published does harm
     note: str = ""
-    starts_at: datetime | None = None  # when signing starts if the key is enabled (UTC)
+    #: When signing starts if the key is enabled, with the offset of the start date. So is `due` of
+    #: a key that waits for a start; all other times are UTC.
+    starts_at: datetime | None = None
     age: timedelta | None = None  # of a key in use
 
     @property
@@ -167,7 +169,8 @@ def keys_of(domain: DomainKeys, settings: RotationSettings, now: datetime) -> It
         newest = newest_of(line)
         at = None if newest is None else _after(newest.created_at, settings.max_age)
         if at is not None:
-            at = max(at, *(registration.starts_at or at for registration in line))
+            starts = (registration.starts_at or at for registration in line)
+            at = max(at, *starts).astimezone(UTC)
         due[line[0].third_party] = at
         may_be_undecided |= len(line) > 1 or at is None or at <= now
     undecided = {}
@@ -244,7 +247,7 @@ def _registered_key(
         urgency = urgency_of_start(registration, history, now, settings.lead)
         action, due = NextAction.PUBLISH, None  # then it is urgent to publish it
         if starts_at is not None and created_at is not None:
-            due = max(starts_at - warning_time(settings.lead), created_at)
+            due = max(starts_at - warning_time(settings.lead), created_at).astimezone(UTC)
         note = _seen(history)
     dates = KeyDates(created_at, history.published_at, signs_since, replaced_at, removable_at)
     is_used = stage not in NOT_IN_USE
@@ -270,7 +273,9 @@ def removed_key(closed: ClosedKey) -> Key:
     """A key that was retired and removed."""
     note = f"replaced by {closed.replaced_by}" if closed.replaced_by else ""
     return Key(
-        Registration(closed.sign_domain, closed.selector, default=closed.third_party),
+        Registration(
+            closed.sign_domain, closed.selector, None, closed.start_date, closed.third_party
+        ),
         KeyHistory(),
         KeyStage.REMOVED,
         closed.closed_at,
@@ -303,7 +308,7 @@ def _unanswered_key(intent: Intent, replaces: str | None) -> Key:
 
 def _after(time: datetime | None, delta: timedelta) -> datetime | None:
     """None if it is not known, or beyond all dates."""
-    return None if time is None or time > NEVER - delta else time + delta
+    return None if time is None or time > NEVER - delta else time.astimezone(UTC) + delta
 
 
 def warning_time(lead: timedelta) -> timedelta:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -58,7 +58,7 @@ class Takeover(NamedTuple):
     """What a key that replaces an older one means for that: it is enabled, and starts later."""
 
     successor: Registration
-    begins: datetime  # when it begins to sign
+    begins: datetime  # when it begins to sign; a start keeps its offset
     published_at: datetime | None  # since when it is in DNS
     took_over: datetime  # since when it does all that it must; NEVER: it was not seen published
     retirement: Retirement
@@ -325,7 +325,7 @@ def _takeover(
         published = begins  # at that time, the successor had been published for long
     if of_old.signed_at is not None and published is not None:
         published = max(published, of_old.signed_at)  # the grace period begins again
-    took_over = NEVER if published is None else max(begins, published)
+    took_over = NEVER if published is None else max(begins, published).astimezone(UTC)
     if max(begins, published or begins) > now - policy.grace:
         wait = "run `dkimctl check-dns`"
         if published is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dkim
@@ -94,6 +95,19 @@ def test_which_keys_are_old(ask, cli, shell):
     below = [line for line in wide.stdout.splitlines() if "._domainkey." in line]
     assert below
     assert all(line.startswith("  s1._domainkey.") for line in below)
+
+
+def test_a_start_is_on_the_day_that_was_registered_in_every_view(cli):
+    day = datetime.now(UTC).date() + timedelta(days=6)
+    start = f"{day}T00:00+09:00"  # the day before, in UTC
+    cli.write("d.yaml", f"- {{sign_domain: a.example, selector: s1, start_date: '{start}'}}\n")
+    assert cli("register", "--sandbox", "d.yaml").status == 0
+    assert f" {day} " in cli("list", "--sandbox").out
+    assert f"  {day}  signing starts  1 key  a.example (s1)\n" in cli("overview", "--sandbox").out
+    cli("overview", "--sandbox", "--html", "page.html")
+    assert f">{day}</span>" in (cli.home / "page.html").read_text(encoding="utf-8")
+    sheet = cli("handoff", "--sandbox", "--zone", "a.example").out
+    assert f"{day.day} {day:%B %Y}, 00:00 (UTC+09:00)" in sheet
 
 
 def test_a_page_for_the_boss(ask, cli):

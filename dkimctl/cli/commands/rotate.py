@@ -38,7 +38,7 @@ from dkimctl.names import Selection, selector_template
 from dkimctl.rotation.retirement import retired_results
 from dkimctl.rotation.successors import Rotation, RotationPolicy, plan_rotation, start_date
 from dkimctl.strict_yaml import yaml_scalar
-from dkimctl.text import few, written_duration
+from dkimctl.text import few, format_duration
 
 app = App()
 
@@ -142,19 +142,19 @@ def rotate(
     require_writable(output)  # before a long look
     selected = read_selection(session, selection)
     if not retired:
-        if older_than is None:
-            older_than = written_duration(session.config.rotation.max_age.total_seconds())
+        age = session.config.rotation.max_age
+        if older_than is not None:
+            age = read_duration("--older-than", older_than, may_be_zero=True)
         now = datetime.now(UTC)
         # Not zero, so that there is time to publish the new records.
         start = start_date(now, read_duration("--start-in", start_in))
         policy = RotationPolicy(
-            read_duration("--older-than", older_than, may_be_zero=True),
+            age,
             start,
             int(key_len),
             selector_template(template, now.astimezone(), option="--selector"),
         )
-        age = older_than if older_than[-1:].isalpha() else f"{older_than}s"
-        return _print_successors(session, selected, policy, now, age, output)
+        return _print_successors(session, selected, policy, now, output)
     if zone and fmt is not RetiredFormat.NSUPDATE:
         raise UsageError("--zone has no effect with this format", hint="it is for nsupdate")
     output_options = OutputOptions(
@@ -197,11 +197,10 @@ def _print_successors(
     selection: Selection,
     policy: RotationPolicy,
     now: datetime,
-    age: str,  # that of the policy, as it was written
     output: Path | None,
 ) -> int:
     """Print the specs; say how many domains are due, and warn about others."""
-    reporter = session.reporter
+    reporter, age = session.reporter, format_duration(policy.older_than)
     rotation = plan_rotation(session.open_ledger(for_writing=False), selection, policy, now)
     if rotation is None:
         require_empty(session, selection)

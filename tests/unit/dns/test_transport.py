@@ -247,7 +247,7 @@ def test_an_answer_of_another_time_is_not_trusted(monkeypatch):
     monkeypatch.setattr(time, "time", lambda: now + 290)
     assert one.verify(answer, mac)
     monkeypatch.setattr(time, "time", lambda: now + 310)
-    with pytest.raises(NotTrusted, match=r"differs by 3[01][0-9] s"):
+    with pytest.raises(NotTrusted, match=r"differs by 5 min"):
         one.verify(answer, mac)
 
 

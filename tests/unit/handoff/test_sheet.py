@@ -93,7 +93,7 @@ def make(make_registration):
      ("2027-01-02T00:00+00:00", "", True, Timing.LATER, "2027-01-02T00:00+00:00", None),
      ("2026-01-02T00:00+09:00", "", True, Timing.NOW, "2026-01-02T00:00+09:00", None),
      ("2026-01-02T00:00+09:00", "2026-12-31T00:00:00+00:00", True, Timing.NOW,
-      "2026-12-31T09:00+09:00", None),
+      "2026-12-31T00:00+00:00", None),
      ("2027-03-01T00:00+09:00", "", False, Timing.DISABLED, "2027-03-01T00:00+09:00", None),
      ("soon", "", True, Timing.UNKNOWN, None, None)],
 )  # fmt: skip

@@ -103,7 +103,7 @@ def assert_unusable(lock, *words) -> None:
 
 def test_the_second_waits_and_learns_which_process_holds_the_lock(lock, holder):
     error = refused(lock(on_wait=lambda _: None, patience=0.2), LedgerError)
-    assert re.match(f"waited 0.2s .*process {holder.pid}, since ", error.message)
+    assert re.match(f"waited 1 s .*process {holder.pid}, since ", error.message)
     assert error.hint == "end that process if it hangs, then run the same command again"
     holders = []
 

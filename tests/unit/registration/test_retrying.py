@@ -39,7 +39,7 @@ def later(seconds):
         # All waits together take at most max_wait.
         (1, "s1", [SLOWLY] * 4, {"max_wait": 100.0, "speed": 100}, ["unknown"], 3, None),
         (2, "s1", [later(3600.0)], {}, ["pending"] * 2, 1,
-         "asks to wait 3600 s, and --max-wait allows 300 s"),
+         "asks to wait 1 h, and --max-wait allows 5 min"),
         (2, "s1", [*[later(10.0)] * 7, LOST], {"max_wait": 100.0, "speed": 100},
          ["created"] * 2, 9, None),
         *((2, "s1", [later(seconds)] * 100, {"max_wait": 5.0, "speed": 10},
