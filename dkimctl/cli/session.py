@@ -153,6 +153,11 @@ class Session:
             notify=lambda text: self.reporter.note(f"dkimctl: {text}"),
         )
 
+    @property
+    def has_keyring(self) -> bool:
+        """Whether this machine has a keyring to which `login` would write."""
+        return self._keyring.is_there
+
     @cached_property
     def secrets(self) -> ReferencedSecrets:
         """The secrets that the config file names; each is read when it is used."""

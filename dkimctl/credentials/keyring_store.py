@@ -63,6 +63,14 @@ class KeyringStore(CredentialStore):
     def is_plaintext_keyring(self) -> bool:
         return self._call(_describe)[1]
 
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a keyring that encrypts; it may be locked, and is not opened."""
+        with suppress(CredentialsError):
+            # Of keyring's own backends for machines that have none, 0 or less.
+            return self._call(lambda each: each.priority > 0) and not self.is_plaintext_keyring
+        return False
+
     def read_entry(self, service: str, name: str) -> Secret | None:
         """An entry that anything may have stored, or None. Raises CredentialsError."""
 

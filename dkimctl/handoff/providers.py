@@ -1,4 +1,4 @@
-"""Where records belong: the zone of each, its name servers, and what its provider's panel expects.
+"""Where records belong: the zone of each, its name servers, and what is known of its provider.
 
 To add a provider, add an entry to providers.yaml.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -41,17 +41,19 @@ class Trait(StrEnum):
 
 
 class DnsProvider(NamedTuple):
-    """A provider's panel. Fields without a name are not documented, or not in English."""
+    """A provider. Fields of its panel without a name are not documented, or not in English."""
 
     key: str
     name: str
-    hosts: str  # a pattern for the names of its servers
-    source: str
+    hosts: str = ""  # a pattern for the names of its servers; "": nothing is known of its panel
+    source: str = ""
     name_field: str = ""
     value_field: str = ""
     form: ValueForm = ValueForm.WHOLE
     limit: int | None = None  # of a value, in characters; None: none is documented
     traits: tuple[Trait, ...] = ()
+    octodns: str = ""  # the class of octoDNS
+    settings: Mapping[str, str] = {}  # that it needs, with `env/NAME` for what differs
 
 
 class Trouble(StrEnum):
@@ -71,9 +73,18 @@ class DnsPlace(NamedTuple):
     reason: str = ""
 
 
+def providers() -> list[DnsProvider]:
+    """The providers whose panels are known, sorted by key."""
+    return [provider for provider in _all_providers() if provider.hosts]
+
+
+def octodns_providers() -> dict[str, DnsProvider]:
+    """The providers whose DNS octoDNS changes, by key."""
+    return {provider.key: provider for provider in _all_providers() if provider.octodns}
+
+
 @functools.cache
-def providers() -> tuple[DnsProvider, ...]:
-    """All known providers, sorted by key."""
+def _all_providers() -> tuple[DnsProvider, ...]:
     found = []
     for key, fields in read_yaml("providers.yaml").items():
         form = ValueForm(fields.pop("form", ValueForm.WHOLE))

@@ -13,7 +13,7 @@ import pytest
 from dkimctl.dns.verdicts import Verdict
 from dkimctl.errors import ExitCode
 from dkimctl.formats.renderer import Format
-from dkimctl.handoff.providers import providers
+from dkimctl.handoff.providers import octodns_providers, providers
 from dkimctl.models import Outcome
 from dkimctl.rotation.life import KeyStage
 from dkimctl.settings.values import CHECKS
@@ -94,6 +94,11 @@ def test_every_library_has_its_reason():
 )
 def test_tables_are_complete(page, head, names):
     assert first_words(page, head) == names
+
+
+def test_the_providers_that_init_knows_are_listed():
+    [listed] = [row[0] for row in table("configuration.md", "`--dns`") if "azure" in row[0]]
+    assert listed.replace("`", "").split(", ") == list(octodns_providers())
 
 
 @pytest.mark.parametrize("page", ["rotation.md", "architecture.md"])

@@ -215,7 +215,6 @@ def with_an_account(newcomer: Newcomer, account: dict[str, str]) -> str:
         Answer("[none]: ", "tsig.key"),
         Answer("mail.example.com): ", "example.com"),
     )
-    newcomer.follow("login")
     newcomer.follow("login", Answer("(not shown): ", account["DKIMCTL_CLIENT_SECRET"]))
     newcomer.follow("register", "--dry-run")
     newcomer.follow("register")

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from dns_servers import key_file
+from keyrings import FILE_KEYRING
 
 ACCOUNT = ("--auth-url", "https://AUTH.example:443/", "--base-url", "https://api.example",
            "--client-id", "my id")  # fmt: skip
@@ -70,6 +71,8 @@ def test_without_a_terminal_what_is_missing_is_named(cli, config, specs):
      (("--class", "x"), "--class: "), (("--key-file", "none", "--server", ""), "--server: "),
      (("--key-file", "no.key", "--server", "192.0.2.1"), "--key-file: no such TSIG key file"),
      (("--dns", "hand", "--class", "a.B"), "--class has no effect with --dns hand"),
+     (("--dns", "gandi", "--class", "a.B"), "--class has no effect with --dns gandi"),
+     (("--dns", "cloudfare"), "\"cloudfare\"\nhint: did you mean cloudflare?"),
      (("--no-config", "--server", "192.0.2.1"), "--no-config writes nothing about DNS"),
      (("--credential-store", "x"), "--credential-store: unknown"),
      (("--output", "-"), "in --output: "), (("--output", ""), "in --output: "),
@@ -139,6 +142,25 @@ def test_enter_takes_what_is_in_brackets(cli, on_terminal, config):
     status, shown = on_terminal(["init", *ACCOUNT], answers)
     assert status == 0, shown
     assert "dns" not in yaml.safe_load(config.read_text())
+
+
+def test_a_provider_is_known_by_name_and_a_machine_without_a_keyring_is_noticed(cli, config):
+    cli.write("own.py", FILE_KEYRING)
+    words = ("init", *ACCOUNT, *DOMAINS, "--dns", "Cloudflare")
+    keyring = {"PYTHONPATH": str(cli.home), "PYTHON_KEYRING_BACKEND": "own.Keyring"}
+    done = cli(*words, "--config", "with.yaml", "--output", "more.yaml", env=keyring)
+    assert "keyring" not in done.err
+    assert "octodns-cloudflare`, and set CLOUDFLARE_TOKEN" in done.err
+    done = cli(*words, env={"PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring"})
+    assert "this machine has no keyring" in done.err
+    with_keyring, without = (
+        yaml.safe_load(file.read_text()) for file in (cli.home / "with.yaml", config)
+    )
+    assert "credential_store" not in with_keyring["profiles"]["default"]
+    assert without["profiles"]["default"]["credential_store"] == "file"
+    target = {"provider": "octodns", "class": "octodns_cloudflare.CloudflareProvider"}
+    assert without["dns"] == [target | {"settings": {"token": "env/CLOUDFLARE_TOKEN"}}]
+    assert cli("status", "--config", "with.yaml").status == 3  # valid, and no secret
 
 
 def test_ctrl_c_leaves_nothing(cli, on_terminal, config, specs):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import os
 import re
 from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,16 +21,24 @@ from dkimctl.cli.logins import QUESTIONS, answer, no_terminal
 from dkimctl.cli.options import ACCOUNT, App, option, read_output
 from dkimctl.cli.sandbox import INSTALL, is_installed
 from dkimctl.cli.session import Session, open_session
-from dkimctl.errors import ExitCode, OutputError, UsageError, os_errors_as
+from dkimctl.errors import ExitCode, OutputError, UsageError, naming, os_errors_as
 from dkimctl.files import create_files, directory_fault, prepare_directory, refuse
 from dkimctl.formats.pages import environment
+from dkimctl.handoff.providers import octodns_providers
 from dkimctl.names import parse_domain
 from dkimctl.publishing.tsig_key import read_tsig_key
 from dkimctl.settings import profile as profiles
 from dkimctl.settings.config import DnsTarget, check_class
-from dkimctl.settings.values import CHECKS, SANDBOX, file_path, matching, parse_value, profile_name
+from dkimctl.settings.values import (
+    CHECKS,
+    SANDBOX,
+    file_path,
+    is_reference,
+    parse_value,
+    profile_name,
+)
 from dkimctl.strict_yaml import yaml_scalar
-from dkimctl.text import listed, printable
+from dkimctl.text import listed, printable, quoted
 
 app = App()
 
@@ -40,7 +50,7 @@ _MODELINE = f"# yaml-language-server: $schema={_SCHEMAS}/{{}}/schema.json\n"
 
 
 class DnsMethod(StrEnum):
-    """How DNS is changed."""
+    """How DNS is changed, beside the providers that are known by name."""
 
     HAND = "hand"
     RFC2136 = "rfc2136"
@@ -60,6 +70,7 @@ _METHODS = {
     "dkimctl init --sandbox --domain example.com",
     "dkimctl init --no-config --domain example.com --output more.yaml",
     "dkimctl init --dns rfc2136 --server 192.0.2.1 --key-file tsig.key",
+    "dkimctl init --dns cloudflare",
     shows=ACCOUNT,
 )
 def init(
@@ -72,7 +83,12 @@ def init(
     ] = Path(next_steps.SPEC_FILE),
     no_config: Annotated[bool, option("--no-config", "Write only the spec file.")] = False,
     dns: Annotated[
-        DnsMethod | None, _dns_option("--dns METHOD", f"{', '.join(DnsMethod)} (default: hand).")
+        str | None,
+        _dns_option(
+            "--dns METHOD",
+            "hand (default), rfc2136, a provider, such as cloudflare, or octodns for any other.",
+            autocompletion=lambda: [*DnsMethod, *octodns_providers()],
+        ),
     ] = None,
     server: Annotated[
         str | None, _dns_option("--server HOST[:PORT]", "The primary server, for dynamic updates.")
@@ -101,7 +117,10 @@ def init(
     if config is None and (dns or given):
         name = "--sandbox" if is_sandbox else "--no-config"
         raise UsageError(f"{name} writes nothing about DNS", hint="leave out one of the two")
-    if dns is None and given:
+    if dns is not None:
+        with naming("--dns"):
+            dns = _parse_method(dns)
+    elif given:
         dns = _METHODS[next(iter(given))]
     _require_places(session, config, output)
     if not terminal.is_interactive():
@@ -111,13 +130,13 @@ def init(
             for key in QUESTIONS
         } | {
             "--domain": domain is None,
-            "--server": dns is DnsMethod.RFC2136 and server is None,
-            "--class": dns is DnsMethod.OCTODNS and class_name is None,
+            "--server": dns == DnsMethod.RFC2136 and server is None,
+            "--class": dns == DnsMethod.OCTODNS and class_name is None,
         }
         if missing := [name for name, is_missing in needed.items() if is_missing]:
             raise no_terminal(missing)
     with terminal.interruptible("nothing was written"):
-        texts = {}
+        texts, answers = {}, dict[str, Any]()
         if config is not None:
             answers = _read_answers(session, dns, given)
             texts[config] = _MODELINE.format("settings") + first_config(answers)
@@ -141,6 +160,14 @@ def init(
     note(f"dkimctl: wrote {' and '.join(map(str, texts))}")
     if is_sandbox and not is_installed():
         note(f"dkimctl: next, for the embedded service: `{INSTALL}`")
+    if not answers.get("has_keyring", True):
+        file = session.state_dir / "credentials.json"
+        note(
+            "dkimctl: this machine has no keyring, so the config file has `credential_store: file`:"
+            f" the secret will be in {file}, which only you can read"
+        )
+    if (target := answers.get("target")) is not None and target.class_name:
+        _explain_octodns(session, target)
     steps = [next_steps.command(name, [output]) for name in ("register --dry-run", "register")]
     if config is not None and not os.environ.get("DKIMCTL_CLIENT_SECRET"):
         steps.insert(0, "`dkimctl login`")
@@ -152,7 +179,7 @@ def first_config(answers: dict[str, Any]) -> str:
     """The text of a config file with these answers, and every other key in a comment."""
     # Named only if it is another: hints then name it in each command.
     used = None if answers["profile"] == profiles.DEFAULT_PROFILE else answers["profile"]
-    missing = {"credential_store": None, "target": None}
+    missing = {"credential_store": None, "has_keyring": True, "target": None}
     return _filled("config.yaml", default_profile=used, **(missing | answers))
 
 
@@ -191,25 +218,30 @@ def _given_value(session: Session, key: str) -> str | None:
     return value if value is not None else os.environ.get(profiles.variable(key).name) or None
 
 
-def _read_answers(
-    session: Session, method: DnsMethod | None, given: Mapping[str, str]
-) -> dict[str, Any]:
+def _read_answers(session: Session, method: str | None, given: Mapping[str, str]) -> dict[str, Any]:
     """What the first config file says, without the client secret. Raises UsageError."""
     ask = functools.partial(answer, session)
+    explain = session.reporter.note if terminal.is_interactive() else lambda text: None
     name = _given_value(session, "profile")
+    if name is None:
+        explain("dkimctl: a profile is one account of the service, under a name of your choice")
     answers = {"profile": ask("Profile", "--profile", profile_name, name, profiles.DEFAULT_PROFILE)}
     for key, label in QUESTIONS.items():
         given_value, name = _given_value(session, key), profiles.option(key).name
         answers[key] = ask(label, name, CHECKS[key], given_value)
     if (store := session.flags["credential_store"]) is not None:
         answers["credential_store"] = parse_value("credential_store", store, "--credential-store")
+    elif not (os.environ.get("DKIMCTL_CLIENT_SECRET") or session.has_keyring):
+        answers |= {"credential_store": "file", "has_keyring": False}
     if method is None:
-        hint = "write hand, rfc2136 or octodns"
-        check = matching("|".join(DnsMethod), "unknown method", hint)
-        label = "How DNS is changed: hand, rfc2136 (dynamic updates) or octodns"
-        method = ask(label, "--dns", check, None, DnsMethod.HAND)
+        explain(
+            "dkimctl: DNS is changed by hand, by dynamic updates of your own server (rfc2136), at "
+            f"a provider ({', '.join(octodns_providers())}), or at any other of octoDNS (octodns)"
+        )
+        label = "How DNS is changed"
+        method = ask(label, "--dns", _parse_method, None, DnsMethod.HAND)
     for unused in given:
-        if _METHODS[unused] is not DnsMethod(method):
+        if _METHODS[unused] != method:
             raise UsageError(f"{unused} has no effect with --dns {method}", hint=f"remove {unused}")
     if method == DnsMethod.RFC2136:
         label, server = "Primary server (such as 192.0.2.1)", given.get("--server")
@@ -221,7 +253,40 @@ def _read_answers(
         label = "Class of the octoDNS provider (such as octodns_route53.Route53Provider)"
         class_name = ask(label, "--class", check_class, given.get("--class"))
         answers["target"] = DnsTarget(method, class_name=class_name)
+    elif method in (known := octodns_providers()):
+        provider = known[method]
+        answers["target"] = DnsTarget(
+            DnsMethod.OCTODNS, class_name=provider.octodns, settings=provider.settings
+        )
     return answers
+
+
+def _parse_method(text: str) -> str:
+    """A DnsMethod, or the key of a provider. Raises UsageError."""
+    names = [*map(str, DnsMethod), *octodns_providers()]
+    if (name := text.lower()) in names:
+        return name
+    near = difflib.get_close_matches(name, names, 1)
+    suggestion = f"did you mean {near[0]}? " if near else ""
+    raise UsageError(
+        f"unknown DNS provider {quoted(text)}",
+        hint=f"{suggestion}known are {', '.join(names)}; octodns takes any provider of "
+        "https://github.com/octodns/octodns#providers, by the class that its page names",
+    )
+
+
+def _explain_octodns(session: Session, target: DnsTarget) -> None:
+    """Say what the provider still needs: packages, and variables that are not set."""
+    module = target.class_name.partition(".")[0]
+    packages = {"octodns": "'dkimctl[octodns]'", module: module.replace("_", "-")}
+    missing = [package for name, package in packages.items() if find_spec(name) is None]
+    texts = [f"run `pip install {' '.join(missing)}`"] if missing else []
+    references = [str(text) for text in target.settings.values() if is_reference(str(text))]
+    names = [text.removeprefix("env/") for text in references]
+    if unset := [name for name in names if not os.environ.get(name)]:
+        texts.append(f"set {listed(unset)} in the environment")
+    if texts:
+        session.reporter.note(f"dkimctl: to change DNS there: {', and '.join(texts)}")
 
 
 def _write(session: Session, config: Path | None, texts: dict[Path, str]) -> None:

@@ -28,7 +28,8 @@ def test_another_parser_reads_any_client_id(client_id):
 
 def test_without_its_comment_signs_it_is_valid(tmp_path):
     path = tmp_path / "config.yaml"
-    for target in (None, DnsTarget("octodns", class_name="a.B")):
+    settings = {"token": "env/TOKEN"}
+    for target in (None, DnsTarget("octodns", class_name="a.B", settings=settings)):
         text = first_config(ANSWERS | {"target": target})
         for _ in range(2):  # some comments are in comments
             text = re.sub(r"(?m)^( *)# (?=#| *(?:- )?[a-z_]+:(?: [^a-z]| [^ ]+$|$))", r"\1", text)
