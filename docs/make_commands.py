@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dkimctl.cli.main import root_command
+from dkimctl.cli.options import SETTINGS_PANEL
 
 # What the usage of many commands names.
 WORDS = {
@@ -138,8 +139,10 @@ def _panels(command: Any) -> dict[str, list[Option]]:
     """The options in each panel of the help; those without a panel first."""
     found: dict[str, list[Option]] = {"": []}
     for option in command.params:
-        if option.param_type_name == "option" and not option.hidden:
-            found.setdefault(option.rich_help_panel or "", []).append(_option(option))
+        panel = getattr(option, "rich_help_panel", None) or ""
+        # The help of each command names the settings in a line.
+        if option.param_type_name == "option" and (not option.hidden or panel == SETTINGS_PANEL):
+            found.setdefault(panel, []).append(_option(option))
     return {name: options for name, options in found.items() if options}
 
 
@@ -182,7 +185,7 @@ def _one_line(text: str | None) -> str:
 
 def examples(command: Any) -> list[str]:
     """The lines below the title."""
-    return [line.strip() for line in (command.epilog or "").splitlines()[1:]]
+    return (command.epilog or "").partition("Examples[/]\n")[2].splitlines()
 
 
 if __name__ == "__main__":

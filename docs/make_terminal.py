@@ -56,7 +56,7 @@ def _lines() -> Iterator[str]:
     yield "$ dkimctl register domains.example.yaml"
     layout = TableLayout(_WIDTH, colour=True)
     results = [Result(_registration(spec), Outcome.CREATED) for spec in specs]
-    yield from _cut(render_all(ResultTable(layout, ()), results))
+    yield from _cut(render_all(ResultTable(layout), results))
     yield "$ dkimctl check-dns"
     check_table = CheckTable(layout, wanted=Verdict.PUBLISHED)
     checks = map(_check, specs, (Verdict.PUBLISHED, Verdict.TRUNCATED, Verdict.MISSING))

@@ -31,6 +31,7 @@ _PANELS = {
     "Start": {
         "init": "Write a first config file and a first spec file.",
         "doctor": "Check the set-up: what is wrong, and what to do about it.",
+        "help": "Show the help of a command, or of the profile settings.",
     },
     "Account": {
         "login": "Log in: verify a client ID and secret, and store them.",
@@ -39,32 +40,27 @@ _PANELS = {
         "profile": "List the profiles, choose one, or delete one.",
     },
     "Domains": {
-        "list": "List the keys that are registered: where each is in its life, and what comes "
-        "next.",
-        "overview": "Show what is urgent, what comes this week and month, and how old the keys "
-        "are.",
+        "list": "List the registered keys, and what comes next for each.",
+        "overview": "Show what is urgent, what comes next, and how old the keys are.",
         "register": "Register the domains of spec files, and show their DNS records.",
         "show-dns": "Show the DNS records of what is registered.",
         "publish": "Put the records of what is registered into DNS.",
-        "handoff": "Write a sheet for the owner of the DNS, with the records to add and how.",
+        "handoff": "Write a sheet for the owner of the DNS: what to add, and how.",
         "check-dns": "Check that DNS has the registered records. No token is needed.",
-        "verify": "Verify the DKIM signatures of received mail, and compare their keys with the "
-        "ledger.",
+        "verify": "Verify the DKIM signatures of received mail, and their keys.",
         "rotate": "Print specs (YAML) for the successors of old keys.",
-        "rotate run": "Do everything that is due: replace old keys, publish, check, and remove "
-        "retired records.",
+        "rotate run": "Replace old keys, publish, check, and remove retired records.",
         "ledger": "Import registrations into the ledger, or forget retired ones.",
     },
     "Scripts": {
         "token": "Print a valid access token.",
         "api": "Send any bearer-protected request, and print the response.",
         "schema": "Print the JSON Schema of spec files, or of the config file.",
-        "completion": "Print a shell's completion script, which the examples install for you "
-        "alone.",
+        "completion": "Print a shell's completion script.",
     },
     "Embedded service": {
         "serve": "Run the embedded service over HTTP, until Ctrl-C.",
-        "service": "Manage the embedded service: its clients, registrations, deliveries and keys.",
+        "service": "Manage the embedded service: its clients and registrations.",
     },
 }
 COMPLETION_VARIABLE = "_DKIMCTL_COMPLETE"  # by which a shell's script asks
@@ -86,8 +82,18 @@ REMOVED = {
     "serve --log-format": "leave it out: the log has one line for each request",
     "serve --metrics-from": "write --metrics-bind ADDRESS, where /metrics answers alone",
     "publish --retired": "run `dkimctl rotate run`, which removes the retired records",
+    "register --allow-wildcard-shadowing": "register first, then run `dkimctl publish "
+    "--allow-wildcard-shadowing`",
     "publish --assume-successors": "it is an option of `dkimctl rotate --retired`",
     "list --filter": "write --stage or --state, or use jq on the output of --format json",
+}
+_OF_SHOW_DNS = (
+    "--zone ZONE", "--find-zones", "--origin ZONE", "--ttl SECONDS", "--provider NAME",
+    "--output-dir DIR",
+)  # fmt: skip
+REMOVED |= {
+    f"register {option.split()[0]}": f"register first, then run `dkimctl show-dns FILE {option}`"
+    for option in _OF_SHOW_DNS
 }
 
 
@@ -303,7 +309,7 @@ def _usage_error(error: Any) -> UsageError:
             expected = f": it is not a whole number from {limits}"
         text = f"invalid value for {name}{expected}"
     elif kind == "MissingParameter":  # the first example of the command's help
-        if example := re.search(r"\n  (dkimctl .*)", context.command.epilog or ""):
+        if example := re.search(r"\n(dkimctl .*)", context.command.epilog or ""):
             hint = f"for example, `{example[1]}`"
     elif unknown := re.match(r"(?s)No such command '(.*?)'\.", text):
         if replaced := _replacement(f"{path} {unknown[1]}".removeprefix("dkimctl ")):

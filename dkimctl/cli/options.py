@@ -27,7 +27,7 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from dkimctl.cli.report import Color, write
 from dkimctl.errors import UsageError, naming
-from dkimctl.formats.renderer import Format, KeyFormat, Provider
+from dkimctl.formats.renderer import KeyFormat
 from dkimctl.service.location import (
     DatabaseUrl,
     Location,
@@ -41,12 +41,11 @@ from dkimctl.text import parse_duration
 COMMON_PANEL = "Common options"
 MAX_TTL = 2**31 - 1  # RFC 2181, section 8
 
-# The settings of a profile that the help of a command shows. All are taken in any case.
-LEDGER = ("base_url", "client_id")  # whose part of the ledger it is
-ACCOUNT = ("auth_url", *LEDGER, "credential_store")
-CONNECTION = ("timeout", "ca_bundle", "proxy")
-SENDING = ("batch_size", "concurrency", "max_wait")
-_SETTINGS = (*ACCOUNT, *SENDING, *CONNECTION)
+SETTINGS_PANEL = "Profile settings"
+_SETTINGS = (
+    "auth_url", "base_url", "client_id", "credential_store", "batch_size", "concurrency",
+    "timeout", "max_wait", "ca_bundle", "proxy",
+)  # fmt: skip
 _PROFILE = ("profile", "sandbox", "config")
 _STREAMS = ("color", "verbose", "quiet")
 SHARED = (*_SETTINGS, *_PROFILE, *_STREAMS)
@@ -66,7 +65,7 @@ def argument(metavar: str, text: str, **more: Any) -> Any:
     return typer.Argument(metavar=metavar, help=text, **more)
 
 
-_result = functools.partial(option, rich_help_panel="Output")
+result_option = functools.partial(option, rich_help_panel="Output")
 
 
 def _declared(names: str) -> tuple[list[str], str | None]:
@@ -93,7 +92,7 @@ def _keep(ctx: typer.Context, option: TyperOption, value: Any) -> None:
         ctx.meta[str(option.name)] = value
 
 
-_setting = functools.partial(_shared, rich_help_panel="Profile settings")
+_setting = functools.partial(_shared, rich_help_panel=SETTINGS_PANEL)
 _common = functools.partial(_shared, rich_help_panel=COMMON_PANEL)
 _SHARED = (
     _setting("--auth-url URL", "URL that issues access tokens."),
@@ -172,15 +171,15 @@ def _show_help(ctx: Any, _option: object, is_given: bool) -> None:
 
 
 class Command(_Help, TyperCommand):
-    """A command; one that works with a profile says which settings its help `shows`."""
+    """A command; one that works with a profile takes its settings, which `help settings` shows."""
 
-    def __init__(self, name: str | None, *, shows: Collection[str] | None, **settings: Any) -> None:
+    def __init__(self, name: str | None, *, takes_profile: bool = False, **settings: Any) -> None:
         super().__init__(name, **settings)
-        self.takes_profile = shows is not None
-        if shows is None:
-            self.params += _shared_options(_STREAMS, hidden=["verbose"])
+        self.takes_profile = takes_profile
+        if takes_profile:
+            self.params += _shared_options(SHARED, hidden=_SETTINGS)
         else:
-            self.params += _shared_options(SHARED, hidden={*_SETTINGS} - {*shows})
+            self.params += _shared_options(_STREAMS, hidden=["verbose"])
 
     def invoke(self, ctx: Any) -> Any:
         for name in () if self.takes_profile else _PROFILE:
@@ -232,16 +231,34 @@ class App(typer.Typer):
         super().__init__(add_completion=False, **settings)
 
     def command(
-        self, *examples: Any, shows: Collection[str] | None = None, **settings: Any
+        self, *examples: Any, takes_profile: bool = False, **settings: Any
     ) -> Callable[..., Any]:
-        """Declare a command; one that begins with `open_session` says what its help `shows`."""
-        declared: Any = functools.partial(Command, shows=shows)
-        return super().command(cls=declared, epilog=_epilog(examples), **settings)
+        """Declare a command; one that begins with `open_session` `takes_profile`."""
+        declared: Any = functools.partial(Command, takes_profile=takes_profile)
+        epilog = _epilog(examples)
+        if takes_profile:
+            epilog = f"{_SETTINGS_LINE}\n\n{epilog}"
+        return super().command(cls=declared, epilog=epilog, **settings)
+
+
+_SETTINGS_LINE = "Also takes the profile settings, such as --timeout: dkimctl help settings"
 
 
 def _epilog(examples: Sequence[str]) -> str | None:
-    lines = ("[bold]Examples[/]", *(f"  {line}" for line in examples))
-    return "\n".join(lines) if examples else None
+    return "\n".join(["[bold]Examples[/]", *examples]) if examples else None
+
+
+def settings_help() -> TyperCommand:
+    """What `dkimctl help settings` shows the help of."""
+    text = (
+        "Settings of a profile. Every command that works with a profile takes them as options.\n\n"
+        "The config file has them with underscores, such as base_url. DKIMCTL_AUTH_URL, "
+        "DKIMCTL_BASE_URL and DKIMCTL_CLIENT_ID are read from the environment."
+    )
+    epilog = _epilog(["dkimctl status", "dkimctl register --timeout 60s domains.yaml"])
+    command = Command("settings", help=text, epilog=epilog)
+    command.params = list(_shared_options(_SETTINGS))
+    return command
 
 
 def read_duration(option: str, text: str, *, may_be_zero: bool = False) -> timedelta:
@@ -317,10 +334,8 @@ class TableOrJson(StrEnum):
 
 
 # What --from of `check-dns` and `show-dns`, and `ledger import`, read.
-SAVED_RESULT = (
-    "JSON that a command of dkimctl printed, or a response of the service; `-` is standard input."
-)
-_OUTPUT = "Write the result to this file, atomically; `-` is stdout."
+SAVED_RESULT = "JSON of dkimctl, or a response of the service; `-` is standard input."
+_OUTPUT = "Write to this file; `-` is stdout."
 
 TableOrJsonOption = Annotated[
     TableOrJson, option("--format -f FORMAT", f"{', '.join(TableOrJson)}.")
@@ -357,39 +372,9 @@ DataOption = Annotated[
 ]
 
 # Those of commands that write records; `read_output_options` checks and gathers them.
-FormatOption = Annotated[
-    Format | None,
-    _result(
-        "--format -f FORMAT", f"{', '.join(Format)} (default: table on a terminal, else zone)."
-    ),
-]
-TtlOption = Annotated[int, _result("--ttl SECONDS", "TTL of the records.", min=0, max=MAX_TTL)]
-OriginOption = Annotated[
-    str | None, _result("--origin ZONE", "Write names relative to this zone (format zone).")
-]
-ZoneOption = Annotated[
-    list[str] | None,
-    _result(
-        "--zone ZONE",
-        "Zone of your DNS; repeatable. A record goes into the longest zone that contains it.",
-    ),
-]
-FindZonesOption = Annotated[
-    bool, _result("--find-zones", "Look up the zones in DNS, by their SOA records.")
-]
-ProviderOption = Annotated[
-    Provider | None,
-    _result(
-        "--provider NAME",
-        f"Provider of the terraform resources: {', '.join(Provider)} (default: route53).",
-    ),
-]
 ResultsOutputOption = Annotated[
-    Path | None, _result("--output -o FILE", _OUTPUT, parser=read_output)
-]
-OutputDirOption = Annotated[
-    Path | None, _result("--output-dir DIR", "Write one file per zone to this directory.")
+    Path | None, result_option("--output -o FILE", _OUTPUT, parser=read_output)
 ]
 WideOption = Annotated[
-    bool, _result("--wide", "Add the service's result code and message to the table.")
+    bool, result_option("--wide", "Add the service's result code and message to the table.")
 ]

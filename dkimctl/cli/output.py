@@ -26,6 +26,8 @@ _MANY = 100  # names, whose lookups may take longer than a second
 _WITH_ZONES = (Format.ZONE, Format.NSUPDATE, *PER_ZONE)
 _FITTING: Mapping[str, Sequence[Format]] = {
     "--origin": [Format.ZONE],
+    "--zone": _WITH_ZONES,
+    "--find-zones": _WITH_ZONES,
     "--provider": [Format.TERRAFORM],
     "--wide": [Format.TABLE],
     "--output-dir": _WITH_ZONES,
@@ -80,24 +82,18 @@ class OutputOptions(NamedTuple):
             case _:
                 return self.fmt in PER_ZONE
 
-    def require_zones_fit(self, *, for_plan: bool = False) -> None:
-        """Raise UsageError for zones where records are written without; a plan counts by zone."""
-        fitting = (Format.TABLE,) if for_plan else _WITH_ZONES
-        _require_fit("--zone", self.zones, self.fmt, fitting)
-        _require_fit("--find-zones", self.finds_zones, self.fmt, fitting)
-
 
 def read_output_options(
     *,
     fmt: Format | None,
-    ttl: int,
-    origin: str | None,
-    zone: Sequence[str] | None,
-    find_zones: bool,
-    provider: Provider | None,
     output: Path | None,
-    output_dir: Path | None,
     wide: bool,
+    ttl: int = 3600,
+    origin: str | None = None,
+    zone: Sequence[str] | None = None,
+    find_zones: bool = False,
+    provider: Provider | None = None,
+    output_dir: Path | None = None,
 ) -> OutputOptions:
     """Check these options, and gather them. Raises UsageError."""
     output_options = OutputOptions(
@@ -117,7 +113,11 @@ def read_output_options(
         "--wide": wide, "--output": output, "--output-dir": output_dir,
     }  # fmt: skip
     for option, fitting in _FITTING.items():
-        _require_fit(option, given[option], output_options.fmt, fitting)
+        if given[option] and output_options.fmt not in fitting:
+            raise UsageError(
+                f"{option} has no effect with --format {output_options.fmt}",
+                hint=f"it is for {', '.join(sorted(fitting))}",
+            )
     for option, other in _EXCLUSIVE:
         if given[option] and given[other]:
             raise UsageError(f"{option} cannot be combined with {other}", hint="remove one of them")
@@ -135,12 +135,6 @@ def default_format(output: Path | None, *, for_machines: Format = Format.ZONE) -
     return Format.TABLE if output is None and sys.stdout.isatty() else for_machines
 
 
-def _require_fit(option: str, value: object, fmt: Format, fitting: Iterable[Format]) -> None:
-    if value and fmt not in fitting:
-        names = ", ".join(sorted(fitting))
-        raise UsageError(f"{option} has no effect with --format {fmt}", hint=f"it is for {names}")
-
-
 def read_zone(option: str, text: str) -> str:
     """A zone's name. Raises UsageError that names the option."""
     with naming(option):
@@ -151,8 +145,6 @@ def resolve_zones(
     options: OutputOptions,
     fqdns: Iterable[str],
     note: Callable[[str], None],  # is told of lookups that may take a while
-    *,
-    for_plan: bool = False,
 ) -> OutputOptions:
     """The options for records of these names; with `--find-zones`, DNS is asked for the zones.
 
@@ -161,7 +153,6 @@ def resolve_zones(
     """
     if not options.has_zones:
         return options
-    options.require_zones_fit(for_plan=for_plan)
     names = list(fqdns)
     if options.finds_zones:
         from dkimctl.dns.zones import find_zones

@@ -321,9 +321,8 @@ def _warn_blocked(blocked: Sequence[Change], options: PublishOptions, reporter: 
         replace = next_steps.publish(options.words, "--replace", by_target=True)
         advice.append(f"{replace} replaces TXT records of others")
     if any(change.add_first for change in blocked):
-        advice.append(
-            f"add the records that are named, or, if nobody needs them, {ALLOW_SHADOWING}"
-        )
+        allow = next_steps.publish(options.words, ALLOW_SHADOWING, by_target=True)
+        advice.append(f"add the records that are named, or, if nobody needs them, run {allow}")
     reporter.warn(
         f"blocked by what is in DNS: {_names(blocked)}", hint="; ".join(advice), code=Action.BLOCKED
     )

@@ -18,7 +18,6 @@ from dkimctl.formats.renderer import (
 )
 from dkimctl.formats.table import Row, Style
 from dkimctl.models import GOOD, Outcome, Registration, Result
-from dkimctl.names import zone_finder
 from dkimctl.text import MAX_ALIKE, Grouping, and_more, printable, without_names
 
 RESULT_COLUMNS = (
@@ -56,7 +55,7 @@ def open_results(
     """
     match fmt:
         case Format.TABLE:
-            return ResultTable(layout, zones)
+            return ResultTable(layout)
         case Format.MARKDOWN:
             return ResultMarkdown(is_plan=layout.is_plan)
         case Format.VALUE:
@@ -115,13 +114,11 @@ class ResultTable(Renderer[Result]):
     """For each result its row, reason, FQDN and TXT value.
 
     An FQDN and a TXT value are lines of any length, which the terminal wraps: ready to copy. A plan
-    has totals by outcome and by zone first, and no records. Without `zones`, which contain all
-    entries, entries are counted by a name that they share: what is a zone, only DNS knows.
+    has totals first, by outcome and by a name that entries share, and no records.
     """
 
-    def __init__(self, layout: TableLayout, zones: Sequence[str]) -> None:
+    def __init__(self, layout: TableLayout) -> None:
         self._layout = layout
-        self._zones = zones
         self._planned: list[tuple[Registration, Outcome]] = []
         self._shown: list[Result] = []
         self._hidden = 0
@@ -177,8 +174,8 @@ class ResultTable(Renderer[Result]):
         by_name: dict[str, Counter[Outcome]] = defaultdict(Counter)
         for name, (_, outcome) in zip(self._names(), self._planned, strict=True):
             by_name[name][outcome] += 1
-        if self._zones or len(by_name) < len(self._planned):
-            titles = ["ZONE" if self._zones else "UNDER", *(name.upper() for name in outcomes)]
+        if len(by_name) < len(self._planned):
+            titles = ["UNDER", *(name.upper() for name in outcomes)]
             largest_first = sorted(by_name, key=lambda name: (-by_name[name].total(), name))
             rows = [
                 Row([name, *(str(by_name[name][item]).rjust(len(item)) for item in outcomes)])
@@ -190,18 +187,14 @@ class ResultTable(Renderer[Result]):
             yield "\n"
 
     def _names(self) -> Iterator[str]:
-        """The zone of each entry, or the longest name that it shares with others, or its domain."""
+        """The longest name that each entry shares with others, or its domain.
+
+        What is a zone, only DNS knows.
+        """
         domains = [registration.sign_domain for registration, _ in self._planned]
-        if not self._zones:
-            shared = Counter(name for domain in domains for name in _enclosing(domain))
-            for domain in domains:
-                yield next((name for name in _enclosing(domain) if shared[name] > 1), domain)
-            return
-        find_zone = zone_finder(self._zones)
-        for domain, (registration, _) in zip(domains, self._planned, strict=True):
-            # Without a selector, the zone of the name above the record.
-            labels = (registration.selector, "_domainkey", domain)
-            yield find_zone(".".join(filter(None, labels))) or "-"
+        shared = Counter(name for domain in domains for name in _enclosing(domain))
+        for domain in domains:
+            yield next((name for name in _enclosing(domain) if shared[name] > 1), domain)
 
 
 def _enclosing(domain: str) -> Iterator[str]:

@@ -288,6 +288,9 @@ def _at_alias_ends(
         )
 
 
+_WITHOUT_ASKING = "`dkimctl publish --allow-wildcard-shadowing` publishes without asking"
+
+
 def _guard_wildcards(target: Target, zone: str, changes: Sequence[Change]) -> list[Change]:
     """The changes, but nothing is created that would take what a wildcard answers from others.
 
@@ -300,7 +303,7 @@ def _guard_wildcards(target: Target, zone: str, changes: Sequence[Change]) -> li
         shadowed = target.find_shadowed(zone, new) if new else {}
     except DkimctlError as failure:
         error, shadowed = failure, dict.fromkeys(new)
-        ways = failure.hint, "--allow-wildcard-shadowing publishes without asking"
+        ways = failure.hint, _WITHOUT_ASKING
         error.hint = "; ".join(filter(None, ways))
 
     def guarded(change: Change) -> Change:
@@ -313,7 +316,7 @@ def _guard_wildcards(target: Target, zone: str, changes: Sequence[Change]) -> li
             return change._replace(action=Action.BLOCKED, reason=reason, add_first=add_first)
         unknown = ServiceError(
             f"{target.label} does not say whether a wildcard answers for names above {name}",
-            hint="run the same command again; --allow-wildcard-shadowing publishes without asking",
+            hint=f"run the same command again; {_WITHOUT_ASKING}",
         )
         return change._replace(action=Action.UNREAD).failed(error or unknown)
 

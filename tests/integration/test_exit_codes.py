@@ -164,7 +164,7 @@ def test_a_run_that_stops_early_shows_its_results_and_is_4(
         ["show-dns", "--auth-url", "http://example.com"],
         ["show-dns", "--auth-url", f"https://{'a' * 64}.example"],
         ["register", "--dry-run", "--format", "zone", "--sandbox", "-"],
-        ["register", "--dry-run", "--output-dir", "d", "--zone", "a.example", "--sandbox", "-"],
+        ["register", "--format", "octodns", "--sandbox", "-"],
         ["register", "--format", "zone", "--wide", "--sandbox", "-"],
         ["api", "GET", "/x", "--input", "absent.json"],
         ["login", "--sandbox"],

@@ -40,8 +40,9 @@ def inside(cli, network):
 
 def test_the_zone_is_the_nearest_name_above_with_an_soa_record(cli, inside):
     """That of an alias is the zone of its owner, not of its target."""
+    assert cli("register", "-", "--sandbox", stdin=SPECS).status == 0
     words = ("--sandbox", "--format", "powerdns", "--find-zones", "--output-dir", "zones")
-    done = inside("register", "-", *words, stdin=SPECS)
+    done = inside("show-dns", *words)
     assert (done.status, done.out) == (0, ""), done.err
     files = sorted(path.name for path in (cli.home / "zones").iterdir())
     assert files == ["delegated.example.com.json", "example.com.json", "example.net.json"]
@@ -53,9 +54,11 @@ def test_the_zone_is_the_nearest_name_above_with_an_soa_record(cli, inside):
     assert re.findall(r"^zone (.*)\.$", of_alias, re.MULTILINE)[-1] == "example.com"
 
 
-def test_verbose_logs_the_lookups(inside):
+def test_verbose_logs_the_lookups(cli, inside):
+    specs = "[{sign_domain: example.net, selector: s1}]"
+    assert cli("register", "-", "--sandbox", stdin=specs).status == 0
     words = ("--sandbox", "--format", "octodns", "--find-zones", "--verbose")
-    done = inside("register", "-", *words, stdin="[{sign_domain: example.net, selector: s1}]")
+    done = inside("show-dns", *words)
     assert done.status == 0, done.err
     [line] = [line for line in done.err.splitlines() if "SOA s1._domainkey.example.net: NX" in line]
     assert "no record, zone example.net, " in line
@@ -73,21 +76,24 @@ def test_many_lookups_are_announced_and_need_no_ledger(cli, inside):
     assert "looking up the zones of 100 names in DNS" in done.err
 
 
-def test_without_a_zone_or_an_answer_nothing_is_registered(cli, inside, network):
-    words = ("register", "-", "--sandbox", "--format", "octodns", "--find-zones",
-             "--output-dir", "zones")  # fmt: skip
-    no_zone = inside(*words, stdin="[nowhere.invalid, example.net]")
+def test_without_a_zone_or_an_answer_nothing_is_written(cli, inside, network):
+    specs = (
+        "[{sign_domain: nowhere.invalid, selector: s1}, {sign_domain: example.com, selector: s1}]"
+    )
+    assert cli("register", "-", "--sandbox", stdin=specs).status == 0
+    words = ("--sandbox", "--format", "octodns", "--find-zones", "--output-dir", "zones")
+    no_zone = inside("show-dns", *words)
     assert (no_zone.status, no_zone.out) == (2, "")
-    assert "DNS has no zone for _domainkey.nowhere.invalid" in no_zone.err
+    assert "DNS has no zone for s1._domainkey.nowhere.invalid" in no_zone.err
     network.stop(HOST)
-    no_answer = inside(*words, stdin="[example.com]")
+    no_answer = inside("show-dns", *words, "example.com")
     assert (no_answer.status, no_answer.out) == (4, "")
-    assert "cannot find the zone of _domainkey.example.com" in no_answer.err
+    assert "cannot find the zone of s1._domainkey.example.com" in no_answer.err
     with network.without_nameservers():
-        no_resolver = inside(*words, stdin="[example.com]")
+        no_resolver = inside("show-dns", *words, "example.com")
     assert (no_resolver.status, no_resolver.out) == (4, "")
     assert "no usable DNS resolver" in no_resolver.err
     for done in (no_zone, no_answer, no_resolver):
         assert "--zone" in done.err
         assert "defect" not in done.err
-    assert "nothing is registered" in cli("show-dns", "--sandbox").err
+    assert not (cli.home / "zones").exists()

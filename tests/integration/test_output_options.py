@@ -35,14 +35,21 @@ def registered(cli):
         (("--origin", "a..b"), "in --origin"),
     ],
 )
-@pytest.mark.parametrize("command", [("show-dns",), ("register", "-")])
-def test_conflicting_options_are_refused_at_once(cli, command, words, said):
-    done = cli(*command, "--sandbox", *words, stdin=SPECS)
+def test_conflicting_options_are_refused_at_once(cli, words, said):
+    done = cli("show-dns", "--sandbox", *words)
     assert (done.status, done.out) == (2, "")
     assert said in done.err
     assert "hint" in done.err
-    assert "nothing is registered" in cli("show-dns", "--sandbox").err
     assert sorted(path.name for path in cli.home.iterdir() if not path.name.startswith(".")) == []
+
+
+def test_register_names_the_command_for_a_format_that_needs_zones(cli):
+    cli.write("specs.yaml", SPECS)
+    done = cli("register", "--sandbox", "specs.yaml", "--format", "octodns")
+    assert (done.status, done.out) == (2, "")
+    command = "dkimctl show-dns --sandbox specs.yaml --format octodns --find-zones"
+    assert f"hint: register first, then `{command}`\n" in done.err
+    assert "nothing is registered" in cli("show-dns", "--sandbox").err
 
 
 def test_each_zone_has_a_file(cli, registered):
@@ -103,7 +110,7 @@ def test_what_could_be_written_before_an_error_is_told(cli, registered):
 
 
 def test_several_zones_cannot_share_stdout(cli, registered):
-    done = cli("register", "-", "--sandbox", "--format", "powerdns", *ZONES, stdin=SPECS)
+    done = cli("show-dns", "--sandbox", "--format", "powerdns", *ZONES)
     assert (done.status, done.out) == (2, "")
     assert "a file for each of 2 zones: example.com, example.net" in done.err
     assert "--output-dir" in done.err
@@ -113,7 +120,8 @@ def test_several_batches_of_one_zone_cannot_share_stdout(cli):
     entries = "".join(f"- {{sign_domain: d{n}.example.com, selector: s1}}\n" for n in range(70))
     specs = "defaults: {enable: false, key_len: 1024}\ndomains:\n" + entries
     words = ("--sandbox", "--format", "route53", "--zone", "example.com")
-    done = cli("register", "-", *words, stdin=specs)
+    assert cli("register", "-", "--sandbox", stdin=specs).status == 0
+    done = cli("show-dns", *words)
     assert (done.status, done.out) == (4, "")
     assert "the result is 2 files (example.com.json, example.com.2.json), which need a" in done.err
     assert cli("show-dns", *words, "--output-dir", "out").status == 0
@@ -126,7 +134,6 @@ def test_several_batches_of_one_zone_cannot_share_stdout(cli):
     "words",
     [
         ("--output", "plain/dkim.zone"),
-        ("--format", "octodns", *ZONES, "--output-dir", "plain/zones"),
         ("--format", "csv", "--output", "."),
         ("--format", "csv", "--output", "/dev/full"),
     ],
@@ -167,10 +174,3 @@ def test_a_file_may_be_named_dash(cli, registered):
 def test_a_device_is_written_directly(cli, registered):
     piped = cli("show-dns", "--sandbox", "--output", "/dev/stdout")
     assert (piped.status, piped.out) == (0, cli("show-dns", "--sandbox").out)
-
-
-def test_a_zone_below_the_selectors_needs_known_selectors(cli):
-    words = ("--sandbox", "--format", "octodns", "--zone", "s._domainkey.example.com")
-    done = cli("register", "-", *words, stdin="- example.com\n")
-    assert (done.status, done.out) == (2, "")
-    assert "nothing is registered" in cli("show-dns", "--sandbox").err

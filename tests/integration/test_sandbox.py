@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from pathlib import Path
 
@@ -61,19 +60,6 @@ def test_show_dns_counts_records(cli, registered):
     assert cli("show-dns", "--sandbox", "news.example.com").err == "dkimctl: 1 record\n"
     saved = cli("show-dns", "--sandbox", "--format", "json").out
     assert cli("show-dns", "--from", "-", stdin=saved).err == "dkimctl: 3 records\n"
-
-
-def test_a_plan_counts_by_zone(cli, registered):
-    words = ["register", "--dry-run", "--sandbox", "-", "--format", "table"]
-    specs = f"{EXAMPLE.read_text()}\n  - {{sign_domain: new.example.org, selector: s}}\n"
-    done = cli(*words, "--zone", "example.com", "--zone", "example.org", stdin=specs)
-    assert done.status == 0
-    assert re.search(
-        r"(?m)^ZONE +PENDING  EXISTS\nexample.com +0 +3\nexample.org +1 +0\n", done.out
-    )
-    outside = cli(*words, "--zone", "example.com", stdin=specs)
-    assert (outside.status, outside.out) == (2, "")
-    assert "not in the zone example.com: s._domainkey.new.example.org" in outside.err
 
 
 def test_a_plan_sends_and_writes_nothing(cli):

@@ -93,11 +93,3 @@ def test_domains_outside_are_listed_and_nothing_is_written(cli, option, to):
     assert "s3._domainkey.mail" not in done.err.lower()
     assert "hint: " in done.err
     assert not (cli.home / "out").exists()
-
-
-def test_register_sends_nothing_if_a_domain_is_outside_the_zones(cli):
-    words = ("register", "--sandbox", "-", "--format", "octodns", "--zone", "mail.example.com")
-    done = cli(*words, stdin=SPECS)
-    assert (done.status, done.out) == (2, "")
-    assert "s1._domainkey.example.com" in done.err
-    assert "nothing is registered" in cli("show-dns", "--sandbox").err

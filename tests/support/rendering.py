@@ -57,9 +57,9 @@ def render_text(fmt: Format, results: Iterable[Result], **options: object) -> st
     return "".join(render_all(open_results(fmt, **options), results))
 
 
-def render_table(results: Iterable[Result], *, zones: Sequence[str] = (), **layout) -> str:
+def render_table(results: Iterable[Result], **layout) -> str:
     """`results` as a table with such a TableLayout."""
-    return render_text(Format.TABLE, results, zones=zones, layout=TableLayout(**layout))
+    return render_text(Format.TABLE, results, layout=TableLayout(**layout))
 
 
 def render_files(

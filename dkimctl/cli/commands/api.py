@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 import typer
 
-from dkimctl.cli.options import ACCOUNT, CONNECTION, App, argument, option
+from dkimctl.cli.options import App, argument, option
 from dkimctl.cli.report import write, write_bytes
 from dkimctl.cli.session import open_session
 from dkimctl.errors import ExitCode, NegativeAnswer, ServiceError, TokenRejected, UsageError
@@ -22,7 +22,7 @@ app = App()
 @app.command(
     "dkimctl api DELETE /send/123",
     "dkimctl api POST /domain/dkim --input request.json",
-    shows=(*ACCOUNT, *CONNECTION),
+    takes_profile=True,
 )
 def api(
     ctx: typer.Context,
@@ -72,7 +72,7 @@ def api(
 @app.command(
     "dkimctl token",
     "token=$(dkimctl token) && curl -H @<(printf 'Authorization: Bearer %s' \"$token\") URL",
-    shows=(*ACCOUNT, *CONNECTION),
+    takes_profile=True,
 )
 def token(ctx: typer.Context) -> int:
     """Print a valid access token.

@@ -12,7 +12,7 @@ import typer
 from dkimctl.cli import checking, selected
 from dkimctl.cli.checking import ResolverOption, ServerOption
 from dkimctl.cli.notify import CheckNotices, require_notify, send_test_notice
-from dkimctl.cli.options import LEDGER, SAVED_RESULT, App, OutputOption, option
+from dkimctl.cli.options import SAVED_RESULT, App, OutputOption, option
 from dkimctl.cli.output import require_writable
 from dkimctl.cli.session import Session, open_session
 from dkimctl.cli.terminal import ending_like_ctrl_c
@@ -38,7 +38,7 @@ app = App()
     "dkimctl check-dns --format nagios",
     "dkimctl check-dns --format prometheus --output dkim.prom",
     "dkimctl check-dns --test-notice",
-    shows=LEDGER,
+    takes_profile=True,
 )
 def check_dns(
     ctx: typer.Context,
@@ -47,7 +47,7 @@ def check_dns(
         str | None,
         option(
             "--from FILE",
-            f"Check the registrations in a file instead of those in the ledger: {SAVED_RESULT}",
+            f"Check what a file has, not the ledger: {SAVED_RESULT}",
         ),
     ] = None,
     server: ServerOption = None,
@@ -66,7 +66,7 @@ def check_dns(
         str | None,
         option(
             "--wait TIME",
-            "Check again until all records are as expected, for at most this long, such as 30m.",
+            "Check again until all is as expected, for at most this long, such as 30m.",
         ),
     ] = None,
     expect_absent: Annotated[
@@ -83,13 +83,10 @@ def check_dns(
         bool,
         option(
             "--notify",
-            "Send a notice of what has become worse or better since the last run: see notify in "
-            "the config file.",
+            "Send a notice if problems began or ended since the last run.",
         ),
     ] = False,
-    test_notice: Annotated[
-        bool, option("--test-notice", "Only send a notice, as a test: see notify.")
-    ] = False,
+    test_notice: Annotated[bool, option("--test-notice", "Only send a notice, as a test.")] = False,
     fmt: Annotated[
         CheckFormat | None,
         option("--format -f FORMAT", f"{', '.join(CheckFormat)} (default: table)."),

@@ -32,7 +32,10 @@ if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _dkimctl_completion "$@"; f
     "dkimctl completion fish > ~/.config/fish/completions/dkimctl.fish",
 )
 def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> None:
-    """Print a shell's completion script, which the examples install for you alone."""
+    """Print a shell's completion script.
+
+    The examples install it for you alone.
+    """
     script = (
         get_completion_script(prog_name="dkimctl", complete_var=COMPLETION_VARIABLE, shell=shell)
         + "\n"

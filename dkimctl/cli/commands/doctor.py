@@ -16,7 +16,7 @@ import typer
 from dkimctl.cli import doctor_checks as checks
 from dkimctl.cli import terminal
 from dkimctl.cli.doctor_checks import Health, Remark
-from dkimctl.cli.options import ACCOUNT, CONNECTION, App, TableOrJson, TableOrJsonOption, option
+from dkimctl.cli.options import App, TableOrJson, TableOrJsonOption, option
 from dkimctl.cli.output import table_layout
 from dkimctl.cli.report import write
 from dkimctl.cli.session import Session, open_session
@@ -85,7 +85,7 @@ CHECKS = (
     "dkimctl doctor",
     "dkimctl doctor --offline",
     "dkimctl doctor --profile agency --format json",
-    shows=(*ACCOUNT, *CONNECTION),
+    takes_profile=True,
 )
 def doctor(
     ctx: typer.Context,

@@ -10,7 +10,7 @@ import typer
 
 from dkimctl.cli import next_steps
 from dkimctl.cli.checking import open_source, warn_of_wildcards
-from dkimctl.cli.options import LEDGER, MAX_TTL, App, AssumeSuccessorsOption, OutputOption, option
+from dkimctl.cli.options import MAX_TTL, App, AssumeSuccessorsOption, OutputOption, option
 from dkimctl.cli.output import read_zone, require_writable, write_chunks
 from dkimctl.cli.report import Reporter
 from dkimctl.cli.results import AttentionWarnings
@@ -52,7 +52,7 @@ _MAX_CONTACT = 200  # characters
     "dkimctl handoff example.com --zone example.com --provider route53 --output dns.md",
     "dkimctl handoff --retired --output delete.html",
     name="handoff",
-    shows=LEDGER,
+    takes_profile=True,
 )
 def handoff(
     ctx: typer.Context,
@@ -86,7 +86,7 @@ def handoff(
     assume_successors: AssumeSuccessorsOption = False,
     output: OutputOption = None,
 ) -> int:
-    """Write a sheet for the owner of the DNS, with the records to add and how.
+    """Write a sheet for the owner of the DNS: what to add, and how.
 
     DNS is asked for the zones and their name servers, which tell the provider. The records come
     from the ledger, without those of keys that have been replaced and may be removed.

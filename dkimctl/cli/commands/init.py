@@ -18,7 +18,7 @@ import typer
 from dkimctl.addresses import parse_server
 from dkimctl.cli import next_steps, terminal
 from dkimctl.cli.logins import QUESTIONS, answer, no_terminal
-from dkimctl.cli.options import ACCOUNT, App, option, read_output
+from dkimctl.cli.options import App, option, read_output
 from dkimctl.cli.sandbox import INSTALL, is_installed
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, OutputError, UsageError, naming, os_errors_as
@@ -71,7 +71,7 @@ _METHODS = {
     "dkimctl init --no-config --domain example.com --output more.yaml",
     "dkimctl init --dns rfc2136 --server 192.0.2.1 --key-file tsig.key",
     "dkimctl init --dns cloudflare",
-    shows=ACCOUNT,
+    takes_profile=True,
 )
 def init(
     ctx: typer.Context,

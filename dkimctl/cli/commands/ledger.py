@@ -32,7 +32,7 @@ app = options.App(
     "dkimctl ledger import result.json",
     "ssh other dkimctl show-dns --format json | dkimctl ledger import -",
     name="import",
-    shows=options.LEDGER,
+    takes_profile=True,
 )
 def import_(
     ctx: typer.Context, file: Annotated[str, argument("FILE", options.SAVED_RESULT)]
@@ -76,7 +76,7 @@ def import_(
     "dkimctl ledger forget '*' --format table",
     "dkimctl ledger forget --force sold.example",
     "dkimctl ledger import forgotten.json",
-    shows=options.LEDGER,
+    takes_profile=True,
 )
 def forget(
     ctx: typer.Context,

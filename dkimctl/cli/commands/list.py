@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dkimctl.cli.options import LEDGER, App, KeyFormatOption, OutputOption, option
+from dkimctl.cli.options import App, KeyFormatOption, OutputOption, option
 from dkimctl.cli.output import require_writable, table_layout, write_chunks
 from dkimctl.cli.selected import SelectionArgument, read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import open_session
@@ -61,7 +61,7 @@ def _choice(declaration: str, choices: Collection[str], help_: str) -> Any:
     "dkimctl list --stage signing --sort-by age --reverse",
     "dkimctl list --format csv --output keys.csv",
     name="list",
-    shows=LEDGER,
+    takes_profile=True,
 )
 def list_keys(
     ctx: typer.Context,
@@ -82,7 +82,7 @@ def list_keys(
     fmt: KeyFormatOption = None,
     output: OutputOption = None,
 ) -> int:
-    """List the keys that are registered: where each is in its life, and what comes next.
+    """List the registered keys, and what comes next for each.
 
     STATE is what the last check of DNS found, which was SEEN so long ago. NEXT is what is DUE on
     that day. Nothing is sent: this is what the ledger knows.

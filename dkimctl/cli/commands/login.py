@@ -11,7 +11,7 @@ import typer
 
 from dkimctl.cli import next_steps, terminal
 from dkimctl.cli.logins import QUESTIONS, answer, delete_login, find_login, no_terminal, store_login
-from dkimctl.cli.options import ACCOUNT, CONNECTION, App, YesOption, option
+from dkimctl.cli.options import App, YesOption, option
 from dkimctl.cli.session import Session, open_session
 from dkimctl.client.failures import TEST_PATH, strange_answer
 from dkimctl.errors import CredentialsError, ExitCode, ServiceError, TokenRejected, UsageError
@@ -26,7 +26,7 @@ app = App()
     "dkimctl login --auth-url https://auth.example --base-url https://api.example",
     "dkimctl login --profile agency --client-id ID --secret-stdin < secret.txt",
     "dkimctl login --credential-store file",
-    shows=(*ACCOUNT, *CONNECTION),
+    takes_profile=True,
 )
 def login(
     ctx: typer.Context,
@@ -103,7 +103,7 @@ def login(
     "dkimctl logout",
     "dkimctl logout --profile agency",
     "dkimctl logout --profile agency --yes",
-    shows=(),
+    takes_profile=True,
 )
 def logout(ctx: typer.Context, yes: YesOption = False) -> int:
     """Log out: delete the secret and token of a profile.

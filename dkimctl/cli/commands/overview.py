@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from dkimctl.cli import next_steps
-from dkimctl.cli.options import LEDGER, App, TableOrJson, TableOrJsonOption, option
+from dkimctl.cli.options import App, TableOrJson, TableOrJsonOption, option
 from dkimctl.cli.output import require_writable, table_layout, write_chunks
 from dkimctl.cli.selected import SelectionArgument, read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import open_session
@@ -33,7 +33,7 @@ app = App()
     "dkimctl overview --quiet",
     "dkimctl overview --html overview.html",
     name="overview",
-    shows=LEDGER,
+    takes_profile=True,
 )
 def overview(
     ctx: typer.Context,
@@ -43,7 +43,7 @@ def overview(
         Path | None, option("--html FILE", "Write it as a page that needs no other file.")
     ] = None,
 ) -> int:
-    """Show what is urgent, what comes this week and month, and how old the keys are.
+    """Show what is urgent, what comes next, and how old the keys are.
 
     Nothing is sent: this is what the ledger knows. Run `dkimctl check-dns` first for what DNS has
     now.

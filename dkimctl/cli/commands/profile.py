@@ -38,7 +38,9 @@ NameArgument = Annotated[
 ]
 
 
-@app.command("dkimctl profile list", "dkimctl profile list --format json", name="list", shows=())
+@app.command(
+    "dkimctl profile list", "dkimctl profile list --format json", name="list", takes_profile=True
+)
 def list_(ctx: typer.Context, fmt: TableOrJsonOption = TableOrJson.TABLE) -> int:
     """List the profiles, with their accounts, and which one is used. Sends nothing."""
     session = open_session(ctx)
@@ -98,7 +100,7 @@ def list_(ctx: typer.Context, fmt: TableOrJsonOption = TableOrJson.TABLE) -> int
     return ExitCode.OK
 
 
-@app.command("dkimctl profile use agency", "dkimctl profile use default", shows=())
+@app.command("dkimctl profile use agency", "dkimctl profile use default", takes_profile=True)
 def use(ctx: typer.Context, name: NameArgument) -> int:
     """Use a profile from now on, where none is named.
 
@@ -131,7 +133,9 @@ def use(ctx: typer.Context, name: NameArgument) -> int:
     return ExitCode.OK
 
 
-@app.command("dkimctl profile delete agency", "dkimctl profile delete agency -y", shows=())
+@app.command(
+    "dkimctl profile delete agency", "dkimctl profile delete agency -y", takes_profile=True
+)
 def delete(ctx: typer.Context, name: NameArgument, yes: YesOption = False) -> int:
     """Delete a profile: its login, secret and token. Asks first.
 

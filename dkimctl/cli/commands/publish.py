@@ -9,14 +9,7 @@ from typing import Annotated
 
 import typer
 
-from dkimctl.cli.options import (
-    LEDGER,
-    AllowShadowingOption,
-    App,
-    OutputOption,
-    YesOption,
-    option,
-)
+from dkimctl.cli.options import AllowShadowingOption, App, OutputOption, YesOption, option
 from dkimctl.cli.output import require_writable, table_layout, write_chunks
 from dkimctl.cli.progress import PublicationProgress
 from dkimctl.cli.publication import (
@@ -49,7 +42,7 @@ app = App()
     "dkimctl publish --yes --wait 30m",
     "dkimctl publish --dry-run --format markdown --output plan.md",
     "dkimctl publish --check-access",
-    shows=LEDGER,
+    takes_profile=True,
 )
 def publish(
     ctx: typer.Context,

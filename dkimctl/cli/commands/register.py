@@ -12,7 +12,7 @@ import typer
 
 from dkimctl.cli import next_steps, options
 from dkimctl.cli.options import argument, option
-from dkimctl.cli.output import OutputOptions, read_output_options, resolve_zones
+from dkimctl.cli.output import OutputOptions, read_output_options
 from dkimctl.cli.progress import RegistrationProgress
 from dkimctl.cli.results import Doing, show, summary
 from dkimctl.cli.session import Session, open_session
@@ -26,7 +26,7 @@ from dkimctl.errors import (
     UsageError,
     worst,
 )
-from dkimctl.formats.renderer import Format, publishable
+from dkimctl.formats.renderer import PER_ZONE, Format, publishable
 from dkimctl.models import USABLE, DomainSpec, Outcome, Registration, Result, named
 from dkimctl.names import MAX_NAME, key_name_length, selector_template
 from dkimctl.registration.engine import RegistrationEngine
@@ -34,6 +34,7 @@ from dkimctl.registration.preflight import Planner, clock_fault, inspect_entries
 from dkimctl.text import counted, few
 
 app = options.App()
+_FORMATS = [fmt for fmt in Format if fmt not in PER_ZONE]
 _UNFINISHED = (Outcome.PENDING, Outcome.UNKNOWN, Outcome.FAILED)
 
 
@@ -41,18 +42,17 @@ _UNFINISHED = (Outcome.PENDING, Outcome.UNKNOWN, Outcome.FAILED)
     "dkimctl register domains.yaml",
     "dkimctl register --dry-run domains.yaml more.csv",
     "dkimctl register --domain example.com --domain example.net",
-    "dkimctl register --dry-run --format markdown --output plan.md domains.yaml",
     "dkimctl register --assign-selector s%Y%m domains.yaml",
     "dkimctl register --publish domains.yaml",
     "dkimctl register --sandbox domains.example.yaml",
     "dkimctl register --format zone --output dkim.zone - < domains.yaml",
-    shows=(*options.ACCOUNT, *options.CONNECTION, *options.SENDING),
+    takes_profile=True,
 )
 def register(
     ctx: typer.Context,
     files: Annotated[
         list[str] | None,
-        argument("[FILE]...", "Spec files: YAML, or CSV (*.csv); `-` is standard input (YAML)."),
+        argument("[FILE]...", "Spec files (YAML, or *.csv); `-` is standard input."),
     ] = None,
     domain: Annotated[
         list[str] | None,
@@ -62,17 +62,16 @@ def register(
         ),
     ] = None,
     dry_run: Annotated[
-        bool, option("--dry-run -n", "Show what would be done, and send nothing.")
+        bool, option("--dry-run -n", "Show what would be done; send nothing.")
     ] = False,
     refresh: Annotated[
-        bool, option("--refresh", "Also send entries that are already in the ledger.")
+        bool, option("--refresh", "Also send what is already in the ledger.")
     ] = False,
     assign_selector: Annotated[
         str | None,
         option(
             "--assign-selector TEMPLATE",
-            "Selector for entries without one, such as s%Y%m; {domain} is a short hash "
-            "of the domain.",
+            "Selector for entries without one, such as s%Y%m or {domain}, a short hash.",
         ),
     ] = None,
     retry_unknown: Annotated[
@@ -89,18 +88,17 @@ def register(
         str | None,
         option(
             "--wait TIME",
-            "With --publish: longest time to wait until DNS has the records (default: 2m).",
+            "With --publish: longest wait until DNS has the records (default: 2m).",
         ),
     ] = None,
-    allow_wildcard_shadowing: options.AllowShadowingOption = False,
-    fmt: options.FormatOption = None,
-    ttl: options.TtlOption = 3600,
-    origin: options.OriginOption = None,
-    zone: options.ZoneOption = None,
-    find_zones: options.FindZonesOption = False,
-    provider: options.ProviderOption = None,
+    fmt: Annotated[
+        Format | None,
+        options.result_option(
+            "--format -f FORMAT",
+            f"{', '.join(_FORMATS)} (default: table on a terminal, else zone); more: show-dns.",
+        ),
+    ] = None,
     output: options.ResultsOutputOption = None,
-    output_dir: options.OutputDirOption = None,
     wide: options.WideOption = False,
 ) -> int:
     """Register the domains of spec files, and show their DNS records.
@@ -108,25 +106,27 @@ def register(
     Domains that are registered already are not sent again, so a second run changes nothing.
     """
     session = open_session(ctx)
-    output_options = read_output_options(
-        fmt=fmt, ttl=ttl, origin=origin, zone=zone, find_zones=find_zones, provider=provider,
-        output=output, output_dir=output_dir, wide=wide,
-    )  # fmt: skip
+    files, domains = files or [], domain or []
+    selection = next_steps.select_specs(files, domains)
+    if fmt in PER_ZONE:
+        show_dns = next_steps.command("show-dns", selection, "--format", fmt, "--find-zones")
+        raise UsageError(
+            f"--format {fmt} needs the zones of your DNS", hint=f"register first, then {show_dns}"
+        )
+    output_options = read_output_options(fmt=fmt, output=output, wide=wide)
     if publish and dry_run:
         raise UsageError(
             "--publish has no effect with --dry-run",
             hint="register first; `dkimctl publish --dry-run` shows what would be published",
         )
-    for name, value in ("--wait", wait), (options.ALLOW_SHADOWING, allow_wildcard_shadowing):
-        if value not in (None, False) and not publish:
-            raise UsageError(f"{name} has no effect without --publish", hint="add --publish")
+    if wait is not None and not publish:
+        raise UsageError("--wait has no effect without --publish", hint="add --publish")
     targets = None
     if publish:
         options.read_duration("--wait", wait or "2m")
         from dkimctl.cli.publication import open_dns_targets
 
         targets = open_dns_targets(session)
-    files, domains = files or [], domain or []
     if not files and not domains:
         raise UsageError(
             "missing argument 'FILE', or option '--domain'",
@@ -153,9 +153,7 @@ def register(
         if dry_run:
             planner = Planner(session.open_ledger(for_writing=False), **planning)
             return _show_plan(session, specs, planner, output_options)
-        output_options = _with_zones(output_options, specs, session)
         doing = Doing.REFRESHING if refresh else Doing.REGISTERING
-        selection = next_steps.select_specs(files, domains)
         registered: list[Registration] = []
         status = _register(
             session, selection, specs, planning, output_options, doing,
@@ -168,21 +166,11 @@ def register(
     # The plan and the checks are shown only if the results were a table on stdout.
     is_shown = output_options.fmt is Format.TABLE and output_options.output is None
     publish_options = publication.PublishOptions(
-        selection, yes=True, wait=wait or "2m", is_shown=is_shown,
-        allow_shadowing=allow_wildcard_shadowing,
-    )  # fmt: skip
+        selection, yes=True, wait=wait or "2m", is_shown=is_shown
+    )
     to_publish = publication.without_left_out(session, registered)
     published = publication.publish_records(session, to_publish, targets, publish_options)
     return worst([ExitCode(status), published])
-
-
-def _with_zones(
-    output: OutputOptions, specs: Sequence[DomainSpec], session: Session, *, for_plan: bool = False
-) -> OutputOptions:
-    """With the zones of the records; where the selector is not known yet, of the name above it."""
-    parents = ((spec, f"_domainkey.{spec.sign_domain}") for spec in specs)
-    names = (f"{spec.selector}.{parent}" if spec.selector else parent for spec, parent in parents)
-    return resolve_zones(output, names, session.reporter.note, for_plan=for_plan)
 
 
 def _show_plan(
@@ -199,9 +187,6 @@ def _show_plan(
             f"a plan has no DNS records to show as {output.fmt}",
             hint="use --format table, json or markdown",
         )
-    if output.output_dir is not None:
-        raise UsageError("--output-dir has no effect with --dry-run", hint="use --output FILE")
-    output = _with_zones(output, specs, session, for_plan=True)
     shown = show(plan(specs, planner), output, reporter, Doing.PLANNING, expected=len(specs))
     if shown.counts[Outcome.PENDING]:
         command = next_steps.same_command(without=("--dry-run", "-n"))

@@ -67,8 +67,7 @@ class RetiredFormat(StrEnum):
     "dkimctl rotate --retired",
     "dkimctl rotate --retired --format nsupdate --output remove.txt && "
     "nsupdate -k KEYFILE remove.txt",
-    "dkimctl rotate run --dry-run",
-    shows=options.LEDGER,
+    takes_profile=True,
 )
 def rotate(
     ctx: typer.Context,
@@ -77,15 +76,14 @@ def rotate(
         str | None,
         option(
             "--older-than TIME",
-            "Replace keys older than this; 0d: all (default: `max_age` of the config file, or "
-            "180d).",
+            "Replace keys older than this (default: `max_age` of the config file, or 180d).",
         ),
     ] = None,
     start_in: Annotated[
-        str, option("--start-in TIME", "Time until signing with the new keys starts.")
+        str, option("--start-in TIME", "Time until the new keys sign.")
     ] = _START_IN,
     template: Annotated[
-        str, option("--selector TEMPLATE", "New selectors; {domain} is a short hash of the domain.")
+        str, option("--selector TEMPLATE", "New selectors; {domain} is a hash.")
     ] = _TEMPLATE,
     key_len: Annotated[
         KeyLen, option("--key-len BITS", f"Length of the new keys: {' or '.join(KeyLen)}.")
@@ -97,8 +95,7 @@ def rotate(
         RetiredFormat | None,
         option(
             "--format -f FORMAT",
-            f"With --retired: {', '.join(RetiredFormat)} (default: table on a terminal, else "
-            "json).",
+            f"With --retired: {', '.join(RetiredFormat)} (default: table, or json in a pipe).",
         ),
     ] = None,
     zone: Annotated[

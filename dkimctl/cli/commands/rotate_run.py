@@ -58,7 +58,7 @@ _DONE = {Step.REGISTER: "registered", Step.PUBLISH: "published", Step.REMOVE: "r
     "dkimctl rotate run '*.example.com' --wait 10m",
     "dkimctl rotate run --format json --output run.json",
     name="run",
-    shows=(*options.ACCOUNT, *options.CONNECTION, *options.SENDING),
+    takes_profile=True,
 )
 def run(
     ctx: typer.Context,
@@ -71,10 +71,11 @@ def run(
     fmt: options.TableOrJsonOption = TableOrJson.TABLE,
     output: options.OutputOption = None,
 ) -> int:
-    """Do everything that is due: replace old keys, publish, check, and remove retired records.
+    """Replace old keys, publish, check, and remove retired records.
 
-    Run it once a day, from a timer or cron. What no DNS target of the config file covers is listed,
-    to be done by hand. `notify` in the config file says how to tell of problems.
+    It does what is due. Run it once a day, from a timer or cron. What no DNS target of the config
+    file covers is listed, to be done by hand. `notify` in the config file says how to tell of
+    problems.
 
     The exit code is 1 if something is urgent or needs a decision; with --dry-run, also if something
     is due.

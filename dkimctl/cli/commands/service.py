@@ -47,7 +47,7 @@ app = App(
     "dkimctl service client create --output secret.txt",
     "dkimctl service client disable CLIENT_ID",
     "dkimctl service export --format opendkim --output-dir /etc/opendkim/dkimctl",
-    help="Manage the embedded service: its clients, registrations, deliveries and keys.",
+    help="Manage the embedded service: its clients and registrations.",
 )
 client = App(
     "dkimctl service client create --output secret.txt",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dkimctl.cli import options
-from dkimctl.cli.options import LEDGER, SAVED_RESULT, App, option
+from dkimctl.cli.options import SAVED_RESULT, App, option, result_option
 from dkimctl.cli.output import read_output_options, resolve_zones
 from dkimctl.cli.results import show
 from dkimctl.cli.selected import (
@@ -20,7 +21,7 @@ from dkimctl.cli.selected import (
 )
 from dkimctl.cli.session import open_session
 from dkimctl.errors import ExitCode, NegativeAnswer, worst
-from dkimctl.formats.renderer import NOT_FOR_DNS, publishable
+from dkimctl.formats.renderer import NOT_FOR_DNS, Format, Provider, publishable
 from dkimctl.models import Outcome, Result, named
 from dkimctl.names import zone_finder
 from dkimctl.text import few
@@ -35,7 +36,7 @@ app = App()
     "dkimctl show-dns example.com --format value",
     "dkimctl show-dns --from records.json --format csv",
     "dkimctl show-dns --format nsupdate --output FILE && nsupdate -k KEYFILE FILE",
-    shows=LEDGER,
+    takes_profile=True,
 )
 def show_dns(
     ctx: typer.Context,
@@ -44,17 +45,43 @@ def show_dns(
         str | None,
         option(
             "--from FILE",
-            f"Read the registrations in a file instead of those in the ledger: {SAVED_RESULT}",
+            f"Read a file, not the ledger: {SAVED_RESULT}",
         ),
     ] = None,
-    fmt: options.FormatOption = None,
-    ttl: options.TtlOption = 3600,
-    origin: options.OriginOption = None,
-    zone: options.ZoneOption = None,
-    find_zones: options.FindZonesOption = False,
-    provider: options.ProviderOption = None,
+    fmt: Annotated[
+        Format | None,
+        result_option(
+            "--format -f FORMAT", f"{', '.join(Format)} (default: table on a terminal, else zone)."
+        ),
+    ] = None,
+    ttl: Annotated[
+        int, result_option("--ttl SECONDS", "TTL of the records.", min=0, max=options.MAX_TTL)
+    ] = 3600,
+    origin: Annotated[
+        str | None,
+        result_option("--origin ZONE", "Write names relative to this zone (format zone)."),
+    ] = None,
+    zone: Annotated[
+        list[str] | None,
+        result_option(
+            "--zone ZONE",
+            "Zone of your DNS; repeatable. A record goes into the longest zone that contains it.",
+        ),
+    ] = None,
+    find_zones: Annotated[
+        bool, result_option("--find-zones", "Look up the zones in DNS, by their SOA records.")
+    ] = False,
+    provider: Annotated[
+        Provider | None,
+        result_option(
+            "--provider NAME",
+            f"Provider of the terraform resources: {', '.join(Provider)} (default: route53).",
+        ),
+    ] = None,
     output: options.ResultsOutputOption = None,
-    output_dir: options.OutputDirOption = None,
+    output_dir: Annotated[
+        Path | None, result_option("--output-dir DIR", "Write one file per zone to this directory.")
+    ] = None,
     wide: options.WideOption = False,
 ) -> int:
     """Show the DNS records of what is registered.
@@ -66,7 +93,6 @@ def show_dns(
         fmt=fmt, ttl=ttl, origin=origin, zone=zone, find_zones=find_zones, provider=provider,
         output=output, output_dir=output_dir, wide=wide,
     )  # fmt: skip
-    output_options.require_zones_fit()
     selected = read_selection(session, selection)
     unreadable = ExitCode.OK
     results: Iterable[Result]

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 import typer
 
-from dkimctl.cli.options import ACCOUNT, CONNECTION, SENDING, App, TableOrJson, TableOrJsonOption
+from dkimctl.cli.options import App, TableOrJson, TableOrJsonOption
 from dkimctl.cli.report import write
 from dkimctl.cli.session import Session, open_session
 from dkimctl.credentials.store import IN_ENVIRONMENT
@@ -27,7 +27,7 @@ app = App()
 @app.command(
     "dkimctl status",
     "dkimctl status --profile agency --format json",
-    shows=(*ACCOUNT, *CONNECTION, *SENDING),
+    takes_profile=True,
 )
 def status(ctx: typer.Context, fmt: TableOrJsonOption = TableOrJson.TABLE) -> int:
     """Show the profile, and where each of its settings comes from.

@@ -12,7 +12,7 @@ import typer
 
 from dkimctl.cli import next_steps
 from dkimctl.cli.checking import ResolverOption, ServerOption, open_source
-from dkimctl.cli.options import LEDGER, App, OutputOption, TableOrJson, TableOrJsonOption, argument
+from dkimctl.cli.options import App, OutputOption, TableOrJson, TableOrJsonOption, argument
 from dkimctl.cli.output import require_writable, table_layout, write_chunks
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, LedgerError, UsageError, worst_check
@@ -37,7 +37,7 @@ _CODES = {
     "dkimctl verify mail.eml",
     "dkimctl verify --format json - < mail.eml",
     "dkimctl verify mail.eml --server 192.0.2.1",
-    shows=LEDGER,
+    takes_profile=True,
 )
 def verify(
     ctx: typer.Context,
@@ -47,11 +47,11 @@ def verify(
     fmt: TableOrJsonOption = TableOrJson.TABLE,
     output: OutputOption = None,
 ) -> int:
-    """Verify the DKIM signatures of received mail, and compare their keys with the ledger.
+    """Verify the DKIM signatures of received mail, and their keys.
 
-    The keys are looked up as a receiver does, by the system's resolver; IN DNS is what check-dns
-    says of the registered ones. No token is needed, and what the mail itself claims in
-    Authentication-Results does not count.
+    They are compared with those of the ledger. The keys are looked up as a receiver does, by the
+    system's resolver; IN DNS is what check-dns says of the registered ones. No token is needed, and
+    what the mail itself claims in Authentication-Results does not count.
 
     If a valid mail shows that a removed key signs again, the ledger opens the key again, and
     `publish` puts its record back.

@@ -59,20 +59,6 @@ def plan_of(results, **layout):
     return render_table(results, is_plan=True, **layout).splitlines()
 
 
-def test_entries_are_counted_by_zone(planned, result):
-    results = [
-        *planned("x.a.example", "y.sub.a.example", "z.sub.a.example", "b.example"),
-        result(Outcome.PENDING, **(ABSENT | {"sign_domain": "c.example", "selector": "s.k"})),
-    ]
-    zones = ["a.example", "example", "Sub.a.example", "k._domainkey.c.example"]
-    lines = plan_of(results, zones=zones)
-    start = next(n for n, line in enumerate(lines) if line.startswith("ZONE")) + 1
-    assert {tuple(line.split()[:2]) for line in lines[start : lines.index("", start)]} == {
-        ("Sub.a.example", "2"), ("a.example", "1"), ("example", "1"),
-        ("k._domainkey.c.example", "1"),
-    }  # fmt: skip
-
-
 def test_at_most_twenty_names_are_listed_the_largest_first(planned):
     domains = [f"{n}.d{zone}.example" for zone in range(30) for n in range(2 + (zone == 29))]
     lines = plan_of(planned(*domains))
