@@ -1,6 +1,6 @@
 """Draw docs/images/overview.svg: the page of `overview --html`, for keys that are made up.
 
-The picture holds the page itself: the template's style, and its HTML as a foreignObject.
+The picture holds the page itself, down to the legend: its style, and its HTML as a foreignObject.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dkimctl.models import KeyHistory, Registration
 from dkimctl.rotation.life import Key, KeyDates, KeyStage, NextAction
 
 PICTURE = Path(__file__).parent / "images" / "overview.svg"
-_WIDTH, _HEIGHT = 960, 1245  # of the page, down to the legend
+_WIDTH, _HEIGHT = 960, 1245
 _NOW = datetime(2027, 3, 15, 9, tzinfo=UTC)
 # For each key: stage, what comes next and in how many days, and the days of KeyDates.
 _KEYS = {
@@ -52,7 +52,7 @@ def picture() -> str:
     """The SVG."""
     keys = [_key(domain, selector, *rest) for (domain, selector), rest in _KEYS.items()]
     page = overview_page(make_overview(keys, _NOW, timedelta(days=7)), "default")
-    [(style, body)] = re.findall(r"(<style>.*</style>).*<body>(.*)</body>", page, re.DOTALL)
+    [(style, body)] = re.findall(r"(<style>.*</style>).*<body>(.*)<footer>", page, re.DOTALL)
     body = body.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ')
     size = f'width="{_WIDTH}" height="{_HEIGHT}"'
     return (
