@@ -56,6 +56,7 @@ class DomainSpec(NamedTuple):
     default: int | None = None
     enable: bool | None = None
     replaces: str | None = None  # the selector of the key whose successor this is; never sent
+    implied: tuple[str, ...] = ()  # fields that nobody stated, only for a new key; never sent
 
     @property
     def key(self) -> RegistrationKey:

@@ -38,7 +38,7 @@ _EXIT_CODES |= dict.fromkeys(
 )
 _EXIT_CODES |= dict.fromkeys((Outcome.FAILED, Outcome.UNKNOWN), ExitCode.SERVICE)
 _HINTS = {
-    Outcome.DIFFERS: "change the entry, or register another selector; it is not sent again",
+    Outcome.DIFFERS: "correct the entry, or register another selector for a new key",
     Outcome.TAKEN: "choose another selector, or ask the service's operator who owns it",
     Outcome.INVALID: "fix the entry and run the same command again",
     Outcome.UNUSABLE: "do not publish it; register another selector, and report it to the "

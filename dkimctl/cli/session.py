@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -258,10 +257,10 @@ class Session:
         profile = self.profile
         return Limits(profile.batch_size, profile.concurrency, profile.max_wait, profile.timeout)
 
-    def read_specs(self, *paths: str, domains: Sequence[str] = ()) -> list[DomainSpec]:
-        """The entries of spec files, and then of `domains`, with the profile's defaults."""
+    def read_specs(self, *paths: str, **domains: Any) -> list[DomainSpec]:
+        """See `spec_file.read_specs`; with the profile's defaults."""
         defaults, warn = self.profile.defaults, self.reporter.warn
-        return spec_file.read_specs(*paths, domains=domains, defaults=defaults, warn=warn)
+        return spec_file.read_specs(*paths, **domains, defaults=defaults, warn=warn)
 
     def open_ledger(self, *, for_writing: bool) -> Ledger:
         """The ledger of the profile's account; opening it to read creates no file.

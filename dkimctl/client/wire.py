@@ -92,7 +92,7 @@ class Reply(NamedTuple):
 
 def encode_registration(specs: Sequence[DomainSpec]) -> bytes:
     """The body of a registration request (interface 2.3), with only the fields that are set."""
-    return _encoder.encode({"domains": [_Entry(*spec[:-1]) for spec in specs]})
+    return _encoder.encode({"domains": [_Entry(*spec[:-2]) for spec in specs]})
 
 
 def decode_reply(body: bytes, *, is_saved: bool = False) -> Reply:

@@ -79,6 +79,10 @@ SELECT DISTINCT new.sign_domain FROM history AS new JOIN registration AS old
   AND old.selector = new.replaces
 WHERE new.account_id = ?
 """
+_SUCCESSORS = """
+SELECT lower(sign_domain), lower(selector) FROM history
+WHERE account_id = ? AND replaces IS NOT NULL
+"""
 _BEGUN = """
 SELECT sign_domain, selector, CAST(replaces AS BLOB) FROM history
 WHERE account_id = ?1 AND replaces IS NOT NULL AND NOT EXISTS (
@@ -239,6 +243,10 @@ class Ledger:
     def rotated_domains(self) -> set[str]:
         """The signing domains, in lower case, with a key that another was made to replace."""
         return {str(row[0]).lower() for row in self._rows(_ROTATED)}
+
+    def successors(self) -> Set[tuple[str, str]]:
+        """The keys that were made to replace others, registered or not."""
+        return set(self._rows(_SUCCESSORS))
 
     def begun_successors(self) -> dict[RegistrationKey, str]:
         """Of the keys that are noted to replace another, but not registered, its selector."""

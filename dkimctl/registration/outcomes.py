@@ -30,13 +30,10 @@ def of_answer(spec: DomainSpec, registration: Registration) -> Result:
 
 
 def of_registered(spec: DomainSpec, registration: Registration) -> Result:
-    """The outcome of `spec`, which was registered before.
-
-    Without selector, its `key_len` and `start_date` are for a new key: they make no difference.
-    """
+    """The outcome of `spec`, which was registered before: what is implied makes no difference."""
     if registration.is_taken:
         return Result(registration, Outcome.TAKEN, "another client has registered it")
-    names = _LASTING if spec.selector is None else _ATTRIBUTES
+    names = [name for name in _ATTRIBUTES if name not in spec.implied]
     return _compared(spec, registration, Outcome.EXISTS, names)
 
 
@@ -130,7 +127,8 @@ def _compared(
     result = verified(registration, outcome)
     differences = "; ".join(_differences(spec, result.registration, names))
     if result.outcome is outcome and differences:
-        return Result(result.registration, Outcome.DIFFERS, differences)
+        reason = f"{differences}; the service has no call to change a key"
+        return Result(result.registration, Outcome.DIFFERS, reason)
     return result
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
 
 from dkimctl.errors import ClocksDiffer, NegativeAnswer, UsageError
 from dkimctl.models import DomainSpec, Result, named
@@ -46,19 +46,34 @@ class Planner:
         """The entry as it must be sent, or its result if nothing must be sent."""
         registrations = self._ledger.of_domain(spec.sign_domain)
         if registrations and (known := outcomes.registration_for(spec, registrations, self._now)):
+            if spec.selector is not None:
+                is_sent = self._refresh and known.selector
+                send = spec._replace(selector=known.selector)
+                return send if is_sent else outcomes.of_registered(spec, known)
+            # It is about the domain's first key: which bits and start others have, makes no
+            # difference.
+            is_first = len(registrations) == 1 and known.key not in self._successors
+            unstated: dict[str, Any] = dict.fromkeys(
+                spec.implied if is_first else ("key_len", "start_date")
+            )
+            spec = spec._replace(**unstated) if unstated else spec
             if not (self._refresh and known.selector):
                 return outcomes.of_registered(spec, known)
-            if spec.selector is not None:
-                return spec._replace(selector=known.selector)
             # As a request for the key that the entry stands for.
             try:
                 start_date = parse_start_date(known.start_date or "")
             except UsageError:  # such as one with seconds
                 start_date = None
             return spec._replace(
-                selector=known.selector, key_len=known.key_len, start_date=start_date
+                selector=known.selector,
+                key_len=spec.key_len or known.key_len,
+                start_date=spec.start_date or start_date,
             )
         return spec if spec.selector is not None else self._plan_without_selector(spec)
+
+    @cached_property
+    def _successors(self) -> Set[tuple[str, str]]:
+        return self._ledger.successors()
 
     def new_entries(self, specs: Iterable[DomainSpec]) -> list[DomainSpec]:
         """Those of `specs`, of which there may be many, that must be sent and are not known yet."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -115,6 +115,16 @@ def _read_mapping(
         else:
             document.unknown_key(key, what, fields)
     return values
+
+
+def first_defaults() -> dict[str, Any]:
+    """What `init` writes, and a domain without a spec file gets.
+
+    2048 bits (RFC 8301 3.2), and a start at midnight in a week, longer than the time in which a key
+    without a record counts as urgent. With the offset that the local zone has then.
+    """
+    start = datetime.combine(date.today() + timedelta(days=7), time()).astimezone()
+    return {"key_len": 2048, "start_date": start.isoformat(timespec="minutes")}
 
 
 class Entries:

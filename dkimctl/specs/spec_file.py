@@ -14,7 +14,7 @@ from dkimctl.errors import InputError, Problem, UsageError, naming
 from dkimctl.input_files import FileKind, Text, guess_kind, read_bytes
 from dkimctl.models import DomainSpec
 from dkimctl.names import is_ordinary, parse_domain
-from dkimctl.specs.entries import ENTRY_FIELDS, Entries, read_defaults, read_entry
+from dkimctl.specs.entries import ENTRY_FIELDS, Entries, first_defaults, read_defaults, read_entry
 from dkimctl.strict_yaml import MAX_LISTED, Document, Node, Place, Problems
 from dkimctl.text import counted, few, printable, quoted
 
@@ -35,15 +35,17 @@ _CSV_EXAMPLE = "begin the file with a line such as 'sign_domain,selector'"
 def read_specs(
     *paths: str,
     domains: Sequence[str] = (),
+    stated: Mapping[str, Any] | None = None,
     defaults: Mapping[str, object] | None = None,
     warn: Callable[[str], object] = lambda _sentence: None,
 ) -> list[DomainSpec]:
     """The entries of spec files, of which `-` is standard input, and then those of `domains`.
 
     `defaults` are the profile's fields, already checked. Those of a file take precedence over them,
-    and the fields of an entry over both. `warn` gets a sentence about what is left out. Raises
-    UsageError for a file that cannot be read, or a wrong domain, and InputError with every problem
-    in the files.
+    and the fields of an entry over both. `domains` have the fields `stated`, else the `defaults`,
+    else those that `init` writes. `warn` gets a sentence about what is left out. Raises UsageError
+    for a file that cannot be read, or a wrong domain, and InputError with every problem in the
+    files.
     """
     if repeated := _repeated(paths):
         raise UsageError(f"{printable(repeated)} is named twice", hint="name each file once")
@@ -66,9 +68,12 @@ def read_specs(
         if repeated := _repeated(names):
             raise UsageError(f"{repeated} is named twice", hint="name each domain once")
         entries.begin(_DOMAIN)
+        fields = {**(defaults or {}), **(stated or {})}
+        implied = {key: value for key, value in first_defaults().items() if key not in fields}
+        fields |= implied
         for name in names:
-            entries.add(_Words(_DOMAIN), Place(-1, -1), {"sign_domain": name})
-    entries.end(defaults or {})
+            spec = {"sign_domain": name, "implied": tuple(implied), **fields}
+            entries.add(_Words(_DOMAIN), Place(-1, -1), spec)
     return entries.specs
 
 

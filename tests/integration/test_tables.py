@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from datetime import date, datetime, timedelta
 
 import pytest
 
@@ -48,6 +49,27 @@ def test_every_output_in_csv_is_a_list_of_the_same_keys(cli):
     assert cli("register", "--sandbox", "--dry-run", "list.csv").status == 0
 
 
+def test_a_domain_without_a_file_has_a_sound_key_that_signs_in_a_week(cli):
+    words = ["register", "--sandbox", "--domain", "a.example"]
+    plan = cli(*words, "--dry-run")
+    assert "by default, new keys have 2048 bits and sign from " in plan.err
+    [item] = cli(*words, "--format", "json").json["items"]
+    start = datetime.fromisoformat(item["start_date"])
+    assert (item["key_len"], start.date()) == (2048, date.today() + timedelta(days=7))
+    later = cli(*words, "--format", "json", env={"TZ": "Asia/Tokyo"})
+    assert (later.status, later.json["items"][0]["start_date"]) == (0, item["start_date"])
+    assert "by default" not in cli(*words).err
+    # What is stated has to be so.
+    words += ["--key-len", "1024", "--start-date", "2027-07-01T00:00+09:00"]
+    differs = cli(*words, "--dry-run", "--format", "json")
+    message = json.loads(differs.err)["warnings"][0]["message"]
+    assert differs.status == 1
+    assert "key_len: asked for 1024, registered 2048; start_date: asked for 2027-07-01" in message
+    assert "the service has no call to change a key" in message
+    [item] = cli(*words, "--selector", "s1", "--format", "json").json["items"]
+    assert (item["selector"], item["key_len"]) == ("s1", 1024)
+
+
 def test_selectors_are_assigned_in_all_files(cli):
     cli.write("a.yaml", SPECS)
     cli.write("b.csv", TABLE)
@@ -74,6 +96,8 @@ def test_mistakes_of_all_files_are_reported_in_one_run(cli):
     ("words", "error"),
     [
         ([], "missing argument 'FILE', or option '--domain'"),
+        (["a.yaml", "--domain", "x.example", "--key-len", "2048"], "--key-len is for --domain, "),
+        (["--domain", "x.example", "--start-date", "2027-07-01"], "in --start-date: "),
         (["a.yaml", "a.yaml"], "a.yaml is named twice"),
         (["--domain", "x_y.example"], 'in --domain: "x_y.example" contains'),
         (["a.yaml", "--domain", "B.example."], 'in --domain: "b.example" is already on line 2 of'),

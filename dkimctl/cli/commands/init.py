@@ -7,7 +7,6 @@ import functools
 import os
 import re
 from collections.abc import Mapping
-from datetime import date, datetime, time, timedelta
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
@@ -37,6 +36,7 @@ from dkimctl.settings.values import (
     parse_value,
     profile_name,
 )
+from dkimctl.specs.entries import first_defaults
 from dkimctl.strict_yaml import yaml_scalar
 from dkimctl.text import listed, printable, quoted
 
@@ -146,13 +146,10 @@ def init(
             for words in ([None] if domain is None else domain)
             for name in answer(session, label, "--domain", _parse_domains, words)
         ]
-        # Signing starts at midnight in a week, longer than the time in which a key without a record
-        # counts as urgent. With the offset that the local zone has then.
-        start = datetime.combine(date.today() + timedelta(days=7), time()).astimezone()
         texts[output] = _MODELINE.format("specs") + _filled(
             "domains.yaml",
             domains=list(dict.fromkeys(domains)),
-            start_date=start.isoformat(timespec="minutes"),
+            **first_defaults(),
         )
         _write(session, config, texts)
     # Which files are there now, and the commands that come next.

@@ -24,6 +24,7 @@ from dkimctl.errors import (
     Interrupted,
     ServiceError,
     UsageError,
+    naming,
     worst,
 )
 from dkimctl.formats.renderer import PER_ZONE, Format, publishable
@@ -31,6 +32,7 @@ from dkimctl.models import USABLE, DomainSpec, Outcome, Registration, Result, na
 from dkimctl.names import MAX_NAME, key_name_length, selector_template
 from dkimctl.registration.engine import RegistrationEngine
 from dkimctl.registration.preflight import Planner, clock_fault, inspect_entries, plan
+from dkimctl.specs.entries import ENTRY_FIELDS
 from dkimctl.text import counted, few
 
 app = options.App()
@@ -58,8 +60,18 @@ def register(
         list[str] | None,
         option(
             "--domain DOMAIN",
-            "Also register this signing domain, with the profile's defaults; repeatable.",
+            "Also register this signing domain, without a spec file; repeatable.",
         ),
+    ] = None,
+    key_len: Annotated[
+        str | None, option("--key-len BITS", "Of --domain: 2048 (default) or 1024.")
+    ] = None,
+    start_date: Annotated[
+        str | None,
+        option("--start-date DATE", "When --domain signs (default: midnight in seven days)."),
+    ] = None,
+    selector: Annotated[
+        str | None, option("--selector NAME", "Of --domain (default: the service chooses).")
     ] = None,
     dry_run: Annotated[
         bool, option("--dry-run -n", "Show what would be done; send nothing.")
@@ -132,8 +144,18 @@ def register(
             "missing argument 'FILE', or option '--domain'",
             hint="for example, `dkimctl register domains.yaml`; - is standard input",
         )
+    fields = {"key_len": key_len, "start_date": start_date, "selector": selector}
+    stated = dict[str, object]()
+    for field, text in fields.items():
+        if text is not None:
+            name = f"--{field.replace('_', '-')}"
+            if files:
+                hint = f"write {field}: into the file, or register the domains on their own"
+                raise UsageError(f"{name} is for --domain, without files", hint=hint)
+            with naming(name):
+                stated[field] = ENTRY_FIELDS[field](text, True)
     with interrupting():
-        specs = session.read_specs(*files, domains=domains)
+        specs = session.read_specs(*files, domains=domains, stated=stated)
         gc.freeze()  # they stay to the end: spare the garbage collector from visiting them
         planning: dict[str, Any] = {"refresh": refresh and not dry_run}
         planning["retry_unknown"] = retry_unknown
@@ -187,6 +209,7 @@ def _show_plan(
             f"a plan has no DNS records to show as {output.fmt}",
             hint="use --format table, json or markdown",
         )
+    _note_defaults(session, specs, planner)
     shown = show(plan(specs, planner), output, reporter, Doing.PLANNING, expected=len(specs))
     if shown.counts[Outcome.PENDING]:
         command = next_steps.same_command(without=("--dry-run", "-n"))
@@ -226,6 +249,7 @@ def _register(
             reporter.warn(reporter.complete(text))
         if planner.new_entries(spec for spec in specs if spec.replaces is not None):
             _require_clock(session)
+        _note_defaults(session, specs, planner)
 
         def settled() -> Generator[Result, None, None]:
             with progress:
@@ -281,6 +305,18 @@ def _register(
         selection = selection if shown.counts.keys() <= USABLE else ()
         _note_next_steps(session, selection, is_table=output.fmt is Format.TABLE)
     return shown.status
+
+
+def _note_defaults(session: Session, specs: Sequence[DomainSpec], planner: Planner) -> None:
+    """Say what new keys get although nobody stated it."""
+    if new := planner.new_entries(spec for spec in specs if spec.implied):
+        words = {
+            "key_len": f"have {new[0].key_len} bits",
+            "start_date": f"sign from {new[0].start_date}",
+        }
+        texts = " and ".join(words[field] for field in new[0].implied)
+        names = " and ".join(f"--{field.replace('_', '-')}" for field in new[0].implied)
+        session.reporter.note(f"dkimctl: by default, new keys {texts}; {names} change that")
 
 
 def _require_clock(session: Session) -> None:

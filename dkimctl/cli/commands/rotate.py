@@ -37,6 +37,7 @@ from dkimctl.models import DomainSpec, Outcome, Result, named
 from dkimctl.names import Selection, selector_template
 from dkimctl.rotation.retirement import retired_results
 from dkimctl.rotation.successors import Rotation, RotationPolicy, plan_rotation, start_date
+from dkimctl.specs.entries import ENTRY_FIELDS
 from dkimctl.strict_yaml import yaml_scalar
 from dkimctl.text import few, format_duration
 
@@ -244,7 +245,7 @@ def render_spec_yaml(specs: Sequence[DomainSpec], comment: str) -> Iterator[str]
     """A comment line, then a list of entries without unset fields; `[]` for no specs."""
     yield f"# {comment}\n"
     for spec in specs:
-        fields = spec._asdict().items()
+        fields = ((key, getattr(spec, key)) for key in ENTRY_FIELDS)
         lines = (f"{key}: {yaml_scalar(value)}\n" for key, value in fields if value is not None)
         yield "- " + "  ".join(lines)
     if not specs:

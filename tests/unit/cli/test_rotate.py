@@ -33,6 +33,7 @@ SPECS = st.lists(
         st.none() | st.integers(0, 999_999_999),
         st.none() | st.booleans(),
         st.none() | LABELS | st.just("k_1"),
+        st.just(()),
     ).filter(lambda spec: (spec.replaces or "").lower() != spec.selector.lower()),
     max_size=5,
     unique_by=lambda spec: (spec.sign_domain, spec.selector.lower()),

@@ -78,7 +78,7 @@ def test_refresh_asks_for_the_key_as_it_is_and_not_for_a_new_one(
 ):
     known = make_registration("a.example", "chosen", key_len=1024, start_date=start_date)
     ledger.record([known])
-    spec = DomainSpec("a.example", None, 2048, "2027-07-01T00:00+09:00", 0, True)
+    spec = DomainSpec("a.example", None, default=0, enable=True)
     run = register([spec], Reply((known._replace(code="409"),)), refresh=True)
     assert run.server.batches == [[DomainSpec("a.example", "chosen", 1024, sent, 0, True)]]
     assert run.outcomes == ["exists"]

@@ -8,6 +8,7 @@ import pytest
 
 from dkimctl.errors import UsageError
 from dkimctl.models import DomainSpec, Outcome
+from dkimctl.registration import outcomes
 from dkimctl.registration.preflight import Planner, inspect_entries
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -93,6 +94,29 @@ def test_a_registration_without_selector_is_never_asked_for_again(ledger, plan, 
     """The service would take it for another one, and register the domain twice."""
     ledger.record([make_registration()._replace(selector=None)])
     assert plan(WITHOUT, refresh=True).outcome is Outcome.UNUSABLE
+
+
+@pytest.mark.parametrize("refresh", [False, True])
+def test_without_selector_a_length_and_a_start_are_those_of_the_first_key(
+    ledger, plan, make_registration, refresh
+):
+    """The same file stays right while its keys are replaced."""
+
+    def outcome(**stated):
+        planned = plan(WITHOUT._replace(**stated), refresh=refresh)
+        if isinstance(planned, DomainSpec):  # the service answers with what it has
+            planned = outcomes.of_registered(planned, known)
+        return str(planned.outcome)
+
+    known = make_registration(start_date=PAST, enable=True)
+    ledger.record([known])
+    assert outcome() == outcome(start_date=PAST, key_len=1024) == "differs"
+    assert outcome(start_date=PAST) == outcome(implied=("start_date",)) == "exists"
+    ledger.note_replacements({known.key: "s0"})
+    assert (outcome(), outcome(enable=False)) == ("exists", "differs")
+    known = make_registration(selector="s3", regist_date=PAST)
+    ledger.record([known])
+    assert outcome() == "exists"
 
 
 def test_a_quarantined_ledger_may_have_it(ledger, plan, tmp_path):
