@@ -44,7 +44,7 @@ _PANELS = {
         "overview": "Show what is urgent, what comes next, and how old the keys are.",
         "register": "Register the domains of spec files, and show their DNS records.",
         "show-dns": "Show the DNS records of what is registered.",
-        "publish": "Put the records of what is registered into DNS.",
+        "publish": "Put the registered records into DNS.",
         "handoff": "Write a sheet for the owner of the DNS: what to add, and how.",
         "check-dns": "Check that DNS has the registered records. No token is needed.",
         "verify": "Verify the DKIM signatures of received mail, and their keys.",

@@ -102,8 +102,8 @@ _SHARED = (
     _setting("--batch-size N", "Domains per request (default: 50)."),
     _setting("--concurrency N", "Parallel requests (default: 8)."),
     _setting("--timeout TIME", "Longest wait for an answer (default: 30s)."),
-    _setting("--max-wait TIME", "Longest Retry-After to honour (default: 5m)."),
-    _setting("--ca-bundle FILE", "PEM file of CAs to trust, not the system's."),
+    _setting("--max-wait TIME", "Longest total wait for Retry-After (default: 5m)."),
+    _setting("--ca-bundle FILE", "PEM file of CAs to trust instead of the system's."),
     _setting("--proxy URL", "Proxy for all requests."),
     _common(
         "--profile -p NAME",
@@ -344,20 +344,20 @@ KeyFormatOption = Annotated[
     KeyFormat | None, option("--format -f FORMAT", f"{', '.join(KeyFormat)} (default: table).")
 ]
 OutputOption = Annotated[Path | None, option("--output -o FILE", _OUTPUT, parser=read_output)]
-YesOption = Annotated[bool, option("--yes -y", "Answer the question with yes, without asking.")]
+YesOption = Annotated[bool, option("--yes -y", "Do not ask for confirmation.")]
 ALLOW_SHADOWING = "--allow-wildcard-shadowing"
 AllowShadowingOption = Annotated[
     bool,
     option(
         ALLOW_SHADOWING,
-        "Also publish for domains for which a wildcard then answers no longer.",
+        "Also publish where a wildcard then no longer answers for the domain.",
     ),
 ]
 AssumeSuccessorsOption = Annotated[
     bool,
     option(
         "--assume-successors",
-        "Assume that newer keys replace older ones, where that is not recorded.",
+        "Assume that newer keys replace older ones, if that is not recorded.",
     ),
 ]
 # A Location; Typer takes no union of types.

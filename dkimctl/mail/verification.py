@@ -176,7 +176,7 @@ def _judge(message: Message, signature: Signature, lookup: _Lookup) -> Judgement
     if signature.fault:
         return Judgement(MailVerdict.FAIL, signature.fault)
     if isinstance(lookup, NoAnswer):
-        return Judgement(MailVerdict.UNKNOWN, f"DNS does not tell the key: {lookup}")
+        return Judgement(MailVerdict.UNKNOWN, f"the key could not be looked up: {lookup}")
     name = signature.record_name
     if not lookup:
         return Judgement(MailVerdict.FAIL, f"there is no key record at {name}")

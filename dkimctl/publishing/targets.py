@@ -116,6 +116,6 @@ def check_access(
     work_in_parallel(jobs, try_zone, add, wait=report_progress)
     used = {id(target_zone.target) for target_zone, _, _ in jobs}
     idle = [target.label for target in targets if id(target) not in used]
-    untried = Access(None, None, "nothing that is selected is in it")
+    untried = Access(None, None, "no selected domain is in its zones")
     tried += [ZoneAccess(label, "", 0, untried) for label in dict.fromkeys(idle)]
     return sorted(tried, key=lambda zone: (zone.target, zone.zone)), uncovered

@@ -77,7 +77,7 @@ def api(
 def token(ctx: typer.Context) -> int:
     """Print a valid access token.
 
-    It is renewed if less than a minute of it is left.
+    It is renewed if it expires within a minute.
     """
     session = open_session(ctx)
     write(

@@ -47,7 +47,7 @@ def check_dns(
         str | None,
         option(
             "--from FILE",
-            f"Check what a file has, not the ledger: {SAVED_RESULT}",
+            f"Check the records of a file, not the ledger: {SAVED_RESULT}",
         ),
     ] = None,
     server: ServerOption = None,
@@ -96,8 +96,8 @@ def check_dns(
     """Check that DNS has the registered records. No token is needed.
 
     Every authoritative server of each zone is asked. The exit code is 1 if a record is not
-    published as registered; else 4 if DNS gave no answer for one. With --format nagios, it is that
-    of a monitoring plugin.
+    published as registered, otherwise 4 if DNS gave no answer for one. With --format nagios, it is
+    that of a monitoring plugin.
     """
     session = open_session(ctx)
     began = time.time()

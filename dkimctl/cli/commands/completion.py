@@ -34,7 +34,7 @@ if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _dkimctl_completion "$@"; f
 def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> None:
     """Print a shell's completion script.
 
-    The examples install it for you alone.
+    The examples install it only for you.
     """
     script = (
         get_completion_script(prog_name="dkimctl", complete_var=COMPLETION_VARIABLE, shell=shell)

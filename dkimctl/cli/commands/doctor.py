@@ -89,7 +89,7 @@ CHECKS = (
 )
 def doctor(
     ctx: typer.Context,
-    offline: Annotated[bool, option("--offline", "Leave out what needs the network.")] = False,
+    offline: Annotated[bool, option("--offline", "Leave out checks over the network.")] = False,
     fmt: TableOrJsonOption = TableOrJson.TABLE,
 ) -> int:
     """Check the set-up: what is wrong, and what to do about it.

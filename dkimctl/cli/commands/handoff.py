@@ -61,7 +61,7 @@ def handoff(
         SheetFormat | None,
         option(
             "--format -f FORMAT",
-            f"{', '.join(SheetFormat)} (default: by the suffix of --output, else text).",
+            f"{', '.join(SheetFormat)} (default: by the suffix of --output, otherwise text).",
         ),
     ] = None,
     language: Annotated[
@@ -70,13 +70,13 @@ def handoff(
     contact: Annotated[str, option("--contact TEXT", "Whom to tell when it is done.")] = "",
     zone: Annotated[
         list[str] | None,
-        option("--zone ZONE", "Zone of the DNS; repeatable. Then DNS is not asked."),
+        option("--zone ZONE", "Zone of the DNS, which is then not asked; repeatable."),
     ] = None,
     provider: Annotated[
         str,
         option(
             "--provider PROVIDER",
-            "DNS provider, such as cloudflare (default: that of the zone's name servers).",
+            "DNS provider, such as cloudflare (default: by the zone's name servers).",
         ),
     ] = "",
     ttl: Annotated[int, option("--ttl SECONDS", "TTL of the records.", min=0, max=MAX_TTL)] = 3600,
@@ -88,11 +88,11 @@ def handoff(
 ) -> int:
     """Write a sheet for the owner of the DNS: what to add, and how.
 
-    DNS is asked for the zones and their name servers, which tell the provider. The records come
-    from the ledger, without those of keys that have been replaced and may be removed.
+    The zones and the provider are looked up in DNS. The records come from the ledger, except those
+    of keys that have been replaced and may be removed.
 
-    With --retired, these are the ones on the sheet: the old records to delete. Their successors
-    are checked in DNS first, and the service is asked what time it is. Nothing is registered.
+    With --retired, the sheet lists those instead, to delete. Their successors are checked in DNS
+    first, and the service is asked for its time. Nothing is registered.
     """
     session = open_session(ctx)
     contact = " ".join(contact.split())

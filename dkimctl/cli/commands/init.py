@@ -102,9 +102,9 @@ def init(
 ) -> int:
     """Write a first config file and a first spec file.
 
-    Asks for what no option says: profile, URLs, client ID, domains, and how DNS is changed. The
-    config file, whose place --config chooses, has a comment for every key. Secrets are not asked
-    for: `dkimctl login` does. Nothing is overwritten. With --sandbox, only the spec file is
+    Asks for what the options leave open: profile, URLs, client ID, domains, and how DNS is changed.
+    The config file, whose place --config chooses, has a comment for every key. Secrets are not
+    asked for: `dkimctl login` does. Nothing is overwritten. With --sandbox, only the spec file is
     written.
     """
     session = open_session(ctx)

@@ -99,16 +99,16 @@ def forget(
         TableOrJson | None,
         option(
             "--format -f FORMAT",
-            f"{', '.join(TableOrJson)} (default: table on a terminal, else json).",
+            f"{', '.join(TableOrJson)} (default: table, or json in a pipe).",
         ),
     ] = None,
     output: options.OutputOption = None,
 ) -> int:
     """Remove retired registrations from the ledger.
 
-    `rotate --retired` lists them. What is forgotten is printed; `ledger import` takes the JSON
-    back. Nothing is forgotten until `check-dns` has seen that all of the records are gone from
-    DNS. Nothing is sent.
+    `rotate --retired` lists them. Prints the forgotten registrations; `ledger import` reads the
+    JSON back. Nothing is forgotten until `check-dns` has found all of their records gone from DNS.
+    Nothing is sent.
     """
     session = open_session(ctx)
     reporter = session.reporter

@@ -74,20 +74,20 @@ def list_keys(
         _choice("--state STATE", _STATES, "Show only keys whose record is in this state"),
     ] = None,
     sort_by: Annotated[
-        str | None, _choice("--sort-by FIELD", _SORT_VALUES, "What to sort by (default: domain)")
+        str | None, _choice("--sort-by FIELD", _SORT_VALUES, "Sort by this field (default: domain)")
     ] = None,
     reverse: Annotated[bool, option("--reverse", "Sort the other way round.")] = False,
-    all_: Annotated[bool, option("--all -a", "Show keys that were removed, too.")] = False,
+    all_: Annotated[bool, option("--all -a", "Also show removed keys.")] = False,
     wide: Annotated[bool, option("--wide -w", "Show all columns, and the FQDN.")] = False,
     fmt: KeyFormatOption = None,
     output: OutputOption = None,
 ) -> int:
     """List the registered keys, and what comes next for each.
 
-    STATE is what the last check of DNS found, which was SEEN so long ago. NEXT is what is DUE on
-    that day. Nothing is sent: this is what the ledger knows.
+    STATE is what the last check of DNS found, SEEN how long ago that was. NEXT is the next action,
+    DUE its date. Nothing is sent: all of it comes from the ledger.
 
-    Sorted by due, what is urgent comes first, then what waits for you, then what is due first.
+    Sorted by due, urgent keys come first, then those that wait for you, then what is due first.
     """
     session = open_session(ctx)
     reporter = session.reporter

@@ -40,7 +40,7 @@ def overview(
     selection: SelectionArgument = None,
     fmt: TableOrJsonOption = TableOrJson.TABLE,
     html: Annotated[
-        Path | None, option("--html FILE", "Write it as a page that needs no other file.")
+        Path | None, option("--html FILE", "Write it as an HTML page that needs no other file.")
     ] = None,
 ) -> int:
     """Show what is urgent, what comes next, and how old the keys are.

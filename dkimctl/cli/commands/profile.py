@@ -102,7 +102,7 @@ def list_(ctx: typer.Context, fmt: TableOrJsonOption = TableOrJson.TABLE) -> int
 
 @app.command("dkimctl profile use agency", "dkimctl profile use default", takes_profile=True)
 def use(ctx: typer.Context, name: NameArgument) -> int:
-    """Use a profile from now on, where none is named.
+    """Use a profile from now on, unless another is named.
 
     An option, DKIMCTL_PROFILE and default_profile of the config file take precedence. The config
     file does not change.
@@ -139,8 +139,8 @@ def use(ctx: typer.Context, name: NameArgument) -> int:
 def delete(ctx: typer.Context, name: NameArgument, yes: YesOption = False) -> int:
     """Delete a profile: its login, secret and token. Asks first.
 
-    What the config file says of it, and its part of the ledger, stay. A secret that other profiles
-    use as well stays, too.
+    Its entries in the config file and the ledger stay, and so does a secret that other profiles
+    use.
     """
     session = open_session(ctx)
     if name == SANDBOX:

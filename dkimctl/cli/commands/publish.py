@@ -48,7 +48,7 @@ def publish(
     ctx: typer.Context,
     selection: SelectionArgument = None,
     dry_run: Annotated[
-        bool, option("--dry-run -n", "Show what would be changed; 1 if there is something.")
+        bool, option("--dry-run -n", "Show what would change; exit code 1 if something would.")
     ] = False,
     yes: YesOption = False,
     replace: Annotated[
@@ -74,7 +74,7 @@ def publish(
     ] = PublicationFormat.TABLE,
     output: OutputOption = None,
 ) -> int:
-    """Put the records of what is registered into DNS.
+    """Put the registered records into DNS.
 
     The config file says how, for each zone. The plan is shown first. Nothing is removed:
     `dkimctl rotate run` does that.

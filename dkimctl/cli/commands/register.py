@@ -77,7 +77,7 @@ def register(
         bool, option("--dry-run -n", "Show what would be done; send nothing.")
     ] = False,
     refresh: Annotated[
-        bool, option("--refresh", "Also send what is already in the ledger.")
+        bool, option("--refresh", "Also send entries that are already in the ledger.")
     ] = False,
     assign_selector: Annotated[
         str | None,
@@ -107,7 +107,7 @@ def register(
         Format | None,
         options.result_option(
             "--format -f FORMAT",
-            f"{', '.join(_FORMATS)} (default: table on a terminal, else zone); more: show-dns.",
+            f"{', '.join(_FORMATS)} (default: table, or zone in a pipe); more: show-dns.",
         ),
     ] = None,
     output: options.ResultsOutputOption = None,

@@ -118,11 +118,11 @@ def rotate(
 ) -> int:
     """Print specs (YAML) for the successors of old keys.
 
-    They are for `register`; nothing is sent. `dkimctl rotate run` does all that is due by itself,
-    and `dkimctl list` shows where each key is.
+    They are for `register`; nothing is sent. `dkimctl rotate run` does everything that is due, and
+    `dkimctl list` shows where each key is.
 
     With --retired, list the old records that may be removed from DNS. Their successors are checked
-    in DNS first, and the service is asked what time it is.
+    in DNS first, and the service is asked for its time.
     """
     session = open_session(ctx)
     for_new = {"--older-than": older_than is not None, "--start-in": start_in != _START_IN,

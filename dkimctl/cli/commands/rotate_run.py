@@ -65,7 +65,7 @@ def run(
     selection: SelectionArgument = None,
     dry_run: Annotated[bool, option("--dry-run -n", "Show what is due, and do nothing.")] = False,
     wait: Annotated[
-        str, option("--wait TIME", "Longest wait for all servers to have what was changed.")
+        str, option("--wait TIME", "Longest wait until all servers have the changes.")
     ] = "2m",
     allow_wildcard_shadowing: options.AllowShadowingOption = False,
     fmt: options.TableOrJsonOption = TableOrJson.TABLE,
@@ -73,9 +73,9 @@ def run(
 ) -> int:
     """Replace old keys, publish, check, and remove retired records.
 
-    It does what is due. Run it once a day, from a timer or cron. What no DNS target of the config
-    file covers is listed, to be done by hand. `notify` in the config file says how to tell of
-    problems.
+    It does what is due. Run it once a day, from a timer or cron. Records that no DNS target of the
+    config file covers are listed, to change by hand. With `notify` in the config file, it sends
+    notices of problems.
 
     The exit code is 1 if something is urgent or needs a decision; with --dry-run, also if something
     is due.

@@ -57,14 +57,14 @@ def serve(
         list[str] | None,
         option(
             "--trusted-proxy ADDRESS",
-            "IP address or network of a proxy whose X-Forwarded-For to believe; may be repeated.",
+            "IP address or network of a proxy whose X-Forwarded-For is trusted; repeatable.",
         ),
     ] = None,
     metrics_bind: Annotated[
         str | None,
         option(
             "--metrics-bind HOST:PORT",
-            "Answer Prometheus at this address, such as 127.0.0.1:9100 (default: nowhere).",
+            "Serve metrics for Prometheus at this address, such as 127.0.0.1:9100 (default: off).",
         ),
     ] = None,
 ) -> int:

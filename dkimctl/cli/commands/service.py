@@ -73,7 +73,7 @@ SecretOutputOption = Annotated[
     Path | None,
     option(
         "--output -o FILE",
-        "Write the secret to this new file, which only you can read, and print the ID alone.",
+        "Write the secret to this new file, which only you can read, and print only the ID.",
         parser=read_output,
     ),
 ]

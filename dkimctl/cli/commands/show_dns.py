@@ -51,7 +51,7 @@ def show_dns(
     fmt: Annotated[
         Format | None,
         result_option(
-            "--format -f FORMAT", f"{', '.join(Format)} (default: table on a terminal, else zone)."
+            "--format -f FORMAT", f"{', '.join(Format)} (default: table, or zone in a pipe)."
         ),
     ] = None,
     ttl: Annotated[

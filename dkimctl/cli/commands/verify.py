@@ -50,14 +50,14 @@ def verify(
     """Verify the DKIM signatures of received mail, and their keys.
 
     They are compared with those of the ledger. The keys are looked up as a receiver does, by the
-    system's resolver; IN DNS is what check-dns says of the registered ones. No token is needed, and
-    what the mail itself claims in Authentication-Results does not count.
+    system's resolver; IN DNS is the verdict of check-dns for registered ones. No token is needed,
+    and Authentication-Results in the mail does not count.
 
-    If a valid mail shows that a removed key signs again, the ledger opens the key again, and
+    If a valid mail shows that a removed key signs again, the key is active again in the ledger, and
     `publish` puts its record back.
 
     The exit code is 0 if at least one signature is valid, all of registered domains are, and no
-    removed key signs; else 1, or 4 if DNS gave no answer.
+    removed key signs; otherwise 1, or 4 if DNS gave no answer.
     """
     session = open_session(ctx)
     require_dkimpy()
