@@ -26,8 +26,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from dkimctl.cli.report import Color, write
-from dkimctl.errors import UsageError, naming
-from dkimctl.formats.renderer import KeyFormat
+from dkimctl.errors import UsageError, naming, os_errors_as
+from dkimctl.formats.renderer import CheckFormat, Format, KeyFormat
 from dkimctl.service.location import (
     DatabaseUrl,
     Location,
@@ -36,7 +36,7 @@ from dkimctl.service.location import (
     read_location,
 )
 from dkimctl.settings.profile import known_profiles, require_ledger_account
-from dkimctl.text import parse_duration
+from dkimctl.text import parse_duration, printable
 
 COMMON_PANEL = "Common options"
 MAX_TTL = 2**31 - 1  # RFC 2181, section 8
@@ -49,6 +49,7 @@ _SETTINGS = (
 _PROFILE = ("profile", "sandbox", "config")
 _STREAMS = ("color", "verbose", "quiet")
 SHARED = (*_SETTINGS, *_PROFILE, *_STREAMS)
+_FORMATS = frozenset((*Format, *CheckFormat, "html", "text", "txt", "wide"))
 MOST_DOMAINS = 200  # a list that nobody would read further
 # No shell expands anything in such a word, or needs quotes for it; and it is not an option.
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@%+,-]*", re.ASCII)
@@ -268,10 +269,35 @@ def read_duration(option: str, text: str, *, may_be_zero: bool = False) -> timed
 
 
 def read_output(text: str) -> Path | None:
-    """The file that --output names; None for stdout. Raises UsageError for an empty name."""
+    """The file that --output names; None for stdout. Raises UsageError for no file to write."""
+    if text in _FORMATS:  # as other programs take it
+        option = "--wide" if text == "wide" else f"-f {text}"
+        raise UsageError(
+            f"in --output: {text} is a file name",
+            hint=f"did you mean {option}? For a file of that name, write ./{text}",
+        )
+    with naming("--output"):
+        return None if text == "-" else read_new_file(text)
+
+
+def read_new_file(text: str) -> Path:
+    """A file to write. Raises UsageError unless it could be written, before anything is done."""
     if not text:
-        raise UsageError("in --output: the file name is empty", hint="write --output FILE")
-    return None if text == "-" else Path(text)
+        raise UsageError("the file name is empty", hint="check the variable it comes from")
+    path, fault = Path(text), ""
+    what = f"cannot write {printable(str(path))}"
+    with os_errors_as(UsageError, what, hint="name another file"):
+        # What is there and no file, such as /dev/stdout, is written as it is.
+        is_replaced = not path.exists() or path.is_file()
+        if path.is_dir():
+            fault = "it is a directory"
+        elif not path.parent.is_dir():
+            fault = "its directory does not exist"
+        elif is_replaced and not os.access(path.parent, os.W_OK):
+            fault = "its directory is not writable"
+    if fault:
+        raise UsageError(f"{what}: {fault}", hint="create the directory, or name another file")
+    return path
 
 
 def read_data(text: str) -> Location:
@@ -335,10 +361,11 @@ class TableOrJson(StrEnum):
 
 # What --from of `check-dns` and `show-dns`, and `ledger import`, read.
 SAVED_RESULT = "JSON of dkimctl, or a response of the service; `-` is standard input."
-_OUTPUT = "Write to this file; `-` is stdout."
+_OUTPUT = "File to write (x.json: JSON); `-`: stdout."
 
 TableOrJsonOption = Annotated[
-    TableOrJson, option("--format -f FORMAT", f"{', '.join(TableOrJson)}.")
+    TableOrJson | None,
+    option("--format -f FORMAT", f"{', '.join(TableOrJson)} (default: table)."),
 ]
 KeyFormatOption = Annotated[
     KeyFormat | None, option("--format -f FORMAT", f"{', '.join(KeyFormat)} (default: table).")

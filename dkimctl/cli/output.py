@@ -10,9 +10,10 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from dkimctl.cli.report import KEPT, PLAIN_TERMINALS, Reporter, StdoutWriter, write
 from dkimctl.errors import OutputError, UsageError, naming, os_errors_as
@@ -22,6 +23,14 @@ from dkimctl.formats.table import columns_of
 from dkimctl.names import parse_zone, zone_finder
 from dkimctl.text import listed
 
+FormatT = TypeVar("FormatT", bound=StrEnum)
+
+# Other suffixes say nothing: a file may be called db.example.com.
+_BY_SUFFIX = {
+    ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".zone": "zone",
+    ".nsupdate": "nsupdate", ".md": "markdown", ".html": "html", ".htm": "html",
+    ".prom": "prometheus", ".pdf": "pdf", ".docx": "docx", ".xlsx": "xlsx",
+}  # fmt: skip
 _MANY = 100  # names, whose lookups may take longer than a second
 _WITH_ZONES = (Format.ZONE, Format.NSUPDATE, *PER_ZONE)
 _FITTING: Mapping[str, Sequence[Format]] = {
@@ -96,6 +105,7 @@ def read_output_options(
     output_dir: Path | None = None,
 ) -> OutputOptions:
     """Check these options, and gather them. Raises UsageError."""
+    fmt = read_format(Format, fmt, output)
     output_options = OutputOptions(
         fmt or (Format.TABLE if wide else default_format(output or output_dir)),
         fmt is None,
@@ -128,6 +138,23 @@ def read_output_options(
             hint="name each with --zone ZONE, or look them up in DNS with --find-zones",
         )
     return output_options
+
+
+def read_format(formats: type[FormatT], fmt: FormatT | None, output: Path | None) -> FormatT | None:
+    """The format that was named, or else that of the suffix of `output`; None: neither says one.
+
+    Raises UsageError for a suffix of a format that is none of `formats`.
+    """
+    if fmt or not output:
+        return fmt
+    name = _BY_SUFFIX.get(output.suffix.lower())
+    names = [*formats]
+    if name and name not in names:
+        hint = f"name one of {', '.join(names)} with --format, or write another suffix"
+        if name == "pdf" and "html" in names:
+            hint += "; for PDF, print the .html in a browser"
+        raise UsageError(f"in --output: this command has no format for {output.suffix}", hint=hint)
+    return formats(name) if name else None
 
 
 def default_format(output: Path | None, *, for_machines: Format = Format.ZONE) -> Format:
@@ -219,18 +246,6 @@ def write_chunks(
         writer.abort()
         raise
     writer.close()
-
-
-def require_writable(output: Path | None) -> None:
-    """Raise OutputError unless a file could be written at `output`; None: stdout."""
-    # What is there and no file, such as /dev/stdout, is written as it is.
-    if output is None or (output.exists() and not output.is_file()):
-        return
-    if not (output.parent.is_dir() and os.access(output.parent, os.W_OK)):
-        raise OutputError(
-            f"cannot write {output}: its directory does not exist or is not writable",
-            hint="name another file with --output",
-        )
 
 
 class _FileWriter:

@@ -47,6 +47,7 @@ class SheetFormat(StrEnum):
     """What `--format` of `handoff` takes."""
 
     TEXT = "text"
+    TXT = "txt"  # the same
     HTML = "html"
     MARKDOWN = "markdown"
     JSON = "json"

@@ -179,7 +179,7 @@ def test_a_name_outside_the_zones_given_is_a_usage_error(cli):
         (("--language", "ja", "--format", "json"), "--language has no effect with --format json"),
         (("--contact", "x" * 201), "in --contact: the text has 201 characters"),
         (("--assume-successors",), "--assume-successors has no effect without --retired"),
-        (("--output", "dns.PDF"), 'no format has the suffix ".PDF"'),
+        (("--output", "dns.PDF"), "for PDF, print the .html in a browser"),
         (("--output", ""), "in --output: the file name is empty"),
     ],
 )

@@ -79,7 +79,7 @@ def test_without_a_terminal_what_is_missing_is_named(cli, config, specs):
      (("--client-id", ""), "--client-id: "), (("--dns", "octodns"), "no --class"),
      (("--key-file", "k\udcff.key", "--server", "192.0.2.1"), "--key-file: "),
      (("--key-file", "k.key"), "no --server"),
-     (("--config", "no/x.yaml"), "the directory no does not exist")],
+     (("--config", "no/x.yaml"), "cannot write no/x.yaml: its directory does not")],
 )  # fmt: skip
 def test_a_mistake_is_named_and_nothing_written(cli, config, specs, words, says):
     done = cli("init", *ACCOUNT, *DOMAINS, *words)

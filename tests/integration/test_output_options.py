@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -33,6 +34,17 @@ def registered(cli):
         (("--origin", "example.com", "--zone", "example.com"), "cannot be combined with --zone"),
         (("--format", "octodns", "--zone", "exa mple.com"), "in --zone"),
         (("--origin", "a..b"), "in --origin"),
+        (("--output", "no/dkim.zone"), "cannot write no/dkim.zone: its directory does not exist"),
+        (("--output", "."), "cannot write .: it is a directory"),
+        (
+            ("-o", "json"),
+            "json is a file name\nhint: did you mean -f json? For a file",
+        ),
+        (("-o", "wide"), "did you mean --wide?"),
+        (
+            ("--output", "dkim.html"),
+            "this command has no format for .html\nhint: name one of",
+        ),
     ],
 )
 def test_conflicting_options_are_refused_at_once(cli, words, said):
@@ -130,17 +142,9 @@ def test_several_batches_of_one_zone_cannot_share_stdout(cli):
     assert "no records for files of earlier runs in out: example.com.2.json\n" in done.err
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("--output", "plain/dkim.zone"),
-        ("--format", "csv", "--output", "."),
-        ("--format", "csv", "--output", "/dev/full"),
-    ],
-)
-def test_an_unwritable_output_loses_no_registration(cli, words):
-    cli.write("plain", "a file, and no directory")
-    done = cli("register", "--sandbox", "--batch-size", 1, "-", *words, stdin=SPECS)
+def test_a_full_disk_loses_no_registration(cli):
+    words = ("--batch-size", 1, "--output", "/dev/full")
+    done = cli("register", "--sandbox", "-", *words, stdin=SPECS)
     assert (done.status, done.out) == (4, "")
     assert "dkimctl: error: cannot " in done.err
     assert "created 3" in done.err
@@ -165,10 +169,44 @@ def test_a_dash_is_stdout(cli, registered, words):
     assert not (cli.home / "-").exists()
 
 
-def test_a_file_may_be_named_dash(cli, registered):
-    done = cli("show-dns", "--sandbox", "--output", "./-")
+@pytest.mark.parametrize("name", ["./-", "./json", "db.example.com", "zone.txt"])
+def test_any_file_may_be_named(cli, registered, name):
+    done = cli("show-dns", "--sandbox", "--output", name)
     assert (done.status, done.out) == (0, "")
-    assert (cli.home / "-").read_text().count(" IN TXT ") == 3
+    assert (cli.home / name).read_text().count(" IN TXT ") == 3
+
+
+@pytest.mark.parametrize(
+    ("command", "file", "words"),
+    [
+        ("show-dns", "x.JSON", "json"),
+        ("show-dns", "x.jsonl", "jsonl"),
+        ("register -", "x.zone", "zone"),
+        ("register -", "x.nsupdate", "nsupdate"),
+        ("register --dry-run -", "x.md", "markdown"),
+        ("list", "x.csv", "csv"),
+        ("check-dns --server 127.0.0.1:9", "x.prom", "prometheus"),
+        ("verify -", "x.json", "json"),
+        ("rotate --retired --no-check", "x.json", "json"),
+        ("rotate run --dry-run", "x.json", "json"),
+        ("handoff --zone example.com --zone example.net", "x.htm", "html"),
+        ("list", "x.json", "table"),
+        ("rotate --older-than 0d", "x.json", ""),  # YAML, which JSON is
+    ],
+)
+def test_the_suffix_of_the_file_is_the_format_unless_one_is_named(
+    cli, registered, command, file, words
+):
+    command = [*command.split(), "--sandbox"]
+    stdin = "From: a@b\n\nx" if "verify" in command else SPECS
+    named = cli(*command, *(["--format", words] if words else []), stdin=stdin)
+    more = ["--format", "table"] if words == "table" else []
+    done = cli(*command, *more, "--output", file, stdin=stdin)
+    assert (done.status, done.out) == (named.status, "")
+    without_times = re.compile(r"[0-9]{4}-[0-9T:-]{9,}Z?|[0-9.]+e?[+0-9]*$", re.MULTILINE)
+    text = (cli.home / file).read_text()
+    assert named.out
+    assert without_times.sub("", text) == without_times.sub("", named.out)
 
 
 def test_a_device_is_written_directly(cli, registered):

@@ -42,7 +42,7 @@ def test_the_way_from_access_to_a_published_record(ready, shell):
     assert (quiet.stdout, quiet.stderr) == ("", "")
     plan = shell("! " + example("dkimctl publish --dry-run\n"), ENV)
     assert "create  s1._domainkey.docs.example.com" in plan.stdout
-    shell(example("--format markdown --output plan.md"), ENV)
+    shell(example("publish --dry-run --output plan.md"), ENV)
     assert "s1._domainkey.docs.example.com" in (ready.home / "plan.md").read_text()
     done = shell(example("publish --yes --wait"), ENV)
     assert "dkimctl: published 1" in done.stderr

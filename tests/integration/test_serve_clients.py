@@ -178,7 +178,7 @@ def test_a_secret_replaces_no_file(cli, unchanged, kind):
 
 def test_a_secret_that_could_not_be_written_or_printed_is_not_valid(unchanged):
     done = unchanged("--output", "no/secret.txt")
-    assert (done.status, done.out) == (4, "")
+    assert (done.status, done.out) == (2, "")
     assert "cannot write no/secret.txt" in done.err
     if Path("/dev/full").exists():
         with Path("/dev/full").open("w") as full:

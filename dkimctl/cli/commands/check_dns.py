@@ -13,7 +13,7 @@ from dkimctl.cli import checking, selected
 from dkimctl.cli.checking import ResolverOption, ServerOption
 from dkimctl.cli.notify import CheckNotices, require_notify, send_test_notice
 from dkimctl.cli.options import SAVED_RESULT, App, OutputOption, option
-from dkimctl.cli.output import require_writable
+from dkimctl.cli.output import read_format
 from dkimctl.cli.session import Session, open_session
 from dkimctl.cli.terminal import ending_like_ctrl_c
 from dkimctl.dns.check import check_publication
@@ -36,7 +36,7 @@ app = App()
     "dkimctl check-dns --format json > checks.json",
     "dkimctl check-dns --from retired.json --expect-absent",
     "dkimctl check-dns --format nagios",
-    "dkimctl check-dns --format prometheus --output dkim.prom",
+    "dkimctl check-dns --output dkim.prom",
     "dkimctl check-dns --test-notice",
     takes_profile=True,
 )
@@ -101,6 +101,7 @@ def check_dns(
     """
     session = open_session(ctx)
     began = time.time()
+    fmt = read_format(CheckFormat, fmt, output)
     policy = checking.read_policy(wait, warn_within, expect_absent=expect_absent)
     if test_notice:
         if any((selection, saved, notify, expect_absent, wait)):
@@ -116,7 +117,6 @@ def check_dns(
                 hint += "a monitor sends its own"
                 raise UsageError(f"--notify cannot be combined with {name}", hint=hint)
         require_notify(session)
-    require_writable(output)  # before a long wait
     source = checking.open_source(server or (), resolver, max_in_flight)
     picked = selected.read_selection(session, selection)
     # What other servers have is not known if some are given.

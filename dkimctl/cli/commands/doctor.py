@@ -90,7 +90,7 @@ CHECKS = (
 def doctor(
     ctx: typer.Context,
     offline: Annotated[bool, option("--offline", "Leave out checks over the network.")] = False,
-    fmt: TableOrJsonOption = TableOrJson.TABLE,
+    fmt: TableOrJsonOption = None,
 ) -> int:
     """Check the set-up: what is wrong, and what to do about it.
 

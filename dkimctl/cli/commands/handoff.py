@@ -11,7 +11,7 @@ import typer
 from dkimctl.cli import next_steps
 from dkimctl.cli.checking import open_source, warn_of_wildcards
 from dkimctl.cli.options import MAX_TTL, App, AssumeSuccessorsOption, OutputOption, option
-from dkimctl.cli.output import read_zone, require_writable, write_chunks
+from dkimctl.cli.output import read_format, read_zone, write_chunks
 from dkimctl.cli.report import Reporter
 from dkimctl.cli.results import AttentionWarnings
 from dkimctl.cli.selected import (
@@ -33,15 +33,11 @@ from dkimctl.models import DnsRecord, Registration, named
 from dkimctl.names import Selection
 from dkimctl.rotation.life import KeyStage, NextAction, read_keys
 from dkimctl.rotation.retirement import retired_results
-from dkimctl.text import counted, few, printable, quoted
+from dkimctl.text import counted, few, printable
 
 app = App()
 SheetRecords = list[tuple[Registration, DnsRecord]]
 
-_BY_SUFFIX = {
-    "": SheetFormat.TEXT, ".txt": SheetFormat.TEXT, ".htm": SheetFormat.HTML,
-    ".html": SheetFormat.HTML, ".json": SheetFormat.JSON, ".md": SheetFormat.MARKDOWN,
-}  # fmt: skip
 _MAX_CONTACT = 200  # characters
 
 
@@ -102,20 +98,13 @@ def handoff(
             hint=f"write at most {_MAX_CONTACT}, such as an email address",
         )
     panel = provider_with(provider) if provider else None
-    suffix = output.suffix if output else ""
-    fmt = fmt or _BY_SUFFIX.get(suffix.lower())
-    if fmt is None:
-        raise UsageError(
-            f"in --output: no format has the suffix {quoted(suffix)}",
-            hint="write .html, .md, .txt or .json, or name the format with --format; for PDF, "
-            "print the .html in a browser",
-        )
+    fmt = read_format(SheetFormat, fmt, output)
+    if fmt in (None, SheetFormat.TXT):
+        fmt = SheetFormat.TEXT
     if fmt is SheetFormat.JSON and language is not None:
         raise UsageError("--language has no effect with --format json", hint="leave it out")
     if assume_successors and not retired:
         raise UsageError("--assume-successors has no effect without --retired", hint="leave it out")
-    if output is not None:
-        require_writable(output)
     zones = [read_zone("--zone", name) for name in zone or ()]
     selected = read_selection(session, selection)
     now = datetime.now(UTC)

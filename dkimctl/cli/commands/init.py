@@ -17,7 +17,7 @@ import typer
 from dkimctl.addresses import parse_server
 from dkimctl.cli import next_steps, terminal
 from dkimctl.cli.logins import QUESTIONS, answer, no_terminal
-from dkimctl.cli.options import App, option, read_output
+from dkimctl.cli.options import App, option, read_new_file, read_output
 from dkimctl.cli.sandbox import INSTALL, is_installed
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, OutputError, UsageError, naming, os_errors_as
@@ -198,15 +198,9 @@ def _require_places(session: Session, config: Path | None, output: Path) -> None
         raise UsageError(
             f"{listed(existing)} already {verb}; nothing was written", hint=f"{hint}the spec file"
         )
-    named = {"--output": output}
     if config is not None and _given_value(session, "config"):
-        named["--config"] = config
-    for name, file in named.items():
-        if not file.parent.is_dir():
-            raise UsageError(
-                f"the directory {printable(str(file.parent))} does not exist",
-                hint=f"create it, or name another file with {name}",
-            )
+        with naming("--config"):
+            read_new_file(str(config))
 
 
 def _given_value(session: Session, key: str) -> str | None:

@@ -9,7 +9,7 @@ import typer
 
 from dkimctl.cli import options
 from dkimctl.cli.options import TableOrJson, argument, complete_selection, option
-from dkimctl.cli.output import OutputOptions, default_format
+from dkimctl.cli.output import OutputOptions, default_format, read_format
 from dkimctl.cli.report import warn_alike, warn_unreadable
 from dkimctl.cli.results import write_results
 from dkimctl.cli.selected import read_selection, require_empty, warn_unmatched
@@ -112,6 +112,7 @@ def forget(
     """
     session = open_session(ctx)
     reporter = session.reporter
+    fmt = read_format(TableOrJson, fmt, output)
     selection = read_selection(session, words)
     now = datetime.now(UTC)
     with session.lock_account():

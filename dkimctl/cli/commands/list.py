@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from dkimctl.cli.options import App, KeyFormatOption, OutputOption, option
-from dkimctl.cli.output import require_writable, table_layout, write_chunks
+from dkimctl.cli.output import read_format, table_layout, write_chunks
 from dkimctl.cli.selected import SelectionArgument, read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import open_session
 from dkimctl.dns.verdicts import Verdict
@@ -59,7 +59,7 @@ def _choice(declaration: str, choices: Collection[str], help_: str) -> Any:
     "dkimctl list --sort-by due",
     "dkimctl list '*.example.com' --state missing --state mismatch",
     "dkimctl list --stage signing --sort-by age --reverse",
-    "dkimctl list --format csv --output keys.csv",
+    "dkimctl list --output keys.csv",
     name="list",
     takes_profile=True,
 )
@@ -91,9 +91,9 @@ def list_keys(
     """
     session = open_session(ctx)
     reporter = session.reporter
+    fmt = read_format(KeyFormat, fmt, output)
     if wide and fmt not in (None, KeyFormat.TABLE):
         raise UsageError(f"--wide has no effect with --format {fmt}", hint="leave out one of them")
-    require_writable(output)
     now = datetime.now(UTC)
     selected = read_selection(session, selection)
     ledger = session.open_ledger(for_writing=False)

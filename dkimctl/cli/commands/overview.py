@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from dkimctl.cli import next_steps
-from dkimctl.cli.options import App, TableOrJson, TableOrJsonOption, option
-from dkimctl.cli.output import require_writable, table_layout, write_chunks
+from dkimctl.cli.options import App, TableOrJson, TableOrJsonOption, option, read_new_file
+from dkimctl.cli.output import table_layout, write_chunks
 from dkimctl.cli.selected import SelectionArgument, read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import open_session
 from dkimctl.errors import ExitCode, UsageError, worst
@@ -38,9 +38,14 @@ app = App()
 def overview(
     ctx: typer.Context,
     selection: SelectionArgument = None,
-    fmt: TableOrJsonOption = TableOrJson.TABLE,
+    fmt: TableOrJsonOption = None,
     html: Annotated[
-        Path | None, option("--html FILE", "Write it as an HTML page that needs no other file.")
+        Path | None,
+        option(
+            "--html FILE",
+            "Write it as an HTML page that needs no other file.",
+            parser=read_new_file,
+        ),
     ] = None,
 ) -> int:
     """Show what is urgent, what comes next, and how old the keys are.
@@ -53,10 +58,8 @@ def overview(
     """
     session = open_session(ctx)
     reporter = session.reporter
-    if html is not None:
-        if fmt is not TableOrJson.TABLE:
-            raise UsageError(f"--html has no effect with --format {fmt}", hint="leave out one")
-        require_writable(html)
+    if html is not None and fmt is TableOrJson.JSON:
+        raise UsageError(f"--html has no effect with --format {fmt}", hint="leave out one")
     now = datetime.now(UTC)
     selected = read_selection(session, selection)
     rotation = session.config.rotation

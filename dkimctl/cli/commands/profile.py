@@ -41,7 +41,7 @@ NameArgument = Annotated[
 @app.command(
     "dkimctl profile list", "dkimctl profile list --format json", name="list", takes_profile=True
 )
-def list_(ctx: typer.Context, fmt: TableOrJsonOption = TableOrJson.TABLE) -> int:
+def list_(ctx: typer.Context, fmt: TableOrJsonOption = None) -> int:
     """List the profiles, with their accounts, and which one is used. Sends nothing."""
     session = open_session(ctx)
     config, logins = session.config, session.logins

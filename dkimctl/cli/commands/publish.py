@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from dkimctl.cli.options import AllowShadowingOption, App, OutputOption, YesOption, option
-from dkimctl.cli.output import require_writable, table_layout, write_chunks
+from dkimctl.cli.output import read_format, table_layout, write_chunks
 from dkimctl.cli.progress import PublicationProgress
 from dkimctl.cli.publication import (
     PublishOptions,
@@ -40,7 +40,7 @@ app = App()
     "dkimctl publish",
     "dkimctl publish --dry-run '*.example.com'",
     "dkimctl publish --yes --wait 30m",
-    "dkimctl publish --dry-run --format markdown --output plan.md",
+    "dkimctl publish --dry-run --output plan.md",
     "dkimctl publish --check-access",
     takes_profile=True,
 )
@@ -70,8 +70,9 @@ def publish(
         bool, option("--check-access", "Show what can be read and written; nothing is changed.")
     ] = False,
     fmt: Annotated[
-        PublicationFormat, option("--format -f FORMAT", f"{', '.join(PublicationFormat)}.")
-    ] = PublicationFormat.TABLE,
+        PublicationFormat | None,
+        option("--format -f FORMAT", f"{', '.join(PublicationFormat)} (default: table)."),
+    ] = None,
     output: OutputOption = None,
 ) -> int:
     """Put the registered records into DNS.
@@ -81,6 +82,7 @@ def publish(
     """
     session = open_session(ctx)
     words = selection or ()
+    fmt = read_format(PublicationFormat, fmt, output) or PublicationFormat.TABLE
     if check_access:
         if any((dry_run, yes, replace, allow_wildcard_shadowing, wait)):
             raise UsageError(
@@ -96,7 +98,6 @@ def publish(
     )  # fmt: skip
     options.require_sound()
     targets = open_dns_targets(session)
-    require_writable(output)  # before anything is changed
     with unchanged_if_interrupted():
         registrations, status = select_to_publish(session, words)
     return worst([status, publish_records(session, registrations, targets, options)])

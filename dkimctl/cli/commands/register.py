@@ -47,7 +47,7 @@ _UNFINISHED = (Outcome.PENDING, Outcome.UNKNOWN, Outcome.FAILED)
     "dkimctl register --assign-selector s%Y%m domains.yaml",
     "dkimctl register --publish domains.yaml",
     "dkimctl register --sandbox domains.example.yaml",
-    "dkimctl register --format zone --output dkim.zone - < domains.yaml",
+    "dkimctl register --output dkim.zone - < domains.yaml",
     takes_profile=True,
 )
 def register(

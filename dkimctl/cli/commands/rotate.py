@@ -16,8 +16,8 @@ from dkimctl.cli.options import App, option, read_duration
 from dkimctl.cli.output import (
     OutputOptions,
     default_format,
+    read_format,
     read_zone,
-    require_writable,
     write_chunks,
 )
 from dkimctl.cli.results import write_results
@@ -137,7 +137,6 @@ def rotate(
                 f"{name} has no effect {'with' if retired else 'without'} --retired",
                 hint="--retired lists old records; without it, rotate prints the specs of new keys",
             )
-    require_writable(output)  # before a long look
     selected = read_selection(session, selection)
     if not retired:
         age = session.config.rotation.max_age
@@ -153,6 +152,7 @@ def rotate(
             selector_template(template, now.astimezone(), option="--selector"),
         )
         return _print_successors(session, selected, policy, now, output)
+    fmt = read_format(RetiredFormat, fmt, output)
     if zone and fmt is not RetiredFormat.NSUPDATE:
         raise UsageError("--zone has no effect with this format", hint="it is for nsupdate")
     output_options = OutputOptions(

@@ -16,7 +16,7 @@ from dkimctl.cli import next_steps, options
 from dkimctl.cli.checking import URGENT_WARNINGS, CheckProgress, open_source, warn_of_urgent
 from dkimctl.cli.notify import send_run_notices
 from dkimctl.cli.options import App, TableOrJson, option, read_duration
-from dkimctl.cli.output import require_writable, table_layout, write_chunks
+from dkimctl.cli.output import read_format, table_layout, write_chunks
 from dkimctl.cli.progress import RegistrationProgress
 from dkimctl.cli.report import Reporter
 from dkimctl.cli.selected import SelectionArgument, read_selection, require_empty, warn_unmatched
@@ -56,7 +56,7 @@ _DONE = {Step.REGISTER: "registered", Step.PUBLISH: "published", Step.REMOVE: "r
     "dkimctl rotate run --dry-run",
     "dkimctl rotate run --quiet",
     "dkimctl rotate run '*.example.com' --wait 10m",
-    "dkimctl rotate run --format json --output run.json",
+    "dkimctl rotate run --output run.json",
     name="run",
     takes_profile=True,
 )
@@ -68,7 +68,7 @@ def run(
         str, option("--wait TIME", "Longest wait until all servers have the changes.")
     ] = "2m",
     allow_wildcard_shadowing: options.AllowShadowingOption = False,
-    fmt: options.TableOrJsonOption = TableOrJson.TABLE,
+    fmt: options.TableOrJsonOption = None,
     output: options.OutputOption = None,
 ) -> int:
     """Replace old keys, publish, check, and remove retired records.
@@ -81,9 +81,9 @@ def run(
     is due.
     """
     session = open_session(ctx)
+    fmt = read_format(TableOrJson, fmt, output)
     seconds = read_duration("--wait", wait, may_be_zero=True).total_seconds()
     policy = RunPolicy(session.config.rotation, seconds, dry_run, allow_wildcard_shadowing)
-    require_writable(output)  # before anything is done
     selected = read_selection(session, selection)
     registered = session.open_ledger(for_writing=False).ours()
     if next(selected.pick(registered), None) is None:
@@ -132,7 +132,7 @@ def run(
 
 
 def show_report(
-    session: Session, report: Report, fmt: TableOrJson, output: Path | None, *, is_dry: bool
+    session: Session, report: Report, fmt: TableOrJson | None, output: Path | None, *, is_dry: bool
 ) -> None:
     """Write the tasks to stdout or a file, and say what matters most; with --quiet only if needed.
 

@@ -105,7 +105,7 @@ def create(
 @client.command(
     "dkimctl service client list", "dkimctl service client list --format json", name="list"
 )
-def list_clients(fmt: TableOrJsonOption = TableOrJson.TABLE, data: DataOption = None) -> None:
+def list_clients(fmt: TableOrJsonOption = None, data: DataOption = None) -> None:
     """List the clients, one per line: ID, state, creation time."""
     with closing(open_service_store(data)) as store:
         from dkimctl.service import clients
@@ -235,7 +235,7 @@ def list_registrations(
     domain: Annotated[
         str | None, option("--domain DOMAIN", "List those of this signing domain.")
     ] = None,
-    fmt: TableOrJsonOption = TableOrJson.TABLE,
+    fmt: TableOrJsonOption = None,
     data: DataOption = None,
 ) -> None:
     """List the registrations, one per line.
@@ -415,7 +415,7 @@ def export(
 
 
 def _listed(
-    name: str, rows: Iterable[Mapping[str, object]], columns: str, fmt: TableOrJson
+    name: str, rows: Iterable[Mapping[str, object]], columns: str, fmt: TableOrJson | None
 ) -> Iterator[str]:
     """A line for each row, of these columns; or one object with a list of this name."""
     if fmt is TableOrJson.JSON:

@@ -31,7 +31,7 @@ app = App()
 
 @app.command(
     "dkimctl show-dns",
-    "dkimctl show-dns --format zone --output dkim.zone",
+    "dkimctl show-dns --output dkim.zone",
     "dkimctl show-dns '*.example.com' --format json",
     "dkimctl show-dns example.com --format value",
     "dkimctl show-dns --from records.json --format csv",

@@ -29,7 +29,7 @@ app = App()
     "dkimctl status --profile agency --format json",
     takes_profile=True,
 )
-def status(ctx: typer.Context, fmt: TableOrJsonOption = TableOrJson.TABLE) -> int:
+def status(ctx: typer.Context, fmt: TableOrJsonOption = None) -> int:
     """Show the profile, and where each of its settings comes from.
 
     Also shows where its secret and token are. Sends nothing. The exit code is 3 if there is neither

@@ -13,7 +13,7 @@ import typer
 from dkimctl.cli import next_steps
 from dkimctl.cli.checking import ResolverOption, ServerOption, open_source
 from dkimctl.cli.options import App, OutputOption, TableOrJson, TableOrJsonOption, argument
-from dkimctl.cli.output import require_writable, table_layout, write_chunks
+from dkimctl.cli.output import read_format, table_layout, write_chunks
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, LedgerError, UsageError, worst_check
 from dkimctl.formats.checks import render_mails
@@ -44,7 +44,7 @@ def verify(
     mails: Annotated[list[str], argument("MAIL...", "Mails, each in a file; - is standard input.")],
     server: ServerOption = None,
     resolver: ResolverOption = False,
-    fmt: TableOrJsonOption = TableOrJson.TABLE,
+    fmt: TableOrJsonOption = None,
     output: OutputOption = None,
 ) -> int:
     """Verify the DKIM signatures of received mail, and their keys.
@@ -61,7 +61,7 @@ def verify(
     """
     session = open_session(ctx)
     require_dkimpy()
-    require_writable(output)
+    fmt = read_format(TableOrJson, fmt, output)
     check = open_source(server or (), resolver)
     sources = check if check.is_given else open_source(resolver=True), check
     ledger = None  # if no account is set up, which verifying needs not
@@ -99,7 +99,7 @@ def verify(
             codes.append(error.exit_code)
     layout = table_layout(session.reporter, output)
     chunks = render_mails(reports, layout, is_json=fmt is TableOrJson.JSON)
-    write_chunks(chunks, output, is_paged=fmt is TableOrJson.TABLE)
+    write_chunks(chunks, output, is_paged=fmt is not TableOrJson.JSON)
     verdicts = Counter(
         str(signature.verdict) for report in reports for signature in report.signatures
     )
