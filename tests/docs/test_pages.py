@@ -69,6 +69,22 @@ def anchors(page: str) -> set[str]:
     return {re.sub(r"[^\w -]", "", text).lower().replace(" ", "-") for text in headings}
 
 
+def test_the_changelog_keeps_the_form():
+    """Versions, the newest first, each with its date and link; below, the kinds of changes."""
+    head, *versions = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")
+    assert "https://keepachangelog.com/en/1.1.0/" in head
+    titles = [version.partition("\n")[0] for version in versions]
+    assert titles[0] == "[Unreleased]"
+    assert all(re.fullmatch(r"\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", title) for title in titles[1:])
+    dates = [title.rpartition(" ")[2] for title in titles[1:]]
+    assert dates == sorted(dates, reverse=True)
+    for version, title in zip(versions, titles, strict=True):
+        kinds = re.findall(r"^### (.*)$", version, re.MULTILINE)
+        order = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]
+        assert kinds == [kind for kind in order if kind in kinds], title
+        assert f"\n{title.partition(' ')[0]}: https://" in versions[-1]
+
+
 def test_every_library_has_its_reason():
     project = toml("pyproject.toml")
     required = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
