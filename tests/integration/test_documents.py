@@ -122,10 +122,9 @@ def test_the_readme_from_top_to_bottom_with_the_service_of_this_machine(cli, she
     port = str(free_port())
     cli.write("domains.yaml", example("s2027", "yaml"))
     serve = example("\nAUTH_URL=").replace("8025", port).replace(" &\n", f" &{WAIT}", 1)
-    login = example('"$CLIENT_ID" --secret-stdin')
     steps = (
         serve,
-        login.replace("--secret-stdin", "--credential-store file --secret-stdin"),
+        example('"$BASE_URL" --client-id "$CLIENT_ID" \\\n'),
         example("--dry-run domains.yaml"),
         example("--format zone --output dkim.zone"),
     )
