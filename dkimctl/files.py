@@ -282,17 +282,51 @@ class Fault(NamedTuple):
 
     message: str
     hint: str = ""
+    owner: str = ""  # of what is there, if it is another user
 
 
 def refuse(
     fault: Fault | None,
     error: Callable[..., Exception],
     *,
-    hint: str = "name a directory of your own in DKIMCTL_STATE_DIR",
+    hint: str = "",
 ) -> None:
-    """Raise `error` for a fault, if there is one. `hint` is for one that has none."""
+    """Raise `error` for a fault, if there is one.
+
+    `hint` is for one that has none; without it, the path is that of our state.
+    """
     if fault:
+        of_state = "name a directory of your own in DKIMCTL_STATE_DIR"
+        hint = hint or (run_as(fault.owner) if fault.owner else of_state)
         raise error(fault.message, hint=fault.hint or hint)
+
+
+def run_as(owner: str) -> str:
+    """What to do with the state of another user."""
+    return f"run it as that user: `sudo -u {shlex.quote(owner)} dkimctl …`"
+
+
+def access_hint(path: Path, otherwise: str) -> str:
+    """What to do where the system allows no access to `path`: `otherwise`, if it is the user's."""
+    if sys.platform == "win32":
+        return otherwise
+    own = os.geteuid()
+    for place in (path, *path.absolute().parents):
+        try:
+            uid = place.lstat().st_uid
+        except PermissionError:  # it is in a directory that is closed
+            continue
+        except OSError:
+            if place == path:  # a new file
+                continue
+            break
+        if uid == own:
+            break
+        if place.parent.stat().st_uid == own:  # such as after a run by sudo
+            take_over = f"`sudo chown -R {_name_of(own)} {shlex.quote(str(place.parent))}`"
+            return f"{place} belongs to {_name_of(uid)}: to take it over, run {take_over}"
+        return f"{place} belongs to {_name_of(uid)}: {run_as(_name_of(uid))}"
+    return otherwise
 
 
 def fault_of(*files: Path, private: bool = False, in_own_group: bool = False) -> Fault | None:
@@ -322,17 +356,18 @@ def path_fault(path: Path) -> Fault | None:
     """The fault of a directory or link on the way to `path`, or of its end."""
     if sys.platform == "win32":
         return None
+    is_there = True
     try:
         end = path.stat()
     except OSError as error:
         if error.errno == errno.ELOOP:  # links in a circle
             raise
-        end = None
+        end, is_there = None, isinstance(error, PermissionError)
     # In a user namespace root owns the root directory, but its ID is that of all unmapped users.
     trusted = (0, os.geteuid(), os.stat("/").st_uid)  # noqa: PTH116
     for place, status in _components(path):
         if status.st_uid not in trusted:
-            return Fault(f"unsafe {_kind(status)} {place}: it belongs to another user")
+            return _of_another(place, status, is_there=is_there)
         # In a directory with the sticky bit, others can rename only what is theirs.
         is_sticky = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX
         if not (stat.S_ISLNK(status.st_mode) or is_sticky) and _others_can_write(status):
@@ -342,7 +377,7 @@ def path_fault(path: Path) -> Fault | None:
         hint = "create the directory that it names, or delete the link"
         return Fault(message, hint) if path.is_symlink() else None
     if end.st_uid not in trusted[:2]:  # here it must be certain
-        return Fault(f"unsafe {_kind(end)} {path.absolute()}: it belongs to another user")
+        return _of_another(path.absolute(), end)
     return None
 
 
@@ -364,7 +399,7 @@ def status_fault(path: Path, status: os.stat_result, *, private: bool = False) -
     if not stat.S_ISREG(status.st_mode):
         return Fault(f"unsafe file {path}: it is not a regular file", "move it elsewhere")
     if status.st_uid not in (0, os.geteuid()):
-        return Fault(f"unsafe file {path}: it belongs to another user")
+        return _of_another(path, status)
     if private and status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         hint = _chmod("600", path, status)
         return Fault(f"unsafe file {path}: other users can read or change it", hint)
@@ -400,6 +435,21 @@ def _others_can_write(status: os.stat_result) -> bool:
     """Whether other users can, also as members of its group."""
     by_group = status.st_mode & stat.S_IWGRP and not is_own_group(status.st_gid)
     return bool(status.st_mode & stat.S_IWOTH or by_group)
+
+
+def _of_another(place: Path, status: os.stat_result, *, is_there: bool = True) -> Fault:
+    """`is_there`: what is at the end of the way, too, so it is that user's."""
+    owner = _name_of(status.st_uid)
+    message = f"unsafe {_kind(status)} {place}: it belongs to another user, {owner}"
+    return Fault(message, owner=owner if is_there else "")
+
+
+def _name_of(uid: int) -> str:
+    """The user's name, or else the number as `sudo` takes it."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"#{uid}"
 
 
 def _writable(place: Path, status: os.stat_result) -> Fault:

@@ -41,7 +41,7 @@ from dkimctl.dns.nameserver import (
 )
 from dkimctl.dns.zones import find_zone
 from dkimctl.errors import InputError, UsageError
-from dkimctl.files import path_fault
+from dkimctl.files import access_hint, path_fault
 from dkimctl.formats.renderer import publishable
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import Outcome, Registration, named
@@ -262,7 +262,7 @@ def check_ledger(session: Session) -> Iterator[Remark]:
     directory = path.parent if path.exists() else place
     if not (os.access(place, os.W_OK) and os.access(directory, os.W_OK)):
         hint = f"make {path.parent} writable for you, or name another in DKIMCTL_STATE_DIR"
-        yield Remark(Health.WRONG, f"you cannot write to {path}", hint)
+        yield Remark(Health.WRONG, f"you cannot write to {path}", access_hint(path, hint))
     if not path.exists():
         yield Remark(Health.OK, f"none yet; the first `register` creates {path}")
         return

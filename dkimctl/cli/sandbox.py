@@ -30,6 +30,10 @@ def is_installed() -> bool:
     return all(map(find_spec, _MODULES))
 
 
+def sandbox_data() -> Path:
+    return data_dir() / "sandbox.db"
+
+
 @contextlib.contextmanager
 def needs_service_extra() -> Iterator[None]:
     """Context for imports of the service: raises UsageError if the extra is missing."""
@@ -97,7 +101,7 @@ class Sandbox:
         with needs_service_extra():
             from dkimctl.service import app, clients, database
         self._clients = clients
-        self._store = store = database.open_key_store(data_dir() / "sandbox.db")
+        self._store = store = database.open_key_store(sandbox_data())
 
         def has_client() -> bool:
             known = clients.list_clients(store)

@@ -55,12 +55,17 @@ def ask(
         raise UsageError(f"{name}: {error.message}", hint=hint) from None
 
 
-def confirms(question: str, *, refusal: UsageError, hint: str = "nothing was deleted") -> bool:
+def confirms(
+    question: str, *, refusal: UsageError | None, hint: str = "nothing was deleted"
+) -> bool:
     """Whether the answer to a question is yes; anything but y or yes means no.
 
-    Raises `refusal` if there is no terminal, Interrupted with this hint at Ctrl-C.
+    Without a terminal raises `refusal`; None: that is a yes. Raises Interrupted with this hint at
+    Ctrl-C.
     """
     if not is_interactive():
+        if refusal is None:
+            return True
         raise refusal
     with interruptible(hint):
         try:

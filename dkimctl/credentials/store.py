@@ -182,9 +182,10 @@ class FileStore(CredentialStore):
         return entries
 
     def _unusable(self, action: str, error: OSError) -> CredentialsError:
+        hint = f"check that it is a file and that you can write to {self._path.parent}"
         return CredentialsError(
             f"{action} {self._path}: {error.strerror or error}",
-            hint=f"check that it is a file and that you can write to {self._path.parent}",
+            hint=files.access_hint(self._path, hint),
         )
 
 

@@ -118,8 +118,9 @@ def _translate_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        hint = "free space there and make it writable, or set DKIMCTL_STATE_DIR to a directory on "
+        hint += "a file system that has locks"
         raise LedgerError(
             f"cannot lock the account with {error.filename or path}: {error.strerror or error}",
-            hint="free space there and make it writable, or set DKIMCTL_STATE_DIR to a directory "
-            "on a file system that has locks",
+            hint=files.access_hint(path, hint) if isinstance(error, PermissionError) else hint,
         ) from error

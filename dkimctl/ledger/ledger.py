@@ -178,6 +178,11 @@ class Ledger:
         with translate_errors(self._path):
             return opening.find_quarantined(self._path)
 
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing is known of the account, nor was a damaged ledger put aside."""
+        return not (self._signing_domains() or self.intents() or self.quarantined)
+
     def of_domain(self, sign_domain: str) -> list[Registration]:
         """The registrations of one signing domain, oldest first."""
         # A query for each of 100,000 new domains would take longer than reading their file.

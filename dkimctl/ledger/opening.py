@@ -368,6 +368,7 @@ def _translated(path: Path, error: Exception) -> LedgerError:
         hint += "damaged ledger and says how to continue"
     elif code in _UNREACHABLE or number in _NO_ACCESS:
         hint = f"check that you can read and write in the directory {path.parent}, {_OR_MOVE}"
+        hint = files.access_hint(path, hint)
     elif code in _BUSY:
         what = f"the ledger {path} is locked by another program"
         hint = "run the same command again when that program has finished"

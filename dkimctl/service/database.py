@@ -14,7 +14,15 @@ import sqlalchemy as sa
 from cryptography.fernet import Fernet, InvalidToken
 
 from dkimctl.errors import UsageError
-from dkimctl.files import fault_of, file_fault, file_identity, prepare_directory, refuse
+from dkimctl.files import (
+    access_hint,
+    fault_of,
+    file_fault,
+    file_identity,
+    prepare_directory,
+    refuse,
+    run_as,
+)
 from dkimctl.service import schema
 from dkimctl.service.key_pairs import PLAIN_HEADER, Passphrase, WrongPassphrase
 from dkimctl.service.location import DatabaseUrl, Location
@@ -433,17 +441,22 @@ def _require_file(path: Path) -> None:
         if path.is_dir():
             raise UsageError(f"{path} is a directory", hint="name a data file in it")
         prepare_directory(path.parent)
-        refuse(fault_of(path, *side_files, in_own_group=True), UsageError, hint=_OWN_DIRECTORY)
+        fault = fault_of(path, *side_files, in_own_group=True)
+        of_another = run_as(fault.owner) if fault and fault.owner else ""
+        refuse(fault, UsageError, hint=of_another or _OWN_DIRECTORY)
         if not path.exists():
             path.touch(mode=0o600)  # SQLite creates its side files with the same mode
             path.chmod(0o600)  # the umask may have removed more
     except OSError as error:
         raise UsageError(
-            f"{path}: cannot create the service data file: {error.strerror}", hint=_FILE_HINT
+            f"{path}: cannot create the service data file: {error.strerror}",
+            hint=access_hint(path, _FILE_HINT),
         ) from error
     # SQLite would open it read-only, and fail at the first request that writes.
     if not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
-        raise UsageError(f"{path}: the service data file is not writable", hint=_FILE_HINT)
+        raise UsageError(
+            f"{path}: the service data file is not writable", hint=access_hint(path, _FILE_HINT)
+        )
 
 
 def _holds_plain_key(path: Path) -> bool:

@@ -342,7 +342,10 @@ def _usable(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise _unusable(path, error.strerror or "cannot be used") from None
+        unusable = _unusable(path, error.strerror or "cannot be used")
+        if isinstance(error, PermissionError):
+            unusable.hint = files.access_hint(path, unusable.hint)
+        raise unusable from None
 
 
 def _unusable(path: Path, reason: str) -> UsageError:

@@ -217,7 +217,7 @@ def with_an_account(newcomer: Newcomer, account: dict[str, str]) -> str:
     )
     newcomer.follow("login", Answer("(not shown): ", account["DKIMCTL_CLIENT_SECRET"]))
     newcomer.follow("register", "--dry-run")
-    newcomer.follow("register")
+    newcomer.follow("register", Answer("[y/N]: ", "y"))
     newcomer.follow("publish", Answer("[y/N]: ", "y"))
     newcomer.follow("check-dns")
     newcomer.type("dkimctl")

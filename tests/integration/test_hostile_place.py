@@ -165,7 +165,8 @@ def test_a_credential_file_of_another_user(cli, state, planted, scripted_server,
     for words in (["token"], ["status"], ["logout"]):
         done = cli(*words)
         assert done.status == 3
-        assert "it belongs to another user" in done.err + done.out
+        assert "it belongs to another user, " in done.err + done.out
+        assert "run it as that user: `sudo -u " in done.err + done.out
     assert scripted_server.requests == []
 
 

@@ -56,6 +56,31 @@ def export(*registrations) -> str:
     return render_text(Format.JSON, results)
 
 
+def test_a_new_ledger_asks_before_a_domain_gets_a_second_key(cli, account, on_terminal):
+    cli.environment |= account
+    cli.write("domains.yaml", SPECS)
+    first = cli("register", "domains.yaml", "--format", "json")
+    assert (first.status, json.loads(first.err)["warnings"][-1]["code"]) == (0, "new_ledger")
+    cli.write("keys.json", cli("show-dns", "--format", "json").out)
+    cli.environment["DKIMCTL_STATE_DIR"] = str(cli.home / "other")
+    plan = cli("register", "--dry-run", "domains.yaml")
+    for err in (first.err, plan.err):
+        assert "a domain that was registered elsewhere gets a second key: example.net" in err
+        assert "`dkimctl ledger import keys.json`" in err
+    status, shown = on_terminal(["register", "domains.yaml"], [("1 domain as new? [y/N]: ", "")])
+    assert (status, "not confirmed, so nothing was sent" in shown) == (1, True)
+    assert cli("ledger", "import", "keys.json").status == 0
+    status, shown = on_terminal(["register", "domains.yaml"])
+    assert (status, "already there 2" in shown) == (0, True)
+
+
+def test_the_first_run_in_the_sandbox_warns_of_nothing_and_that_of_another_ledger_does(cli):
+    words = ["register", "--sandbox", "--domain", "a.example"]
+    assert "warning" not in cli(*words).err
+    other = cli(*words, "--format", "csv", env={"DKIMCTL_STATE_DIR": str(cli.home / "other")})
+    assert (other.status, "second key: a.example" in other.err) == (0, True)
+
+
 def known(ledger) -> list:
     with ledger() as opened:
         return list(opened.all())

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 from collections import namedtuple
 from pathlib import Path
 
@@ -199,7 +201,7 @@ class TestALinkToTheDirectory:
     def test_of_another_user_is_unsafe(self, home, link, needs_root, name):
         os.chown(home / name, OTHER, OTHER, follow_symlinks=False)
         expected = f"unsafe symbolic link {home / name}: it belongs to another user"
-        assert message_of(directory_fault(link)) == expected
+        assert message_of(directory_fault(link)).startswith(expected)
 
     @pytest.mark.parametrize("name", ["links", "more", "state"])
     def test_is_unsafe_where_others_can_write_at_either_end(self, home, link, name):
@@ -216,3 +218,25 @@ def test_an_ordinary_user_may_use_what_root_owns_and_is_not_told_to_change_it(ho
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert done.stdout == b"None None ''\n"
+
+
+def test_where_access_is_denied_the_hint_says_whose_it_is(needs_root):
+    state = Path(tempfile.mkdtemp())  # pytest's own are closed to others
+    os.chown(state, OTHER, OTHER)
+    mine, roots = state / "ledger.db", "/etc/shadow"
+    mine.touch()
+    program = (
+        "import os, sys; from pathlib import Path; from dkimctl.files import access_hint;"
+        f"os.setuid({OTHER});"
+        "[print(access_hint(Path(path), 'own')) for path in sys.argv[1:]]"
+    )
+    paths = [mine, roots, state / "new.db", "/var/lib/none/ledger.db"]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *map(str, paths)],
+        capture_output=True, check=True, text=True,
+    )  # fmt: skip
+    first, second, *rest = done.stdout.splitlines()
+    assert first.startswith(f"{mine} belongs to root: to take it over, run `sudo chown -R ")
+    assert second == f"{roots} belongs to root: run it as that user: `sudo -u root dkimctl …`"
+    assert rest == ["own", "own"]
+    shutil.rmtree(state)

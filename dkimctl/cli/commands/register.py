@@ -15,19 +15,22 @@ from dkimctl.cli.options import argument, option
 from dkimctl.cli.output import OutputOptions, read_output_options
 from dkimctl.cli.progress import RegistrationProgress
 from dkimctl.cli.results import Doing, show, summary
+from dkimctl.cli.sandbox import sandbox_data
 from dkimctl.cli.session import Session, open_session
-from dkimctl.cli.terminal import interrupting, stopping
+from dkimctl.cli.terminal import confirms, interrupting, stopping
 from dkimctl.errors import (
     ClocksDiffer,
     DkimctlError,
     ExitCode,
     Interrupted,
+    NegativeAnswer,
     ServiceError,
     UsageError,
     naming,
     worst,
 )
 from dkimctl.formats.renderer import PER_ZONE, Format, publishable
+from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import USABLE, DomainSpec, Outcome, Registration, Result, named
 from dkimctl.names import MAX_NAME, key_name_length, selector_template
 from dkimctl.registration.engine import RegistrationEngine
@@ -157,6 +160,9 @@ def register(
     with interrupting():
         specs = session.read_specs(*files, domains=domains, stated=stated)
         gc.freeze()  # they stay to the end: spare the garbage collector from visiting them
+        # Those that another machine may have registered, with a selector that is not known here.
+        is_fixed = assign_selector is not None and "%" not in assign_selector
+        unsure = [spec.sign_domain for spec in specs if spec.selector is None and not is_fixed]
         planning: dict[str, Any] = {"refresh": refresh and not dry_run}
         planning["retry_unknown"] = retry_unknown
         if assign_selector is not None:
@@ -173,12 +179,14 @@ def register(
                 )
             planning["selector_for"] = selector_for
         if dry_run:
-            planner = Planner(session.open_ledger(for_writing=False), **planning)
+            ledger = session.open_ledger(for_writing=False)
+            planner = Planner(ledger, **planning)
+            _tell_of_new_keys(session, ledger, planner, specs, unsure)
             return _show_plan(session, specs, planner, output_options)
         doing = Doing.REFRESHING if refresh else Doing.REGISTERING
         registered: list[Registration] = []
         status = _register(
-            session, selection, specs, planning, output_options, doing,
+            session, selection, specs, unsure, planning, output_options, doing,
             None if targets is None else registered,
         )  # fmt: skip
     if targets is None:
@@ -209,7 +217,6 @@ def _show_plan(
             f"a plan has no DNS records to show as {output.fmt}",
             hint="use --format table, json or markdown",
         )
-    _note_defaults(session, specs, planner)
     shown = show(plan(specs, planner), output, reporter, Doing.PLANNING, expected=len(specs))
     if shown.counts[Outcome.PENDING]:
         command = next_steps.same_command(without=("--dry-run", "-n"))
@@ -222,6 +229,7 @@ def _register(
     session: Session,
     selection: Sequence[str],
     specs: Sequence[DomainSpec],
+    unsure: Sequence[str],
     planning: Mapping[str, Any],
     output: OutputOptions,
     doing: Doing,
@@ -249,7 +257,7 @@ def _register(
             reporter.warn(reporter.complete(text))
         if planner.new_entries(spec for spec in specs if spec.replaces is not None):
             _require_clock(session)
-        _note_defaults(session, specs, planner)
+        _tell_of_new_keys(session, ledger, planner, specs, unsure, asks=True)
 
         def settled() -> Generator[Result, None, None]:
             with progress:
@@ -307,16 +315,44 @@ def _register(
     return shown.status
 
 
-def _note_defaults(session: Session, specs: Sequence[DomainSpec], planner: Planner) -> None:
-    """Say what new keys get although nobody stated it."""
+def _tell_of_new_keys(
+    session: Session,
+    ledger: Ledger,
+    planner: Planner,
+    specs: Sequence[DomainSpec],
+    unsure: Sequence[str],
+    *,
+    asks: bool = False,
+) -> None:
+    """Say what new keys get although nobody stated it, and warn where a domain may get a second.
+
+    That is where a ledger is new: nobody knows what is registered for the domains `unsure`. On a
+    terminal it `asks`; NegativeAnswer if the answer is no.
+    """
+    reporter = session.reporter
     if new := planner.new_entries(spec for spec in specs if spec.implied):
+        spec = new[0]
         words = {
-            "key_len": f"have {new[0].key_len} bits",
-            "start_date": f"sign from {new[0].start_date}",
+            "key_len": f"have {spec.key_len} bits",
+            "start_date": f"sign from {spec.start_date}",
         }
-        texts = " and ".join(words[field] for field in new[0].implied)
-        names = " and ".join(f"--{field.replace('_', '-')}" for field in new[0].implied)
-        session.reporter.note(f"dkimctl: by default, new keys {texts}; {names} change that")
+        texts = " and ".join(words[field] for field in spec.implied)
+        names = " and ".join(f"--{field.replace('_', '-')}" for field in spec.implied)
+        reporter.note(f"dkimctl: by default, new keys {texts}; {names} change that")
+    is_sandbox = session.profile.is_sandbox
+    if not (unsure and ledger.is_new) or (is_sandbox and not sandbox_data().exists()):
+        return
+    reporter.warn(
+        f"the ledger has nothing of this account yet ({session.ledger_file}); a domain that was "
+        f"registered elsewhere gets a second key: {few(unsure)}",
+        hint="to take over what is registered: there, `dkimctl show-dns --format json --output "
+        "keys.json`; here, `dkimctl ledger import keys.json`",
+        code="new_ledger",
+    )
+    if asks and not is_sandbox:
+        question = f"Register {counted(len(unsure), 'domain')} as new?"
+        if not confirms(question, refusal=None, hint="nothing was sent"):
+            raise NegativeAnswer("not confirmed, so nothing was sent")
 
 
 def _require_clock(session: Session) -> None:
