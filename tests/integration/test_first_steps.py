@@ -103,12 +103,12 @@ FIRST_DAY = date(2027, 1, 4)  # that of the page
 MARK = "<!-- From here on written by tests/integration/test_first_steps.py: do not edit. -->\n"
 HEAD = """
 What a terminal shows someone who begins with nothing, and types only what `dkimctl` has said:
-`dkimctl` alone always says where you stand and what comes next. Long keys are cut here.
+`dkimctl` by itself always says where you stand and what comes next. Long keys are cut here.
 """
 SANDBOX = """
 ### Without an account
 
-The [sandbox](service.md) stands for the service here. The DNS is real: a BIND that takes updates
+The [sandbox](service.md) is the service here. The DNS is real: a BIND that takes updates
 signed with the key in `tsig.key`, which replaces the word `KEYFILE`.
 """
 ACCOUNT = """
