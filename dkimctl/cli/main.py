@@ -68,8 +68,16 @@ COMPLETION_VARIABLE = "_DKIMCTL_COMPLETE"  # by which a shell's script asks
 _MODULES = {"logout": "login", "token": "api"}
 COMMANDS = {name: panel for panel, helps in _PANELS.items() for name in helps}
 
+# Commands that people look for.
+_EXPLAINED = dict.fromkeys(
+    ("unregister", "deregister", "delete", "remove", "revoke"),
+    "the service has no call to unregister a key: replace it with `dkimctl rotate DOMAIN`; "
+    "`dkimctl rotate --retired` lists the records to delete from DNS, and `dkimctl ledger forget "
+    "DOMAIN` removes retired keys from the ledger",
+)
 SHORT_FORMAT = "-[nqvy]*f"  # also after the letters of flags, such as in -nf
 _OPTION_NAME = r"--[a-z-]{1,30}|-[a-zA-Z]"
+_COMMAND_NAME = r"[a-z][a-z-]{0,20}"
 _SECRETS = ("--secret", "--client-secret", "--password", "--token", "--access-token")
 # Commands, and options of commands, without `dkimctl`.
 REMOVED = {
@@ -312,11 +320,15 @@ def _usage_error(error: Any) -> UsageError:
         if example := re.search(r"\n(dkimctl .*)", context.command.epilog or ""):
             hint = f"for example, `{example[1]}`"
     elif unknown := re.match(r"(?s)No such command '(.*?)'\.", text):
-        if replaced := _replacement(f"{path} {unknown[1]}".removeprefix("dkimctl ")):
-            hint = replaced
-        elif near := re.search(r"\. Did you mean '([a-z -]+)'(?:, '[a-z -]+')*\?\Z", text):
-            hint = f"did you mean `{path} {near[1]}`?"
-        text = "no such command"
+        words = f"{path} {unknown[1]}".removeprefix("dkimctl ")
+        near = re.search(r"\. Did you mean '([a-z -]+)'(?:, '[a-z -]+')*\?\Z", text)
+        suggested = f"did you mean `{path} {near[1]}`?" if near else hint
+        hint = _replacement(words) or _EXPLAINED.get(words) or suggested
+        is_shown = re.fullmatch(_COMMAND_NAME, unknown[1])
+        text = f"no such command: {unknown[1]}" if is_shown else "no such command"
+    elif kind == "BadOptionUsage":
+        metavars = [param.metavar for param in params if error.option_name in param.opts]
+        hint = " ".join(["write", error.option_name, *filter(None, metavars)])
     elif text.startswith("Got unexpected extra argument"):
         text = "got unexpected extra argument"
     text = " ".join(text.split()).rstrip(".")

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dkimctl.names import is_file
-from dkimctl.settings.profile import SourceKind
+from dkimctl.settings.profile import SourceKind, option
 from dkimctl.settings.values import SANDBOX, is_shown
 
 if TYPE_CHECKING:
@@ -91,6 +91,8 @@ class CommandOptions(NamedTuple):
 
     profile: str = ""
     config: str = ""
+    #: What hints call the config file, and options that were set otherwise.
+    names: Mapping[str, str] = {}
 
 
 def given_options(flags: Mapping[str, Any], environ: Mapping[str, str]) -> CommandOptions:
@@ -99,10 +101,18 @@ def given_options(flags: Mapping[str, Any], environ: Mapping[str, str]) -> Comma
     return _options_for(name if name and is_shown(name) else "", flags)
 
 
-def options_of(settings: Settings, flags: Mapping[str, Any]) -> CommandOptions:
+def options_of(
+    settings: Settings, flags: Mapping[str, Any], config_file: object = ""
+) -> CommandOptions:
     """The options for a profile; none for the default, unless it was named."""
     is_default = settings.sources["profile"].kind is SourceKind.DEFAULT
-    return _options_for("" if is_default else settings.profile.name, flags)
+    names = {"the config file": f"the config file {config_file}"}
+    for key, source in settings.sources.items():
+        if source.kind is SourceKind.CONFIG:
+            names[option(key).name] = f"{key} in {source.name}"
+        elif source.kind is SourceKind.ENVIRONMENT:
+            names[option(key).name] = source.name
+    return _options_for("" if is_default else settings.profile.name, flags)._replace(names=names)
 
 
 def _options_for(name: str, flags: Mapping[str, Any]) -> CommandOptions:
@@ -113,7 +123,7 @@ def _options_for(name: str, flags: Mapping[str, Any]) -> CommandOptions:
 
 def complete_commands(text: str, options: CommandOptions) -> str:
     """`text` with the options in each command in backticks that uses a profile."""
-    if not any(options) or "`" not in text:
+    if not (options.profile or options.config) or "`" not in text:
         return text
 
     def with_options(command: re.Match[str]) -> str:
@@ -129,6 +139,14 @@ def complete_commands(text: str, options: CommandOptions) -> str:
         return f"dkimctl {name}{added}{rest}"
 
     return re.sub(r"`[^`]+`", lambda quoted: re.sub(_COMMAND, with_options, quoted[0]), text)
+
+
+def name_sources(hint: str, options: CommandOptions) -> str:
+    """`hint` with what has set a value in place of the option that could, but for commands."""
+    words = "|".join(map(re.escape, options.names))
+    # What stands before a value is to be typed.
+    pattern = rf"`[^`]*`|(?:{words})\b(?! (?:[A-Z]|http))" if words else r"(?!)"
+    return re.sub(pattern, lambda found: options.names.get(found[0], found[0]), hint)
 
 
 def as_typed(word: str) -> str:

@@ -24,6 +24,7 @@ from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
+from typer.exceptions import TyperException
 
 from dkimctl.cli.report import Color, write
 from dkimctl.errors import UsageError, naming, os_errors_as
@@ -141,6 +142,14 @@ class _Help:
             option.rich_help_panel = COMMON_PANEL
             option.callback = _show_help
         return option
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        inherited: Any = super()
+        try:
+            return list(inherited.parse_args(ctx, args))
+        except TyperException as error:  # the parser's own do not say of which command they are
+            error.ctx = getattr(error, "ctx", None) or ctx  # type: ignore[attr-defined]
+            raise
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """What it prints is written as results are: a reader that goes away is not an error."""

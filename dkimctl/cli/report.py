@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, TextIO
 
-from dkimctl.cli.next_steps import CommandOptions, complete_commands
+from dkimctl.cli.next_steps import CommandOptions, complete_commands, name_sources
 from dkimctl.errors import DkimctlError, InputError, OutputError, Problem
 from dkimctl.text import MAX_ALIKE, Grouping, and_more, printable, without_values
 from dkimctl.threads import start_daemon
@@ -102,7 +102,7 @@ class Reporter:
             _write_line(json.dumps(document))
 
     def _report(self, kind: str, text: str, hint: str, code: str) -> None:
-        hint = self.complete(hint)
+        hint = self.complete(name_sources(hint, self.command_options))
         if self.as_json:
             self._reports[kind].append({"code": code, "message": text, "hint": hint})
             return

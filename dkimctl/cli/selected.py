@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import os
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from dkimctl.cli.session import Session
 from dkimctl.errors import ClocksDiffer, ExitCode, NegativeAnswer, UsageError, worst_check
 from dkimctl.formats.renderer import sound_record
 from dkimctl.models import Outcome, Registration, RegistrationKey, Result, named
-from dkimctl.names import Selection, is_file, is_glob, parse_domain
+from dkimctl.names import Selection, is_file, is_glob, parse_domain, readable
 from dkimctl.registration import outcomes
 from dkimctl.registration.preflight import clock_fault
 from dkimctl.text import few, without_names
@@ -100,6 +101,7 @@ def require_empty(session: Session, selection: Selection) -> None:
         f"nothing is registered in the profile {session.profile.name}"
         + (f" that matches {few(unmatched)}" if unmatched else ""),
         hint=_file_hint(unmatched)
+        or _near(session, unmatched)
         or "run `dkimctl register FILE` first; `dkimctl show-dns` shows everything registered",
     )
 
@@ -107,9 +109,19 @@ def require_empty(session: Session, selection: Selection) -> None:
 def warn_unmatched(session: Session, selection: Selection) -> ExitCode:
     """Warn about words that select nothing; that is exit code 1."""
     unmatched = selection.unmatched()
-    kind = "not registered", "not_registered"
-    warn_alike(session.reporter, ((f"{word} is not registered", *kind) for word in unmatched))
+    warnings = [(f"{word} is not registered", "not registered", "not_registered")
+                for word in unmatched]  # fmt: skip
+    if near := _near(session, unmatched):
+        warnings[0] = (f"{warnings[0][0]}: {near}", *warnings[0][1:])
+    warn_alike(session.reporter, warnings)
     return ExitCode.NO if unmatched else ExitCode.OK
+
+
+def _near(session: Session, words: Sequence[str]) -> str:
+    """A registered domain that is written nearly like the first of `words`, as a question."""
+    domains = {domain for domain, _ in session.open_ledger(for_writing=False).known_keys()}
+    near = difflib.get_close_matches(words[0], domains, 1, 0.8) if words else []
+    return f"did you mean {readable(near[0])}?" if near else ""
 
 
 def _file_hint(words: Sequence[str]) -> str:

@@ -107,7 +107,7 @@ class Session:
     def resolve_settings(self, *, may_be_new: bool = False) -> profiles.Settings:
         """The settings by the `flags` that there are now, perhaps of a new profile."""
         settings = profiles.resolve_settings(self.sources, may_be_new=may_be_new)
-        self.reporter.command_options = options_of(settings, self.flags)
+        self.reporter.command_options = options_of(settings, self.flags, self.config_file)
         return settings
 
     @cached_property
@@ -184,9 +184,13 @@ class Session:
         from dkimctl.client.http import HttpClient
 
         profile, timeout = self.profile, min(self.profile.timeout, longest)
+        shown, source = profiles.exported_proxy(os.environ) or ("", "")
+        if profile.proxy:
+            shown, source = profile.proxy, self.settings.sources["proxy"]
         return HttpClient.over_network(
-            *urls, timeout=timeout, ca_bundle=profile.ca_bundle, proxy=profile.proxy
-        )
+            *urls, timeout=timeout, ca_bundle=profile.ca_bundle, proxy=profile.proxy,
+            proxy_name=shown, proxy_source=source,
+        )  # fmt: skip
 
     @cached_property
     def token_provider(self) -> TokenProvider:
@@ -204,7 +208,7 @@ class Session:
             secret = credentials.get_secret(account)
             if secret is None:
                 raise CredentialsError(
-                    f"the profile {self.profile.name} has no client secret",
+                    f"not logged in: the profile {self.profile.name} has no client secret",
                     hint="run `dkimctl login`, or set DKIMCTL_CLIENT_SECRET; "
                     "--sandbox works without an account",
                 )

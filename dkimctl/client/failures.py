@@ -26,7 +26,8 @@ from dkimctl.errors import (
 )
 from dkimctl.text import format_duration
 
-_CHECK = "check the network, the proxy and the profile's URLs: `dkimctl status` shows them"
+_CHECK = "check the network and the profile's URLs: `dkimctl status` shows them"
+_CHECK_PROXY = "check the address of the proxy, and that it runs and lets you pass"
 _PRIVATE_CA = "if you trust it, name the PEM file of its CA in --ca-bundle FILE"
 _OTHER_HOST = "check the host name in {option}: it must be one that the certificate names"
 _CERTIFICATES = {  # X509_V_ERR_*: not valid yet, expired, for another host name, another address
@@ -49,9 +50,10 @@ TEST_PATH = "/domain/dkim"
 _HTML = rb"(?i)\s*<(?:!doctype|html|head|body)"
 
 
-def unreachable(url: str, error: Exception) -> NotProcessed:
-    """The error for a request that was certainly not sent."""
+def unreachable(url: str, error: Exception, proxy: str = "") -> NotProcessed:
+    """The error for a request that was certainly not sent; `proxy`: what it would go through."""
     origin, option = origin_of(url), option_of(url)
+    where = f"{origin} through the proxy {proxy}" if proxy else origin
     without_tls = ""  # what to write for a server of this machine that does not use TLS
     if is_loopback(urlsplit(url).hostname or ""):
         without_tls = f"for this machine, write {origin.replace('https:', 'http:')} in {option}"
@@ -62,32 +64,34 @@ def unreachable(url: str, error: Exception) -> NotProcessed:
     for _ in range(10):
         match cause:
             case ssl.SSLCertVerificationError():
-                message = f"cannot trust {origin}: {cause.verify_message}"
+                message = f"cannot trust {where}: {cause.verify_message}"
                 advice = _CERTIFICATES.get(getattr(cause, "verify_code", 0), _PRIVATE_CA)
                 return NoService(message, hint=advice.format(option=option))
             case ssl.SSLEOFError():  # of a server without TLS, which ends the connection
                 text = handshake
             case ssl.SSLError() if re.search(_NOT_TLS, cause.reason or ""):
-                advice = f"check the port in {option}, and the proxy if there is one"
-                message = f"the server at {origin} does not use TLS"
-                return NoService(message, hint=without_tls or advice)
+                message = f"the server at {where} does not use TLS"
+                return NoService(message, hint=without_tls or f"check the port in {option}")
             case ConnectionRefusedError():
                 text = "the connection was refused"
-                hint = f"nothing listens there: check host and port of {option}, and the proxy"
+                hint = f"nothing listens there: check host and port of {option}"
             case OSError(errno=errno.EMFILE | errno.ENFILE):
                 text = "too many open files"
                 hint = "raise the limit, such as with `ulimit -n 4096`"
             case socket.gaierror() if cause.errno != socket.EAI_AGAIN:
                 text = "there is no such host"
-                hint = f"check the host name in {option}, and that of the proxy if any"
+                hint = f"check the host name in {option}"
         if text or cause is None:
             break
         cause = cause.__cause__ or cause.__context__
+    if proxy and isinstance(cause, ConnectionRefusedError | socket.gaierror):
+        hint = _CHECK_PROXY  # no other host is connected to
     # The text of other errors can contain a header or a response, such as that of a proxy.
     kind = type(error).__name__
     if not text and kind == "ProxyError":
         status = re.match("[1-5][0-9][0-9](?= |$)", str(error))
         text = f"the proxy refused the connection{f' ({status[0]})' if status else ''}"
+        hint = _CHECK_PROXY
     elif not text and "handshake operation timed out" in str(error):
         text = handshake  # a server without TLS may wait for the rest of a request
     elif not text:
@@ -95,7 +99,11 @@ def unreachable(url: str, error: Exception) -> NotProcessed:
         text = str(error) if is_harmless else "the request could not be sent"
     if text == handshake and without_tls:
         hint = f"{without_tls}, if it does not use TLS"
-    return NotProcessed(f"cannot reach {origin}: {text}", hint=hint or _CHECK)
+    return NotProcessed(f"cannot reach {where}: {text}", hint=hint or _CHECK)
+
+
+def _or_proxy(proxy: str) -> str:
+    return f"; it may be the proxy {proxy}" if proxy else ""
 
 
 def requires_tls(url: str, status: int, body: bytes) -> NoService | None:
@@ -121,19 +129,20 @@ def _uses_tls(url: str) -> NoService:
     return NoService(f"the server at {origin_of(url)} uses TLS", hint=hint)
 
 
-def timed_out(url: str) -> MaybeProcessed:
+def timed_out(url: str, proxy: str = "") -> MaybeProcessed:
     return MaybeProcessed(
-        f"{host_of(url)} did not respond in time", hint="try again later, or raise --timeout"
+        f"{host_of(url)} did not respond in time",
+        hint=f"try again later, or raise --timeout{_or_proxy(proxy)}",
     )
 
 
-def cut_off(url: str, error: Exception) -> MaybeProcessed | NoService:
+def cut_off(url: str, error: Exception, proxy: str = "") -> MaybeProcessed | NoService:
     if url.startswith("http:") and _TLS_ALERT in str(error):
         return _uses_tls(url)
     reason = f": {error}" if type(error).__name__ in _HARMLESS else ", or is not HTTP"
     message = f"the response from {origin_of(url)} was cut off{reason}"
     hint = "try again later; check the profile's URLs, http:// or https://, if it persists"
-    return MaybeProcessed(message, hint=hint)
+    return MaybeProcessed(message, hint=hint + _or_proxy(proxy))
 
 
 def not_loopback(url: str, address: str) -> NoService:

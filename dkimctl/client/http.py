@@ -19,6 +19,7 @@ from email.utils import parsedate_to_datetime
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
+from urllib.request import proxy_bypass as bypasses
 
 from dkimctl import __version__
 from dkimctl.addresses import is_loopback
@@ -101,9 +102,15 @@ class HttpClient:
     before each request, a tenth of the time of a long run. Raises ThreadLimitError.
     """
 
-    def __init__(self, make_client: Callable[[], httpx.Client], timeout: float = math.inf) -> None:
+    def __init__(
+        self,
+        make_client: Callable[[], httpx.Client],
+        timeout: float = math.inf,
+        proxy_of: Callable[[str], str] = lambda _: "",  # by URL: what messages call its proxy
+    ) -> None:
         self._make_client = make_client
         self._timeout = timeout
+        self._proxy_of = proxy_of
         self._local = threading.local()
         self._clients: list[httpx.Client] = []
         self._deadlines: list[ResponseDeadline] = []
@@ -116,13 +123,20 @@ class HttpClient:
 
     @classmethod
     def over_network(
-        cls, *urls: str, timeout: float, ca_bundle: str | None = None, proxy: str | None = None
+        cls,
+        *urls: str,
+        timeout: float,
+        ca_bundle: str | None = None,
+        proxy: str | None = None,
+        proxy_name: str = "",
+        proxy_source: object = "",
     ) -> Self:
         """A client that always verifies TLS, against `ca_bundle` (a PEM file) if given.
 
         `urls`: what it talks to; proxies of the environment are not for this machine. `timeout` is
-        in seconds, for each step of a request and for its response as a whole. Raises UsageError
-        for a bad bundle or proxy, ThreadLimitError.
+        in seconds, for each step of a request and for its response as a whole. `proxy_name`: what
+        messages call `proxy`, or that of the environment, and `proxy_source` who named it. Raises
+        UsageError for a bad bundle or proxy, ThreadLimitError.
         """
         verify = _tls_context(ca_bundle)
         hosts = {host for url in urls if is_loopback(host := urlsplit(url).hostname or "")}
@@ -150,11 +164,17 @@ class HttpClient:
         except (ValueError, httpx.InvalidURL, ImportError):
             # The error's text could contain the proxy's password.
             raise UsageError(
-                "invalid proxy address",
-                hint="write http://HOST:PORT in --proxy or HTTPS_PROXY, "
-                "and names and addresses without brackets in NO_PROXY",
+                "invalid proxy address" + (f" ({proxy_source})" if proxy_source else ""),
+                hint="write http://HOST:PORT there, and names and addresses without brackets in "
+                "NO_PROXY",
             ) from None
-        return cls(make, timeout)
+
+        def proxy_of(url: str) -> str:
+            scheme, host = urlsplit(url).scheme, urlsplit(url).hostname or ""
+            is_direct = scheme == "http" or (proxy is None and (host in hosts or bypasses(host)))
+            return f"{proxy_name} ({proxy_source})" if proxy_name and not is_direct else ""
+
+        return cls(make, timeout, proxy_of)
 
     @classmethod
     def in_process(cls, app: Callable[..., Any]) -> Self:
@@ -174,22 +194,24 @@ class HttpClient:
             self._local.deadline = ResponseDeadline()
             self._deadlines.append(self._local.deadline)
         deadline, url = self._local.deadline, request.url
+        proxy = self._proxy_of(url)
         started, outcome = time.monotonic(), "no response"
         try:
             response = self._exchange(request, self._local.client, deadline)
             if wrong_scheme := failures.requires_tls(url, response.status, response.body):
                 raise wrong_scheme
             if deadline.stop():  # a body that ends with its connection would pass for complete
-                raise failures.timed_out(url)
+                raise failures.timed_out(url, proxy)
             outcome = str(response.status)
             return response
         except _NOT_SENT as error:
-            raise failures.unreachable(url, error) from None
+            raise failures.unreachable(url, error, proxy) from None
         except httpx.TimeoutException:
-            raise failures.timed_out(url) from None
+            raise failures.timed_out(url, proxy) from None
         except (httpx.HTTPError, httpx.StreamError) as error:
+            is_late = deadline.stop()
             raise (
-                failures.timed_out(url) if deadline.stop() else failures.cut_off(url, error)
+                failures.timed_out(url, proxy) if is_late else failures.cut_off(url, error, proxy)
             ) from None
         except DkimctlError as error:
             raise error.with_traceback(None) from None  # its frames hold the headers

@@ -78,12 +78,15 @@ def _read(path: Path, name: str) -> TsigKey:
         refuse(fault_of(target, in_own_group=True), UsageError, hint=_OWN_DIRECTORY)
         data = read_regular(target, _MAX_SIZE, check=check)
     except FileNotFoundError:
-        hint = "correct key_file, or write the key there: `tsig-keygen NAME`, or `keymgr -t NAME`"
+        hint = (
+            "correct key_file in the config file, or write the key there: `tsig-keygen NAME`, or "
+            "`keymgr -t NAME`"
+        )
         raise UsageError(f"no such TSIG key file: {name}", hint=hint) from None
     # ValueError: a path that no file can have. RuntimeError: links in a circle, before Python 3.13.
     except (OSError, ValueError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or "the path is invalid"
-        hint = "check key_file and the permissions"
+        hint = "check key_file in the config file, and the permissions"
         raise UsageError(f"cannot read the TSIG key file {name}: {reason}", hint=hint) from None
     try:
         return parse_tsig_key(data)

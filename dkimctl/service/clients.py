@@ -167,8 +167,13 @@ def rotating_secret(
         yield credentials
 
 
-def _require_client(connection: sa.Connection, client_id: str) -> None:
+def require_client(store: Store, client_id: str) -> None:
     """Raise NegativeAnswer unless the client exists and is not deleted."""
+    with store.writing() as connection:
+        _require_client(connection, client_id)
+
+
+def _require_client(connection: sa.Connection, client_id: str) -> None:
     query = sa.select(clients.c.state).where(clients.c.client_id == client_id).with_for_update()
     # Octets that are not UTF-8 cannot be part of a query.
     is_possible = _CLIENT_ID.fullmatch(client_id)

@@ -210,9 +210,8 @@ def _required(profile: Profile, key: str) -> str:
     value: str | None = getattr(profile, key)
     if value is None:
         raise UsageError(
-            f"the profile {profile.name} has no {key}",
-            hint=f"run `dkimctl login`, or set {option(key).name} or {variable(key).name}; "
-            "--sandbox works without an account",
+            f"not logged in: the profile {profile.name} has no account yet ({key} is not set)",
+            hint="run `dkimctl login`; --sandbox works without an account",
         )
     return value
 

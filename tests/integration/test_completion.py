@@ -234,7 +234,7 @@ def test_the_config_on_the_line_is_read(ask, cli):
 def test_client_ids_are_those_of_the_data_file_on_the_line(ask, cli):
     for name in ("one", "two", "$(id)", "gone"):
         cli("service", "client", "create", name, "--data", "my service.db")
-    cli("service", "client", "delete", "gone", "--data", "my service.db")
+    cli("service", "client", "delete", "gone", "--yes", "--data", "my service.db")
     cli("service", "client", "disable", "two", "--data", "my service.db")
     for data in ("'my service.db'", "~/my\\ service.db"):
         assert ask(f"service client delete --data {data} ") == ["one", "two"]

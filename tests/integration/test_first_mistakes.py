@@ -113,10 +113,10 @@ def test_https_to_the_embedded_service(told, account):
     wrong = account | {"DKIMCTL_AUTH_URL": there}
     error, hint = told("token", "--timeout", "1s", env=wrong, status=4)
     assert error == f"the server at {there} does not use TLS"
-    assert hint == f"for this machine, write {here} in --auth-url"
+    assert hint == f"for this machine, write {here} in DKIMCTL_AUTH_URL"
     wrong = account | {"DKIMCTL_BASE_URL": there}
     error, hint = told("api", "GET", "/x", "--timeout", "1s", env=wrong, status=4)
-    assert f"write {here} in --base-url" in hint
+    assert f"write {here} in DKIMCTL_BASE_URL" in hint
 
 
 def test_http_to_a_server_with_tls(told, serve):
@@ -124,7 +124,7 @@ def test_http_to_a_server_with_tls(told, serve):
     server = serve(lambda request: [hostile.whole(body, "400 Bad Request")])
     error, hint = told("token", env=account_of(server.url), status=4)
     assert error == f"the server at {server.url} uses TLS"
-    assert hint == "write https:// in --auth-url"
+    assert hint == "write https:// in DKIMCTL_AUTH_URL"
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_http_to_a_server_with_tls(told, serve):
     [("127.0.0.1", 30, False, "self.signed certificate", "if you trust it, name .* --ca-bundle"),
      ("127.0.0.1", -1, True, "certificate has expired", "ask the server's operator to renew it"),
      ("other.example", 30, True, "IP address mismatch, certificate is not valid for '127.0.0.1'",
-      "check the host name in --auth-url")],
+      "check the host name in DKIMCTL_AUTH_URL")],
 )  # fmt: skip
 def test_what_is_wrong_with_a_certificate(
     told, serve, tmp_path, host, days, is_known, what, advice
@@ -151,7 +151,7 @@ def test_where_nothing_listens(told):
     url = f"http://127.0.0.1:{free_port()}"
     error, hint = told("token", env=account_of(url), status=4)
     assert error == f"cannot reach {url}: the connection was refused"
-    assert "check host and port of --auth-url" in hint
+    assert "check host and port of DKIMCTL_AUTH_URL" in hint
 
 
 def test_a_404_names_its_url(told, serve, cli):
@@ -162,9 +162,51 @@ def test_a_404_names_its_url(told, serve, cli):
     good = account_of(f"{server.url}/auth", server.url)
     error, hint = told("token", env=account_of(server.url), status=4)
     assert error == f"{server.url}/oauth2/token answered 404"
-    assert hint == "check --auth-url, to which /oauth2/token is added"
+    assert hint == "check DKIMCTL_AUTH_URL, to which /oauth2/token is added"
     error, _ = told("api", "GET", f"/send/1?key={SECRET}", env=good, status=1)
     assert error == f"{server.url}/send/1 answered 404"
     done = cli("register", "domains.yaml", env=good)
     assert done.status == 4
-    assert f"error: {server.url}/domain/dkim answered 404\nhint: check --base-url, to" in done.err
+    assert f"error: {server.url}/domain/dkim answered 404\nhint: check DKIMCTL_BASE_URL" in done.err
+
+
+def test_a_value_is_named_where_it_was_set(told, cli):
+    closed = f"127.0.0.1:{free_port()}"
+    profiles = f"here: {{auth_url: 'http://{closed}'}}, there: {{proxy: 'http://{closed}'}}"
+    cli.write("config.yaml", f"profiles: {{{profiles}}}\nnotify: {{command: [/nowhere]}}")
+    account = account_of("https://service.example")
+    del account["DKIMCTL_AUTH_URL"]
+    config = ("--config", "config.yaml")
+    assert told("token", *config, "-p", "here", env=account, status=4)[1] == (
+        "nothing listens there: check host and port of auth_url in config.yaml"
+    )
+    account["DKIMCTL_AUTH_URL"] = "https://service.example"
+    reached = f"cannot reach https://service.example through the proxy http://{closed}"
+    error, _ = told("token", *config, "-p", "there", env=account, status=4)
+    assert error == f"{reached} (config file config.yaml): the connection was refused"
+    exported = account | {"HTTPS_PROXY": f"http://me:{SECRET}@{closed}"}
+    error, hint = told("token", env=exported, status=4)
+    assert error == (
+        f"{reached.replace('//127', '//***@127')} (environment variable HTTPS_PROXY): "
+        "the connection was refused"
+    )
+    assert hint.startswith("check the address of the proxy")
+    done = cli("check-dns", "--sandbox", *config, "--test-notice")
+    assert "in the config file config.yaml\n" in done.err
+
+
+def test_a_domain_that_is_nearly_that_of_a_key_is_suggested(told, cli):
+    assert cli("register", "--sandbox", "--domain", "example.com").status == 0
+    for command in ("show-dns", "check-dns", "rotate", "ledger forget"):
+        words = (*command.split(), "--sandbox", "exmaple.com")
+        assert told(*words, status=1)[1] == "did you mean example.com?"
+    done = cli("list", "--sandbox", "example.com", "exampl.com")
+    assert "exampl.com is not registered: did you mean example.com?\n" in done.err
+
+
+def test_what_there_is_no_command_for(told):
+    assert told("regsiter")[0] == "no such command: regsiter"
+    for word in ("unregister", "delete", "remove", "revoke"):
+        assert "no call to unregister" in told(word, "example.com")[1]
+    assert told("list")[0].startswith("not logged in: the profile default has no account yet")
+    assert told("overview", "--sandbox", "--html")[1] == "write --html FILE"

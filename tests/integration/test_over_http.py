@@ -143,7 +143,9 @@ def test_a_disabled_client_gets_an_explanation_and_a_deleted_one_no_token(
     assert "dkimctl: not registered 2\n" in disabled.err
     live_service.operate("client", "enable", client_id)
     assert cli("register", specs, env=account).status == 0
-    live_service.operate("client", "delete", client_id)
+    unasked = live_service.cli("service", "client", "delete", client_id, "--data", "service.db")
+    assert (unasked.status, "hint: add --yes\n" in unasked.err) == (2, True)
+    live_service.operate("client", "delete", client_id, "--yes")
     assert client_id + "\tdeleted" in live_service.operate("client", "list").out
     deleted = cli("register", "--refresh", specs, env=account)
     assert deleted.status == 3

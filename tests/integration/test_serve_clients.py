@@ -224,7 +224,7 @@ def test_a_new_secret_is_printed_as_that_of_a_new_client(cli, secret) -> None:
     printed = json.loads(done.out)
     assert set(printed) == {"client_id", "client_secret"}
     assert printed["client_secret"] != secret
-    assert "the previous secret is valid for 24 h 0 min more" in done.err
+    assert "the previous secret is valid for 1 d more" in done.err
     assert "--client-id me" in done.err
     assert _is_valid(cli, secret)
     assert _is_valid(cli, printed["client_secret"])
@@ -259,7 +259,7 @@ def test_what_an_operator_changes_is_in_the_systems_log(tmp_path, monkeypatch) -
     lines: list[str] = []
     monkeypatch.setattr(syslog, "syslog", lines.append)
     data = ["--data", str(tmp_path / "service.db")]
-    for words in ("create acme", "disable acme", "list", "rotate-secret acme", "delete acme"):
+    for words in ("create acme", "disable acme", "list", "rotate-secret acme", "delete acme -y"):
         assert run(["service", "client", *words.split(), *data]) == 0
     assert run(["service", "client", "enable", "acme", *data]) == 1
     changes = ("create", "disable", "rotate-secret", "delete")

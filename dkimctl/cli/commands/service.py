@@ -126,10 +126,33 @@ def enable(client_id: ClientArgument, data: DataOption = None) -> None:
     _change_client("enable", "active", client_id, data)
 
 
-@client.command("dkimctl service client delete CLIENT_ID")
-def delete(client_id: ClientArgument, data: DataOption = None) -> None:
-    """Delete a client permanently: it gets no more tokens; its registrations stay taken."""
+@client.command(
+    "dkimctl service client delete CLIENT_ID", "dkimctl service client delete CLIENT_ID --yes"
+)
+def delete(
+    ctx: typer.Context, client_id: ClientArgument, yes: YesOption = False, data: DataOption = None
+) -> int:
+    """Delete a client permanently. Asks first.
+
+    It gets no more tokens, and its registrations stay taken.
+    """
+    with closing(open_service_store(data)) as store:
+        from dkimctl.service.clients import require_client
+
+        require_client(store, client_id)
+        if not _may_delete(ctx.obj, f"the client {client_id}", " permanently", yes=yes):
+            return ExitCode.NO
     _change_client("delete", "deleted", client_id, data)
+    return ExitCode.OK
+
+
+def _may_delete(reporter: Reporter, what: str, how: str, *, yes: bool) -> bool:
+    """Ask, unless `yes` was given. Raises UsageError without a terminal."""
+    refusal = UsageError(f"there is no terminal to ask whether to delete {what}", hint="add --yes")
+    if yes or terminal.confirms(f"Delete {what}{how}?", refusal=refusal):
+        return True
+    reporter.note("dkimctl: nothing was deleted")
+    return False
 
 
 def _change_client(action: str, state: str, client_id: str, data: Location | None) -> None:
@@ -289,12 +312,7 @@ def delete_registration(
         name = registrations.read_name(domain, selector)
         registrations.require_registration(store, name)
         what = f"the selector {name.selector} of {name.sign_domain}"
-        refusal = UsageError(
-            f"there is no terminal to ask whether to delete {what}", hint="add --yes"
-        )
-        question = f"Delete {what}, with its private key?"
-        if not (yes or terminal.confirms(question, refusal=refusal)):
-            ctx.obj.note("dkimctl: nothing was deleted")
+        if not _may_delete(ctx.obj, what, ", with its private key", yes=yes):
             return ExitCode.NO
         registrations.delete_registration(store, name)
     _log_registration(ctx.obj, "delete", name)
