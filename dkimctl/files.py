@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import math
 import os
 import re
@@ -175,6 +176,13 @@ def publish(new: Path, path: Path) -> None:
 def temporary_name(path: Path) -> Path:
     """A name next to `path` that no file has; see `delete_leftovers`."""
     return path.with_name(f".{path.name}-{os.urandom(4).hex()}")
+
+
+def new_name(name: str) -> str:
+    """`name`, or one with a number if there is such a file: for a command to copy."""
+    path = Path(name)
+    numbered = (f"{path.stem}-{number}{path.suffix}" for number in itertools.count(2))
+    return next(each for each in itertools.chain([name], numbered) if not os.path.lexists(each))
 
 
 def delete_leftovers(path: Path) -> None:

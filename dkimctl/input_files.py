@@ -167,15 +167,9 @@ class FileKind(Enum):
     SAVED = "is output of dkimctl, in JSON", "`ledger import` and --from read that of --format json"
     ZONE = "is a zone file", "write a list such as '- example.com', of the domains in From:"
     CONFIG = "is a config file", "give it to --config"
-    SPECS = "is a spec file (YAML)", "give it a name that ends in .yaml"
-    CSV = (
-        "is a table (CSV)",
-        "give it a name that ends in .csv, and a header such as sign_domain,selector",
-    )
-    WORDS = (
-        "is a plain list",
-        "begin each line with '- '; or write sign_domain above the first, and name it .csv",
-    )
+    SPECS = "is a spec file (YAML)", ""
+    CSV = "is a table (CSV)", ""
+    LIST = "is a plain list", ""
 
     def __init__(self, what: str, hint: str) -> None:
         self.what = what
@@ -188,8 +182,12 @@ _MAGIC = (
     b"\x1f\x8b", b"PK\x03\x04", b"%PDF-", b"\x89PNG", b"SQLite format 3\0", b"\xd0\xcf\x11\xe0",
 )  # fmt: skip
 _DOMAIN = r"(?i)(?=.{1,254}\Z)[^\W_](?:[^\W_]|-){0,62}(?:\.[^\W_](?:[^\W_]|-){0,62})+\.?"
-_WORD = r"[^\s,;{}<>]+\.[^\s,;{}<>]+"  # a domain, an email address or a URL
-_HEADING = r'(?i)"?(?:sign(?:ing)?[ _-]?)?domain(?:[ _-]?name)?s?"?'
+# What a plain list begins with: a domain, a wildcard, an email address or a URL. A token is none.
+_WORD = r"(?:\*\.)?[\w-]{1,63}(?:\.[\w-]{1,63})+\.?|\S+@\S+|\S+://\S+"
+_YAML = r"-(?:\s|$)|.*:(?:\s|$)"
+DOMAIN_HEADING = r'(?i)"?(?:sign(?:ing)?[ _-]?)?domain(?:[ _-]?name)?s?"?'
+COMMENT = r"(?:^|\s)#.*"  # of a plain list
+SEPARATOR = r'"?sep=([,;\t]?)"?\s*'  # the first line of a table, as Excel reads it
 _ZONE = r"(?i)\$(?:ORIGIN|TTL|INCLUDE|GENERATE)\s|\S+\s.*\bIN\s+(?:SOA|NS|A|AAAA|MX|TXT|CNAME)\s"
 _SAVED = r'[{,]\s*"(?:items|outcome|setting_values)"\s*:'
 
@@ -204,6 +202,8 @@ def guess_kind(data: bytes) -> FileKind | None:
     text = head.removeprefix(_MARK).decode("utf-8", "replace")
     lines = [line[:_LONG].strip() for line in text.splitlines()[: 10 * _LINES] if line.strip()]
     content = [line for line in lines[:_LINES] if not line.startswith("#")]
+    if content and re.fullmatch(SEPARATOR, content[0]):
+        content = content[1:]
     if not content:
         return FileKind.EMPTY
     first = content[0]
@@ -217,11 +217,11 @@ def guess_kind(data: bytes) -> FileKind | None:
         return FileKind.CONFIG
     if first.startswith(("- ", "domains:", "defaults:", "---")) or first == "-":
         return FileKind.SPECS
-    if all(re.fullmatch(_WORD, line) for line in content):
-        return FileKind.WORDS
+    if re.fullmatch(_WORD, re.sub(COMMENT, "", first).strip()):
+        return None if any(re.match(_YAML, line) for line in content) else FileKind.LIST
     # The first line has a heading, or a domain in one of as many cells as all others.
     rows = [[cell.strip() for cell in re.split(r"[,;\t]", line)] for line in content]
-    is_table = any(re.fullmatch(_HEADING, cell) for cell in rows[0]) or (
+    is_table = any(re.fullmatch(DOMAIN_HEADING, cell) for cell in rows[0]) or (
         any(re.fullmatch(_DOMAIN, cell) for cell in rows[0])
         and len(rows[0]) > 1
         and len({len(row) for row in rows}) == 1

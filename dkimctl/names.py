@@ -213,7 +213,7 @@ def _readable_label(label: str, encoding: str) -> str:
 
 def is_file(word: str) -> bool:
     """Whether a word of a selection is the name of a spec file; a URL is none."""
-    is_named_so = word == "-" or word.lower().endswith((".yaml", ".yml", ".json", ".csv"))
+    is_named_so = word == "-" or word.lower().endswith((".yaml", ".yml", ".json", ".csv", ".txt"))
     return "://" not in word and (is_named_so or "/" in word or os.sep in word)
 
 

@@ -317,7 +317,7 @@ def _usage_error(error: Any) -> UsageError:
             expected = f": it is not a whole number from {limits}"
         text = f"invalid value for {name}{expected}"
     elif kind == "MissingParameter":  # the first example of the command's help
-        if example := re.search(r"\n(dkimctl .*)", context.command.epilog or ""):
+        if example := re.search(r"\n(dkimctl [^>\n]*[^>\n ])", context.command.epilog or ""):
             hint = f"for example, `{example[1]}`"
     elif unknown := re.match(r"(?s)No such command '(.*?)'\.", text):
         words = f"{path} {unknown[1]}".removeprefix("dkimctl ")

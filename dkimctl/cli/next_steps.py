@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dkimctl.files import new_name
 from dkimctl.names import is_file
 from dkimctl.settings.profile import SourceKind, option
 from dkimctl.settings.values import SANDBOX, is_shown
@@ -56,8 +57,9 @@ def publish(selection: Sequence[str], *options: str, by_target: bool = False) ->
     """`by_target`: the config file says how to change DNS; `options` are for that."""
     if by_target:
         return command("publish", selection, *options)
-    script = command("show-dns", selection, "--format", "nsupdate", "--output", "add.txt")
-    return f"{script[:-1]} && nsupdate -k KEYFILE add.txt`"
+    file = new_name("add.txt")
+    script = command("show-dns", selection, "--format", "nsupdate", "--output", file)
+    return f"{script[:-1]} && nsupdate -k KEYFILE {file}`"
 
 
 def wait_for(selection: Sequence[str]) -> str:
@@ -72,7 +74,8 @@ def wait_for_transfers(selection: Sequence[str]) -> str:
 
 
 def forget(selection: Sequence[str], *options: str) -> str:
-    return command("ledger forget", selection or ["*"], *options, "--output", "forgotten.json")
+    file = new_name("forgotten.json")
+    return command("ledger forget", selection or ["*"], *options, "--output", file)
 
 
 def rotate_retired(selection: Sequence[str], *options: str) -> str:

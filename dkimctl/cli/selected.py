@@ -129,7 +129,7 @@ def _file_hint(words: Sequence[str]) -> str:
     if not any(map(os.path.exists, words)):
         return ""
     return (
-        "it is a file here: name a spec file as in ./list.txt, and put globs in quotes, as in "
+        "it is a file here: name a spec file as in ./list, and put globs in quotes, as in "
         "'*.example.com'"
     )
 

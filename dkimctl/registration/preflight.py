@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from dkimctl.errors import ClocksDiffer, NegativeAnswer, UsageError
+from dkimctl.files import new_name
 from dkimctl.models import DomainSpec, Result, named
 from dkimctl.registration import outcomes
 from dkimctl.specs.entries import parse_start_date
@@ -133,12 +134,13 @@ def inspect_entries(specs: Iterable[DomainSpec], planner: Planner, now: datetime
     at_once = [spec for spec in new if signs_by(spec, now)]
     late = [spec for spec in at_once if spec.replaces is not None and not planner.is_in_doubt(spec)]
     if late:
+        file = new_name("successors.yaml")
         raise UsageError(
             f"{counted(len(late), 'successor')} would sign at once, before DNS has the record, "
             f"since the start_date is not in the future: {few([named(spec) for spec in late])}; "
             "nothing was sent",
-            hint="get specs with a new start_date from `dkimctl rotate > successors.yaml`, and "
-            "register those; for keys that another machine has registered, remove replaces:",
+            hint=f"get specs with a new start_date from `dkimctl rotate > {file}`, and register "
+            "those; for keys that another machine has registered, remove replaces:",
         )
     kinds = {
         "1024-bit keys for {}: write key_len: 2048 (RFC 8301)": [

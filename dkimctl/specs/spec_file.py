@@ -1,4 +1,4 @@
-"""The entries of spec files, in YAML or CSV, and those of domains given by name."""
+"""The entries of spec files, in YAML, CSV or a plain list, and those of domains given by name."""
 
 from __future__ import annotations
 
@@ -11,19 +11,25 @@ from itertools import chain
 from typing import Any, NoReturn
 
 from dkimctl.errors import InputError, Problem, UsageError, naming
-from dkimctl.input_files import FileKind, Text, guess_kind, read_bytes
+from dkimctl.input_files import (
+    COMMENT,
+    DOMAIN_HEADING,
+    SEPARATOR,
+    FileKind,
+    Text,
+    guess_kind,
+    read_bytes,
+)
 from dkimctl.models import DomainSpec
-from dkimctl.names import is_ordinary, parse_domain
+from dkimctl.names import is_file, is_ordinary, parse_domain
 from dkimctl.specs.entries import ENTRY_FIELDS, Entries, first_defaults, read_defaults, read_entry
 from dkimctl.strict_yaml import MAX_LISTED, Document, Node, Place, Problems
 from dkimctl.text import counted, few, printable, quoted
 
 _DOMAIN = "--domain"
-_SUFFIXES = (".yaml", ".yml", ".json", ".txt", ".csv")
 _YAML_EXAMPLE = "write a list such as '- example.com', or [] for no domains"
 # Other headings of our fields, in lower case and with an underscore for blanks and hyphens.
 _ALIASES = {
-    "domain": "sign_domain", "domain_name": "sign_domain", "signing_domain": "sign_domain",
     "bits": "key_len", "key_length": "key_len", "enabled": "enable",
 }  # fmt: skip
 # Our own CSV has one of these beside the fields of an entry. It holds answers, which nobody sends.
@@ -42,21 +48,22 @@ def read_specs(
     """The entries of spec files, of which `-` is standard input, and then those of `domains`.
 
     `defaults` are the profile's fields, already checked. Those of a file take precedence over them,
-    and the fields of an entry over both. `domains` have the fields `stated`, else the `defaults`,
-    else those that `init` writes. `warn` gets a sentence about what is left out. Raises UsageError
-    for a file that cannot be read, or a wrong domain, and InputError with every problem in the
-    files.
+    and the fields of an entry over both. `domains`, and the names of a plain list, have the fields
+    `stated`, else the `defaults`, else those that `init` writes. `warn` gets a sentence about what
+    is left out. Raises UsageError for a file that cannot be read, or a wrong domain, and InputError
+    with every problem in the files.
     """
     if repeated := _repeated(paths):
         raise UsageError(f"{printable(repeated)} is named twice", hint="name each file once")
     entries = Entries()
     problems: list[Problem] = []
     for path in paths:
-        is_domain = is_ordinary(path) and not path.endswith(_SUFFIXES)
+        is_domain = is_ordinary(path) and not is_file(path)
         hint = f"for the domain itself: `dkimctl register --domain {path}`" if is_domain else ""
         data = read_bytes(path, hint_if_missing=hint)
         try:
-            add_entries(entries, data, "<stdin>" if path == "-" else path, defaults, warn)
+            name = "<stdin>" if path == "-" else path
+            add_entries(entries, data, name, defaults, warn, stated=stated)
         except InputError as error:
             problems += error.problems
         if len(problems) > MAX_LISTED:
@@ -68,13 +75,19 @@ def read_specs(
         if repeated := _repeated(names):
             raise UsageError(f"{repeated} is named twice", hint="name each domain once")
         entries.begin(_DOMAIN)
-        fields = {**(defaults or {}), **(stated or {})}
-        implied = {key: value for key, value in first_defaults().items() if key not in fields}
-        fields |= implied
+        fields = _of_names(defaults, stated)
         for name in names:
-            spec = {"sign_domain": name, "implied": tuple(implied), **fields}
-            entries.add(_Words(_DOMAIN), Place(-1, -1), spec)
+            entries.add(_Words(_DOMAIN), Place(-1, -1), {"sign_domain": name, **fields})
     return entries.specs
+
+
+def _of_names(
+    defaults: Mapping[str, object] | None, stated: Mapping[str, object] | None
+) -> Mapping[str, object]:
+    """The fields of domains that are only named."""
+    fields = {**(defaults or {}), **(stated or {})}
+    implied = {key: value for key, value in first_defaults().items() if key not in fields}
+    return {**fields, **implied, "implied": tuple(implied)}
 
 
 def add_entries(
@@ -83,14 +96,26 @@ def add_entries(
     name: str,
     defaults: Mapping[str, object] | None,
     warn: Callable[[str], object],
+    *,
+    stated: Mapping[str, Any] | None = None,  # by options, which are for plain lists
 ) -> None:
-    """Add those of a file, in CSV or YAML, which problems call `name`. Raises InputError."""
+    """Add those of a file, which problems call `name`. Raises UsageError."""
     entries.begin(name)
+    kind = guess_kind(data)  # what is valid as one of them, is never of another
+    if kind is FileKind.LIST:
+        read_list(_Table(data, name), entries, _of_names(defaults, stated))
+        return
+    for field in stated or ():
+        option = f"--{field.replace('_', '-')}"
+        raise UsageError(
+            f"{option} is for --domain and plain lists, not for {printable(name)}",
+            hint=f"write {field} into the file, or register the domains on their own",
+        )
     of_file: Mapping[str, object] = {}
-    if name.lower().endswith(".csv"):
-        read_table(_Table(data, name), entries, warn)
+    if kind is FileKind.CSV or (kind is not FileKind.SPECS and name.lower().endswith(".csv")):
+        read_table(_Table(data, name), kind, entries, warn)
     else:
-        of_file = _read_yaml(data, name, entries)
+        of_file = _read_yaml(data, name, kind, entries)
     entries.end({**(defaults or {}), **of_file})
 
 
@@ -105,7 +130,9 @@ class _Words(Problems):
         raise UsageError(message, hint=hint)
 
 
-def _read_yaml(data: bytes, name: str, entries: Entries) -> Mapping[str, Any]:
+def _read_yaml(
+    data: bytes, name: str, kind: FileKind | None, entries: Entries
+) -> Mapping[str, Any]:
     """Add the entries of a YAML file: a list, or `domains:`; returns its `defaults:`."""
     defaults: dict[str, Any] = {}
     count_before = entries.count
@@ -135,22 +162,39 @@ def _read_yaml(data: bytes, name: str, entries: Entries) -> Mapping[str, Any]:
                 document.problem(root, "a spec file needs a list", "write it below domains:")
     except InputError:
         # If it is another file altogether, one problem says so, in place of all the others.
-        kind = guess_kind(data) if entries.count == count_before else None
-        if kind and kind not in (FileKind.SPECS, FileKind.EMPTY):
+        is_known = kind in (FileKind.SPECS, FileKind.EMPTY)
+        if kind and not is_known and entries.count == count_before:
             message = f"the file {kind.what}, not a spec file"
             raise InputError([Problem(name, 1, 1, message, kind.hint)]) from None
         raise
     return defaults
 
 
-def read_table(table: _Table, entries: Entries, warn: Callable[[str], object]) -> None:
+def read_list(table: _Table, entries: Entries, fields: Mapping[str, object]) -> None:
+    """Add the domains of a plain list, one a line, each with these fields."""
+    for line in table.lines():
+        text = re.sub(COMMENT, "", line.rstrip("\r\n"))
+        if name := text.strip():
+            place, domain = Place(table.row.line, text.index(name)), None
+            try:
+                domain = parse_domain(name)
+            except UsageError as error:
+                table.problem(place, error.message, error.hint)
+            entries.add(table, place, {"sign_domain": domain, **fields})
+    table.close()
+
+
+def read_table(
+    table: _Table, kind: FileKind | None, entries: Entries, warn: Callable[[str], object]
+) -> None:
     """Add the entries of a table. An empty cell is not stated; unknown columns are left out."""
     header = [heading.strip() for heading in next(table.rows, ())]
     columns: dict[str, int] = {}
     unknown = []
     for at, heading in enumerate(header):
         field = re.sub(r"[\s_-]+", "_", heading.lower())
-        field = _ALIASES.get(field, field)
+        is_domain = re.fullmatch(DOMAIN_HEADING, heading)
+        field = "sign_domain" if is_domain else _ALIASES.get(field, field)
         if field in columns:
             message = f"the column {quoted(heading)} is already column {columns[field] + 1}"
             table.problem(table.cell(at), message, "remove one of the two")
@@ -159,9 +203,9 @@ def read_table(table: _Table, entries: Entries, warn: Callable[[str], object]) -
         elif heading and not _ANSWERS & {*header}:
             unknown.append(quoted(heading))
     if "sign_domain" not in columns:
-        kind = guess_kind(table.data) if header else FileKind.EMPTY
-        if kind is None or kind is FileKind.CSV:
+        if header and kind in (None, FileKind.CSV):
             table.stop(table.row, "the column sign_domain is missing", _CSV_EXAMPLE)
+        kind = kind or FileKind.EMPTY
         table.stop(Place(0, 0), f"the file {kind.what}, not a table (CSV)", kind.hint)
     if unknown:
         warn(f"{printable(table.name)}: unknown columns are left out: {few(unknown)}")
@@ -187,11 +231,11 @@ def read_table(table: _Table, entries: Entries, warn: Callable[[str], object]) -
 
 
 class _Table(Problems):
-    """The rows of a CSV file, from the header on, and the places of their cells."""
+    """The lines of a file, or its rows as CSV from the header on, and the places of their cells."""
 
     def __init__(self, data: bytes, name: str) -> None:
         super().__init__(name)
-        self.name, self.data = name, data
+        self.name, self._data = name, data
         self._delimiter = ","
         self._lines: list[str] = []  # of the row that was read last
         self._line = 0  # lines read
@@ -215,10 +259,16 @@ class _Table(Problems):
         before = re.split("\r\n|\r|\n", text[:start])
         return Place(self.row.line + len(before) - 1, len(before[-1]))
 
+    def lines(self) -> Iterator[str]:
+        """The lines; each is a row of its own."""
+        for line in self._read_lines():
+            yield line
+            self._lines.clear()
+
     def _read_rows(self) -> Iterator[list[str]]:
         lines, separator, first = self._read_lines(), "", ""
         for first in lines:
-            if match := re.fullmatch(r'"?sep=([,;\t])"?\s*', first):  # as Excel reads it
+            if match := re.fullmatch(SEPARATOR, first):
                 separator = match[1]
             elif first.strip():
                 break
@@ -240,7 +290,7 @@ class _Table(Problems):
     def _read_lines(self) -> Iterator[str]:
         """The lines, with their ends; each is added to `_lines`."""
         text = Text(
-            self.data, self.name, how_to_save="save it as UTF-8 text, in spreadsheets 'CSV UTF-8'"
+            self._data, self.name, how_to_save="save it as UTF-8 text, in spreadsheets 'CSV UTF-8'"
         )
         length = 0
         for line in text.lines(_MAX_ROW + 1):

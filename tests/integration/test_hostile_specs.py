@@ -57,6 +57,11 @@ KINDS: dict[str, tuple[int, Callable[[int], bytes], str]] = {
         ).encode(),
         "",
     ),
+    "names in a plain list": (
+        SMALL,
+        lambda size: numbered(size, "d{}.a\n"),
+        "250001:1: more than 250,000 entries",
+    ),
     "invalid labels": (
         SMALL,
         lambda size: filled(size, b"", ("- " + "\u4e00" * 62 + ".").encode() * 4 + b"\n"),

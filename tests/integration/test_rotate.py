@@ -306,6 +306,10 @@ class TestRetired:
         assert "dkimctl ledger forget --sandbox example.com --output" in done.err
         again = cli("show-dns", "--from", "-", "--format", "json", stdin=done.out)
         assert (again.status, again.json) == (0, done.json)
+        for name in ("remove.txt", "retired.json", "forgotten.json"):
+            cli.write(name, "no hint writes over it")
+        files = re.findall(r"--output ([\w.-]+)", cli(*NO_CHECK, "example.com").err)
+        assert files == ["remove-2.txt", "retired-2.json", "forgotten-2.json"]
 
     def test_a_generated_zone_is_without_what_was_forgotten(self, cli, pair, shell):
         shell(example("forget '*' --still-published"), {"DKIMCTL_PROFILE": "sandbox"})
@@ -323,7 +327,7 @@ class TestRetired:
 
     def test_what_cannot_be_written_is_not_looked_at(self, cli, pair):
         done = cli("rotate", "--sandbox", "--retired", "--output", "no/such.json")
-        assert (done.status, "due" in done.err) == (4, False)
+        assert (done.status, "due" in done.err) == (2, False)
         assert "its directory does not exist" in done.err
 
     def test_one_that_is_due_is_not_listed_but_told_with_the_command(self, cli, pair):

@@ -96,7 +96,10 @@ def test_mistakes_of_all_files_are_reported_in_one_run(cli):
     ("words", "error"),
     [
         ([], "missing argument 'FILE', or option '--domain'"),
-        (["a.yaml", "--domain", "x.example", "--key-len", "2048"], "--key-len is for --domain, "),
+        (
+            ["a.yaml", "--domain", "x.example", "--key-len", "2048"],
+            "--key-len is for --domain and plain",
+        ),
         (["--domain", "x.example", "--start-date", "2027-07-01"], "in --start-date: "),
         (["a.yaml", "a.yaml"], "a.yaml is named twice"),
         (["--domain", "x_y.example"], 'in --domain: "x_y.example" contains'),
@@ -115,6 +118,8 @@ def test_the_examples_of_the_pages(cli, shell):
     env = {"DKIMCTL_PROFILE": "sandbox"}
     plan = shell(example("cat > domains.csv"), env).stdout
     assert "mail.example.com" in plan
+    plan = shell(example("> customers.txt"), env).stdout
+    assert plan.count("s2027     pending  2048") == 2
     cli.write("domains.yaml", SPECS)
     cli.write("more.csv", TABLE)
     assert "example.net" in shell(example("domains.yaml more.csv"), env).stdout

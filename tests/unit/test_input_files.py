@@ -52,10 +52,10 @@ def test_a_character_may_lie_across_two_chunks(char):
     [(b"", FileKind.EMPTY), (b"# only a comment\n", FileKind.EMPTY),
      (b"\x1f\x8b\x08\0", FileKind.BINARY), (b"<?xml version='1.0'?>\n<a/>", FileKind.HTML),
      (b'{"sign_domain": "a.example", "setting_values": {}}\n', FileKind.SAVED),
-     ("# mine\n\n  example.com\n  bücher.example.\n".encode(), FileKind.WORDS),
+     ("# mine\n\n  example.com\n  bücher.example.\n".encode(), FileKind.LIST),
      (b"domain\nexample.com\n", FileKind.CSV), (b"ns1 3600 IN A 192.0.2.1\n", FileKind.ZONE),
      (b"hello, world\nhow, are you\n", None), (b"a" * 100_000_000, None),
-     (b"example.com\n" * 1_000_000 + b"\xff{<", FileKind.WORDS),
+     (b"example.com\n" * 1_000_000 + b"\xff{<", FileKind.LIST),
      (b"\n" * 100_000_000, FileKind.EMPTY)],
     ids=lambda value: value.name if isinstance(value, FileKind) else "",
 )  # fmt: skip

@@ -29,6 +29,7 @@ from dkimctl.errors import (
     naming,
     worst,
 )
+from dkimctl.files import new_name
 from dkimctl.formats.renderer import PER_ZONE, Format, publishable
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import USABLE, DomainSpec, Outcome, Registration, Result, named
@@ -57,7 +58,7 @@ def register(
     ctx: typer.Context,
     files: Annotated[
         list[str] | None,
-        argument("[FILE]...", "Spec files (YAML, or *.csv); `-` is standard input."),
+        argument("[FILE]...", "Spec files: YAML, CSV, or a plain list; `-` is standard input."),
     ] = None,
     domain: Annotated[
         list[str] | None,
@@ -151,11 +152,7 @@ def register(
     stated = dict[str, object]()
     for field, text in fields.items():
         if text is not None:
-            name = f"--{field.replace('_', '-')}"
-            if files:
-                hint = f"write {field}: into the file, or register the domains on their own"
-                raise UsageError(f"{name} is for --domain, without files", hint=hint)
-            with naming(name):
+            with naming(f"--{field.replace('_', '-')}"):
                 stated[field] = ENTRY_FIELDS[field](text, True)
     with interrupting():
         specs = session.read_specs(*files, domains=domains, stated=stated)
@@ -372,7 +369,7 @@ def _note_next_steps(session: Session, selection: Sequence[str], *, is_table: bo
         note(f"dkimctl: next, publish the records: {publish}")
     elif is_table:  # other formats were written for that
         note(f"dkimctl: next, publish the records: {next_steps.publish(selection)}")
-        zones = ("--format", "zone", "--find-zones", "--output-dir", "zones")
+        zones = ("--format", "zone", "--find-zones", "--output-dir", new_name("zones"))
         note(f"dkimctl: or as zone files: {next_steps.command('show-dns', selection, *zones)}")
     note(f"dkimctl: then check that they are published: {next_steps.wait_for(selection)}")
 

@@ -32,6 +32,7 @@ from dkimctl.cli.selected import (
 )
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import UsageError, worst_check
+from dkimctl.files import new_name
 from dkimctl.formats.renderer import Format
 from dkimctl.models import DomainSpec, Outcome, Result, named
 from dkimctl.names import Selection, selector_template
@@ -174,16 +175,16 @@ def rotate(
             "selector: before you delete its record, check that mail sent now is signed with the "
             "new selector (s=)"
         )
-        delete = (
-            f"{list_them} --format nsupdate --output remove.txt && nsupdate -k KEYFILE remove.txt"
-        )
+        file = new_name("remove.txt")
+        delete = f"{list_them} --format nsupdate --output {file} && nsupdate -k KEYFILE {file}"
         if session.has_dns_targets and not assumed:
             delete = "dkimctl rotate run"
         if output_options.fmt is not Format.NSUPDATE:
             session.reporter.note(f"dkimctl: next, to delete: `{delete}`")
+        file = new_name("retired.json")
         session.reporter.note(
-            f"dkimctl: next, to check that they are gone: `{list_them} --format json --output "
-            "retired.json && dkimctl check-dns --from retired.json --expect-absent`"
+            f"dkimctl: next, to check that they are gone: `{list_them} --output {file} && "
+            f"dkimctl check-dns --from {file} --expect-absent`"
         )
         forget = next_steps.forget(selection or (), *assumed)
         session.reporter.note(f"dkimctl: and then: {forget}")
@@ -222,8 +223,9 @@ def _print_successors(
         if output is not None:
             register = next_steps.command("register", [output])
         elif sys.stdout.isatty():
-            command = next_steps.same_command(more=("--output", "successors.yaml"))
-            register = f"`{command} && dkimctl register successors.yaml`"
+            file = new_name("successors.yaml")
+            command = next_steps.same_command(more=("--output", file))
+            register = f"`{command} && dkimctl register {file}`"
         reporter.note(
             f"dkimctl: due: {len(rotation.successors)}; signing with the new keys starts at "
             f"{policy.start_date}: publish their records before then"

@@ -16,6 +16,7 @@ from dkimctl.cli.options import App, DataOption, option
 from dkimctl.cli.report import Reporter
 from dkimctl.cli.sandbox import data_option, needs_service_extra, open_service_store
 from dkimctl.errors import ExitCode, UsageError, naming
+from dkimctl.files import new_name
 
 if TYPE_CHECKING:
     from dkimctl.service.location import Location
@@ -124,7 +125,7 @@ def _announce(reporter: Reporter, host: str, name: tuple[str, int], data: Locati
             hint="put a TLS proxy in front, and give its https:// URL to clients",
             code="plain_http",
         )
-    create = f"dkimctl service client create --output secret.txt{data_option(data)}"
+    create = f"dkimctl service client create --output {new_name('secret.txt')}{data_option(data)}"
     reporter.note(f"dkimctl: to create a client: {create}")
     if is_loopback:
         login = f"dkimctl login --auth-url {url} --base-url {url} --client-id ID"
