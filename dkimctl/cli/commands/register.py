@@ -58,7 +58,7 @@ def register(
     ctx: typer.Context,
     files: Annotated[
         list[str] | None,
-        argument("[FILE]...", "Spec files: YAML, CSV, or a plain list; `-` is standard input."),
+        argument("[FILE]...", "YAML, CSV or plain lists; `-` is standard input."),
     ] = None,
     domain: Annotated[
         list[str] | None,

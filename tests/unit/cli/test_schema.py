@@ -30,7 +30,6 @@ CONFIG = SCHEMAS[Schema.CONFIG]
 # Each is refused by the schema and by the loader.
 MISTAKES = {
     Schema.SPECS: [
-        "example.com",
         "- https://example.com",
         "- {sign_domain: example.com, selecter: s}",
         "- {sign_domain: example.com, start_date: 2027-07-01}",
