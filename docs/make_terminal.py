@@ -52,7 +52,7 @@ def words(svg: str) -> list[str]:
 
 
 def _lines() -> Iterator[str]:
-    specs = read_specs(str(SPECS))
+    specs = read_specs(str(SPECS)).specs
     yield "$ dkimctl register domains.example.yaml"
     layout = TableLayout(_WIDTH, colour=True)
     results = [Result(_registration(spec), Outcome.CREATED) for spec in specs]

@@ -47,7 +47,7 @@ def read_selection(session: Session, words: Sequence[str] | None) -> Selection:
                 spec.sign_domain
                 if spec.selector is None
                 else RegistrationKey(spec.sign_domain, spec.selector)
-                for spec in session.read_specs(word)
+                for spec in session.read_specs(word).specs
             ]
         elif not is_glob(word):
             try:

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from dkimctl.client.client import Client
     from dkimctl.client.http import HttpClient
     from dkimctl.client.tokens import TokenProvider
-    from dkimctl.models import DomainSpec
     from dkimctl.registration.limits import Limits
     from dkimctl.registration.retrying import Send
+    from dkimctl.specs.entries import Entries
 
 
 class Session:
@@ -261,7 +261,7 @@ class Session:
         profile = self.profile
         return Limits(profile.batch_size, profile.concurrency, profile.max_wait, profile.timeout)
 
-    def read_specs(self, *paths: str, **domains: Any) -> list[DomainSpec]:
+    def read_specs(self, *paths: str, **domains: Any) -> Entries:
         """See `spec_file.read_specs`; with the profile's defaults."""
         defaults, warn = self.profile.defaults, self.reporter.warn
         return spec_file.read_specs(*paths, **domains, defaults=defaults, warn=warn)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -92,14 +92,16 @@ class RegistrationEngine:
         self._is_asked_to_stop = True
         self._channel.wake()
 
-    def prepare(self, specs: Sequence[DomainSpec], now: datetime) -> list[str]:
+    def prepare(
+        self, specs: Sequence[DomainSpec], now: datetime, dates: Mapping[str, str] | None = None
+    ) -> list[str]:
         """To be called first: returns warnings about what will be sent.
 
         The ledger notes which keys the entries replace. Raises UsageError like `inspect_entries`.
         """
         replaced = {spec.key: spec.replaces for spec in specs if spec.replaces is not None}
         try:
-            texts = inspect_entries(specs, self._planner, now)
+            texts = inspect_entries(specs, self._planner, now, dates)
             self._ledger.note_replacements(replaced)
         except LedgerError:
             self._ledger.check()  # a damaged ledger is quarantined

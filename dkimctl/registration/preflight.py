@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ _UNSURE = "it may be registered under a selector that the service chose"
 _LONG = 2048  # bits
 # Resolvers that ask too early remember for up to an hour, in most zones, that there is no record.
 _LEAD = timedelta(hours=1)
+_FAR = timedelta(days=3653)
 # Where the clocks are further apart, nobody knows what has begun at the service.
 _MAX_SKEW = timedelta(hours=1)
 
@@ -116,18 +117,28 @@ def plan(specs: Iterable[DomainSpec], planner: Planner) -> Iterator[Result]:
         yield planned if isinstance(planned, Result) else outcomes.pending(planned)
 
 
-def inspect_entries(specs: Iterable[DomainSpec], planner: Planner, now: datetime) -> list[str]:
+def inspect_entries(
+    specs: Iterable[DomainSpec],
+    planner: Planner,
+    now: datetime,
+    dates: Mapping[str, str] | None = None,
+) -> list[str]:
     """Warnings about those of `specs`, with their defaults, that must be sent; one of each kind.
 
     They are about keys of 1024 bits, stated or by the service's default (interface 2.3), where
-    RFC 8301 3.2 wants at least 2048; and about signing that starts at registration, or too soon
-    after it for DNS to be ready.
+    RFC 8301 3.2 wants at least 2048; about signing that starts at registration, or too soon after
+    it for DNS to be ready; and about a start that is so far away that its year must be wrong.
+    `dates` has the place of each start date.
 
     Raises UsageError for successors that would sign at once, without a record in DNS. One that an
     earlier run sent without an answer is not refused: it may be registered.
     """
-    soon = now + _LEAD
-    in_doubt = [spec for spec in specs if spec.key_len != _LONG or signs_by(spec, soon)]
+    soon, far = now + _LEAD, now + _FAR
+    in_doubt = [
+        spec
+        for spec in specs
+        if spec.key_len != _LONG or signs_by(spec, soon) or not signs_by(spec, far)
+    ]
     if not in_doubt:
         return []  # without reading the ledger
     new = planner.new_entries(in_doubt)
@@ -147,17 +158,31 @@ def inspect_entries(specs: Iterable[DomainSpec], planner: Planner, now: datetime
             spec for spec in new if spec.key_len != _LONG
         ],
         "signing starts at registration, before DNS is published, for {}: write a start_date in "
-        "the future, or enable: false": at_once,
+        "the future, or enable: false": [spec for spec in at_once if spec.start_date is None],
+        "start_date {date} is in the past, so signing starts at registration, before DNS is "
+        "published, for {}: write one in the future, or enable: false": [
+            spec for spec in at_once if spec.start_date is not None
+        ],
+        "start_date {date} is more than ten years ahead, for {}: check the year": [
+            spec for spec in new if spec.start_date and _start(spec.start_date) > far
+        ],
         "signing starts within the hour for {}: publish the records at once, and check them with "
         "`dkimctl check-dns --wait 30m`": [
             spec for spec in new if signs_by(spec, soon) and not signs_by(spec, now)
         ],
     }
-    return [
-        text.format(f"{counted(len(found), 'domain')} ({few(domains, limit=3)})")
-        for text, found in kinds.items()
-        if (domains := [spec.sign_domain for spec in found])
-    ]
+    texts = []
+    for text, found in kinds.items():
+        if not found:
+            continue
+        named_date = found[0].start_date or ""
+        place = (dates or {}).get(named_date) if "{date}" in text else None
+        if any(spec.start_date != found[0].start_date for spec in found):
+            named_date += " (and others)"
+        domains = few([spec.sign_domain for spec in found], limit=3)
+        what = text.format(f"{counted(len(found), 'domain')} ({domains})", date=named_date)
+        texts.append(f"{place}: {what}" if place else what)
+    return texts
 
 
 def clock_fault(ours: datetime, services: datetime | None, held: str) -> NegativeAnswer | None:

@@ -72,16 +72,16 @@ _DEFAULTS: Mapping[str, Converter[object]] = {
 }
 
 
-def read_entry(document: Document, node: Node) -> dict[str, Any]:
+def read_entry(document: Document, node: Node, entries: Entries) -> dict[str, Any]:
     """The fields of a mapping, or only a signing domain. What is wrong is None, and reported."""
     if document.is_mapping(node):
-        return _read_mapping(document, node, "an entry", ENTRY_FIELDS)
+        return _read_mapping(document, node, "an entry", ENTRY_FIELDS, entries)
     return {"sign_domain": document.value(node, "an entry", _sign_domain)}
 
 
-def read_defaults(document: Document, node: Node) -> dict[str, Any]:
+def read_defaults(document: Document, node: Node, entries: Entries | None = None) -> dict[str, Any]:
     """A `defaults:` mapping: any field except `sign_domain`, `selector` and `replaces`."""
-    return _read_mapping(document, node, "defaults", _DEFAULTS)
+    return _read_mapping(document, node, "defaults", _DEFAULTS, entries)
 
 
 def parse_start_date(text: str) -> str:
@@ -106,12 +106,18 @@ def parse_start_date(text: str) -> str:
 
 
 def _read_mapping(
-    document: Document, node: Node, what: str, fields: Mapping[str, Converter[object]]
+    document: Document,
+    node: Node,
+    what: str,
+    fields: Mapping[str, Converter[object]],
+    entries: Entries | None,
 ) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key, value in document.pairs(node, what):
         if convert := fields.get(key.value):
             values[key.value] = document.value(value, key.value, convert)
+            if key.value == "start_date" and entries is not None:
+                entries.note_date(values[key.value], value)
         else:
             document.unknown_key(key, what, fields)
     return values
@@ -132,6 +138,7 @@ class Entries:
 
     def __init__(self) -> None:
         self.specs: list[DomainSpec] = []
+        self.dates: dict[str, str] = {}  # where each start date is written first: its file and line
         self.count = 0  # also of those that are wrong
         self._a_labels = 0  # characters
         self._starts: list[int] = []  # the position in `specs` of each file's first entry
@@ -144,6 +151,10 @@ class Entries:
     def begin(self, file: str) -> None:
         self._starts.append(len(self.specs))
         self._files.append(file)
+
+    def note_date(self, start_date: object, node: Node) -> None:
+        if isinstance(start_date, str) and start_date not in self.dates:
+            self.dates[start_date] = f"{self._files[-1]}:{node.start_mark.line + 1}"
 
     def end(self, defaults: Mapping[str, Any]) -> None:
         """Apply `defaults` to the entries of the file."""

@@ -20,7 +20,6 @@ from dkimctl.input_files import (
     guess_kind,
     read_bytes,
 )
-from dkimctl.models import DomainSpec
 from dkimctl.names import is_file, is_ordinary, parse_domain
 from dkimctl.specs.entries import ENTRY_FIELDS, Entries, first_defaults, read_defaults, read_entry
 from dkimctl.strict_yaml import MAX_LISTED, Document, Node, Place, Problems
@@ -44,7 +43,7 @@ def read_specs(
     stated: Mapping[str, Any] | None = None,
     defaults: Mapping[str, object] | None = None,
     warn: Callable[[str], object] = lambda _sentence: None,
-) -> list[DomainSpec]:
+) -> Entries:
     """The entries of spec files, of which `-` is standard input, and then those of `domains`.
 
     `defaults` are the profile's fields, already checked. Those of a file take precedence over them,
@@ -78,7 +77,7 @@ def read_specs(
         fields = _of_names(defaults, stated)
         for name in names:
             entries.add(_Words(_DOMAIN), Place(-1, -1), {"sign_domain": name, **fields})
-    return entries.specs
+    return entries
 
 
 def _of_names(
@@ -139,7 +138,7 @@ def _read_yaml(
 
     def read_list(node: Node, what: str) -> None:
         for item in document.items(node, what):
-            entries.add(document, item, read_entry(document, item))
+            entries.add(document, item, read_entry(document, item, entries))
 
     try:
         with Document(data, name) as document:
@@ -155,7 +154,7 @@ def _read_yaml(
                 if key.value == "domains":
                     read_list(value, "domains")
                 elif key.value == "defaults":  # which may come after the entries
-                    defaults = read_defaults(document, value)
+                    defaults = read_defaults(document, value, entries)
                 else:
                     document.unknown_key(key, "a spec file", ("domains", "defaults"))
             if "domains" not in keys:
@@ -226,6 +225,8 @@ def read_table(
                 except UsageError as error:
                     fields[field] = None
                     table.problem(table.cell(at), f"{field}: {error.message}", error.hint)
+                if field == "start_date":
+                    entries.note_date(fields[field], table.cell(at))
         entries.add(table, table.row, fields)
     table.close()
 

@@ -70,6 +70,16 @@ def test_a_domain_without_a_file_has_a_sound_key_that_signs_in_a_week(cli):
     assert (item["selector"], item["key_len"]) == ("s1", 1024)
 
 
+def test_a_start_in_the_past_or_far_away_is_named_with_its_line(cli):
+    cli.write("a.yaml", "defaults:\n  start_date: 2020-01-01T00:00+09:00\ndomains: [a.example]\n")
+    cli.write("b.csv", "sign_domain,start_date\nb.example,\nc.example,9999-12-31T00:00+09:00\n")
+    words = ["register", "--sandbox", "a.yaml", "b.csv"]
+    done = cli(*words)
+    assert "warning: a.yaml:2: start_date 2020-01-01T00:00+09:00 is in the past, so" in done.err
+    assert "warning: b.csv:3: start_date 9999-12-31T00:00+09:00 is more than ten" in done.err
+    assert "warning" not in cli(*words).err
+
+
 def test_selectors_are_assigned_in_all_files(cli):
     cli.write("a.yaml", SPECS)
     cli.write("b.csv", TABLE)

@@ -36,7 +36,7 @@ from dkimctl.models import USABLE, DomainSpec, Outcome, Registration, Result, na
 from dkimctl.names import MAX_NAME, key_name_length, selector_template
 from dkimctl.registration.engine import RegistrationEngine
 from dkimctl.registration.preflight import Planner, clock_fault, inspect_entries, plan
-from dkimctl.specs.entries import ENTRY_FIELDS
+from dkimctl.specs.entries import ENTRY_FIELDS, Entries
 from dkimctl.text import counted, few
 
 app = options.App()
@@ -155,7 +155,8 @@ def register(
             with naming(f"--{field.replace('_', '-')}"):
                 stated[field] = ENTRY_FIELDS[field](text, True)
     with interrupting():
-        specs = session.read_specs(*files, domains=domains, stated=stated)
+        entries = session.read_specs(*files, domains=domains, stated=stated)
+        specs = entries.specs
         gc.freeze()  # they stay to the end: spare the garbage collector from visiting them
         # Those that another machine may have registered, with a selector that is not known here.
         is_fixed = assign_selector is not None and "%" not in assign_selector
@@ -179,11 +180,11 @@ def register(
             ledger = session.open_ledger(for_writing=False)
             planner = Planner(ledger, **planning)
             _tell_of_new_keys(session, ledger, planner, specs, unsure)
-            return _show_plan(session, specs, planner, output_options)
+            return _show_plan(session, entries, planner, output_options)
         doing = Doing.REFRESHING if refresh else Doing.REGISTERING
         registered: list[Registration] = []
         status = _register(
-            session, selection, specs, unsure, planning, output_options, doing,
+            session, selection, entries, unsure, planning, output_options, doing,
             None if targets is None else registered,
         )  # fmt: skip
     if targets is None:
@@ -200,12 +201,10 @@ def register(
     return worst([ExitCode(status), published])
 
 
-def _show_plan(
-    session: Session, specs: Sequence[DomainSpec], planner: Planner, output: OutputOptions
-) -> int:
+def _show_plan(session: Session, entries: Entries, planner: Planner, output: OutputOptions) -> int:
     """Show what `register` would do; returns the exit code. Raises UsageError for other formats."""
-    reporter = session.reporter
-    for text in inspect_entries(specs, planner, datetime.now(UTC)):
+    reporter, specs = session.reporter, entries.specs
+    for text in inspect_entries(specs, planner, datetime.now(UTC), entries.dates):
         reporter.warn(reporter.complete(text))
     if output.is_default:
         output = output._replace(fmt=Format.TABLE)
@@ -225,7 +224,7 @@ def _show_plan(
 def _register(
     session: Session,
     selection: Sequence[str],
-    specs: Sequence[DomainSpec],
+    entries: Entries,
     unsure: Sequence[str],
     planning: Mapping[str, Any],
     output: OutputOptions,
@@ -237,7 +236,7 @@ def _register(
     `selection` selects the entries in later commands, and `planning` is how to plan them.
     `to_publish` gets what has a record to publish; without it, says how to publish that.
     """
-    reporter = session.reporter
+    reporter, specs = session.reporter, entries.specs
     with ExitStack() as lock:
         lock.enter_context(session.lock_account())
         ledger = session.open_ledger(for_writing=True)
@@ -250,7 +249,7 @@ def _register(
             observer=progress, warn=reporter.warn, limits=session.limits,
         )  # fmt: skip
         unanswered: list[str] = []
-        for text in run.prepare(specs, datetime.now(UTC)):
+        for text in run.prepare(specs, datetime.now(UTC), entries.dates):
             reporter.warn(reporter.complete(text))
         if planner.new_entries(spec for spec in specs if spec.replaces is not None):
             _require_clock(session)

@@ -18,7 +18,8 @@ SUCCESSOR = DomainSpec("example.com", "s2", 2048, PAST, replaces="s1")
 
 
 def said(ledger, *specs, **options) -> list[str]:
-    return inspect_entries(specs, Planner(ledger, now=NOW, **options), NOW)
+    dates = {"2026-11-20T00:00+00:00": "a.yaml:7"}
+    return inspect_entries(specs, Planner(ledger, now=NOW, **options), NOW, dates)
 
 
 @pytest.mark.parametrize("refresh", [False, True])
@@ -56,14 +57,14 @@ class TestLateSuccessors:
     def test_one_that_is_or_may_be_registered_passes(self, ledger, make_registration, refresh):
         ledger.commit(begun=[[SUCCESSOR]])
         [at_once] = said(ledger, SUCCESSOR)
-        assert "signing starts at registration" in at_once
+        assert "so signing starts at registration" in at_once
         ledger.record([make_registration(selector="S2")])
         assert said(ledger, SUCCESSOR, refresh=refresh) == []
 
 
 @pytest.mark.interface("2.3", "key_len-default", "start_date-default")
 def test_short_keys_and_signing_too_soon_for_dns_give_one_warning_each(ledger):
-    short, at_once, soon = said(
+    short, at_once, past, far, soon = said(
         ledger,
         DomainSpec("a.example"),
         DomainSpec("b.example", key_len=1024, enable=False),
@@ -73,12 +74,20 @@ def test_short_keys_and_signing_too_soon_for_dns_give_one_warning_each(ledger):
         DomainSpec("f.example", key_len=2048, start_date="2026-11-20T00:00+00:00"),
         DomainSpec("g.example", key_len=2048, start_date="2026-11-21T00:59+00:00"),
         DomainSpec("h.example", key_len=2048, start_date="2026-11-21T01:01+00:00"),
+        DomainSpec("i.example", key_len=2048, start_date="9999-11-21T01:01+00:00"),
+        DomainSpec("j.example", key_len=2048, start_date=PAST),
     )
     assert short == (
         "1024-bit keys for 4 domains (a.example, b.example, c.example, …): "
         "write key_len: 2048 (RFC 8301)"
     )
-    assert "4 domains (a.example, d.example, e.example, …)" in at_once
+    assert "3 domains (a.example, d.example, e.example)" in at_once
+    assert past == (
+        "a.yaml:7: start_date 2026-11-20T00:00+00:00 (and others) is in the past, so signing "
+        "starts at registration, before DNS is published, for 2 domains (f.example, j.example): "
+        "write one in the future, or enable: false"
+    )
+    assert far.startswith("start_date 9999-11-21T01:01+00:00 is more than ten years ahead, for 1 ")
     assert "within the hour for 1 domain (g.example)" in soon
 
 
