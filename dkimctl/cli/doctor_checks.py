@@ -27,6 +27,7 @@ from dkimctl.addresses import Address
 from dkimctl.cli.report import problem_lines
 from dkimctl.cli.sandbox import INSTALL, is_installed
 from dkimctl.cli.session import Session
+from dkimctl.cli.timers import installed_timer
 from dkimctl.client.failures import TEST_PATH, strange_answer
 from dkimctl.client.http import HttpRequest
 from dkimctl.credentials.store import IN_ENVIRONMENT
@@ -291,12 +292,15 @@ def check_keys(session: Session) -> Iterator[Remark]:
         yield Remark(Health.WRONG, text, "`dkimctl overview` says why, and what to do")
     else:
         yield Remark(Health.OK, "nothing is urgent")
+    timer = installed_timer(session.profile.name, session.state_dir)
+    state, text = (Health.OK if timer else Health.NOTE), "nothing is overdue"
     if overdue := [key.due for key in keys if key.due and key.is_overdue(now - rotation.lead)]:
+        state = Health.WRONG
         text = f"overdue since {min(overdue):%Y-%m-%d}: {counted(len(overdue), 'key')}"
-        hint = "run `dkimctl rotate run` once a day, from a timer"
-        yield Remark(Health.WRONG, text, hint, check="timer")
-    else:
-        yield Remark(Health.OK, "nothing is overdue", check="timer")
+    hint = "`dkimctl timer` installs one"
+    if timer:
+        hint = "`dkimctl timer` says how to see what its runs say" if overdue else ""
+    yield Remark(state, f"{text}; {timer or 'no timer is installed'}", hint, check="timer")
 
 
 def check_resolver(session: Session) -> Iterator[Remark]:

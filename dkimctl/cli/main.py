@@ -50,6 +50,7 @@ _PANELS = {
         "verify": "Verify the DKIM signatures of received mail, and their keys.",
         "rotate": "Print specs (YAML) for the successors of old keys.",
         "rotate run": "Replace old keys, publish, check, and remove retired records.",
+        "timer": "Have systemd or cron do what is due: `rotate run`.",
         "ledger": "Import registrations into the ledger, or forget retired ones.",
     },
     "Scripts": {

@@ -62,6 +62,9 @@ FILES = {
     "request.json": '{"domains": [{"sign_domain": "example.net", "selector": "s1"}]}',
     # `ssh HOST COMMAND`, where the host is this one.
     "bin/ssh": '#!/bin/sh\nshift\nexec "$@"\n',
+    # A machine with cron, and without systemd.
+    "bin/systemctl": "#!/bin/sh\necho offline\n",
+    "bin/crontab": "#!/bin/sh\ntest $1 = -l || cat > tab\n",
 }
 # Until the service says that it is ready.
 SERVING = """\
@@ -99,6 +102,8 @@ TYPED = {
     "dkimctl logout": Typing(answers=YES),
     "dkimctl profile delete": Typing(answers=YES),
     "dkimctl publish": Typing("dkimctl register more.csv", YES),
+    "dkimctl timer": Typing(answers=YES),
+    "dkimctl timer --": Typing(),
     "dkimctl ledger forget": Typing(status=1),  # no key is retired here
     "dkimctl service export": Typing("mkdir -p etc/opendkim etc/rspamd"),
     "dkimctl service client create": Typing("rm secret.txt"),
@@ -198,7 +203,8 @@ class World:
         (config / "config.yaml").write_text(CONFIG)
         for name, text in FILES.items():
             user.write(name, text)
-        (self.home / "bin" / "ssh").chmod(0o755)
+        for program in (self.home / "bin").iterdir():
+            program.chmod(0o755)
         user.write("secret.txt", self.account["DKIMCTL_CLIENT_SECRET"] + "\n")
         shutil.copy(ROOT / "domains.example.yaml", self.home)
 

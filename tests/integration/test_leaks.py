@@ -282,11 +282,13 @@ ARGUMENTS = {
     "overview": ["overview"],
     "rotate": ["rotate"],
     "rotate run": ["rotate", "run", "--wait", "1s"],
+    "timer": ["timer"],
     "ledger": ["ledger", "import", "-"],
     "serve": ["serve", "--port", "1", "--host", "203.0.113.1"],
     "service": ["service", "client", "disable", CLIENT_ID],
     "schema": ["schema", "specs"],
     "completion": ["completion", "bash"],
+    "help": ["help", "settings"],
     "logout": ["logout"],
 }
 

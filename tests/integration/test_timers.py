@@ -37,7 +37,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX s
 @pytest.fixture
 def units(tmp_path):
     """The two units as files, with a program that is there."""
-    paths = [tmp_path / "dkimctl.service", tmp_path / "dkimctl.timer"]
+    paths = [tmp_path / f"dkimctl-rotate-default.{kind}" for kind in ("service", "timer")]
     paths[0].write_text(SERVICE.replace(PROGRAM, "/bin/true"))
     paths[1].write_text(TIMER)
     return paths
@@ -144,7 +144,7 @@ def test_systemd_understands_when_the_timer_runs(needs_tool):
     words = [needs_tool("systemd-analyze"), "calendar", "--iterations=5", calendar]
     done = subprocess.run(words, capture_output=True, text=True, env=os.environ | {"TZ": "UTC"})
     assert done.returncode == 0, done.stderr
-    hours = re.findall(r"(\d\d):17:00 UTC", done.stdout)
+    hours = re.findall(r"(\d\d):00:00 UTC", done.stdout)
     assert set(hours) == {"00", "06", "12", "18"}
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-# Reports each process that is started, since it would inherit the environment, and adds the local
-# variables of each frame to tracebacks.
+# Reports each process that gets our environment, or our settings, and adds the local variables of
+# each frame to tracebacks.
 SITE = """
 import os, sys, traceback
 
@@ -17,6 +17,9 @@ if not os.environ.get("WITHOUT_VARIABLES"):
 def tell(event, arguments):
     if event in ("subprocess.Popen", "os.fork", "os.forkpty", "os.exec", "os.posix_spawn",
                  "os.spawn", "os.startfile", "os.system"):
+        given = arguments[3] if event == "subprocess.Popen" else None
+        if given is not None and not any(name.startswith("DKIMCTL_") for name in given):
+            return
         sys.stderr.write(f"STARTED A PROCESS: {event}\\n")
 
 sys.addaudithook(tell)

@@ -73,8 +73,8 @@ def run(
 ) -> int:
     """Replace old keys, publish, check, and remove retired records.
 
-    It does what is due. Run it once a day, from a timer or cron. Records that no DNS target of the
-    config file covers are listed, to change by hand. With `notify` in the config file, it sends
+    It does what is due; `dkimctl timer` has systemd or cron run it. Records that no DNS target of
+    the config file covers are listed, to change by hand. With `notify` in the config file, it sends
     notices of problems.
 
     The exit code is 1 if something is urgent or needs a decision; with --dry-run, also if something

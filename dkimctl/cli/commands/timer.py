@@ -1,0 +1,114 @@
+"""`dkimctl timer`: have systemd or cron run `rotate run`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dkimctl.cli import terminal, timers
+from dkimctl.cli.options import App, YesOption, option
+from dkimctl.cli.report import write
+from dkimctl.cli.session import Session, open_session
+from dkimctl.errors import ExitCode, UsageError
+from dkimctl.formats.table import INDENT
+from dkimctl.notices import OUR_SECRETS
+from dkimctl.settings.profile import (
+    SourceKind,
+    require_account,
+    require_ledger_account,
+    variable,
+)
+from dkimctl.text import listed, printable
+
+app = App()
+
+
+@app.command("dkimctl timer", "dkimctl timer --yes", "dkimctl timer --remove", takes_profile=True)
+def timer(
+    ctx: typer.Context,
+    remove: Annotated[bool, option("--remove", "Remove the timer.")] = False,
+    yes: YesOption = False,
+) -> int:
+    """Have systemd or cron do what is due: `rotate run`.
+
+    Installs a timer that does `rotate run --quiet` for the profile four times a day: units of
+    systemd, yours or, for root, the system's; without systemd, a line of your crontab. What is
+    written is shown before you are asked. A timer that was edited is left as it is, with exit
+    code 1.
+    """
+    timers.require_scheduler()
+    session = open_session(ctx)
+    reporter, job = session.reporter, find_job(session, remove=remove)
+    plan = timers.find_plan(job, remove=remove)
+    what = f"the timer of the profile {job.profile}"
+    if not (plan.changes or plan.after):
+        reporter.note(f"dkimctl: {what} is {'not ' if remove else ''}installed")
+    else:
+        lines = [f"run {' '.join(words)}" for words in plan.before]
+        for name, _, text in plan.changes:
+            lines.append(f"{'write' if text else 'delete'} {name}")
+            lines += [f"{INDENT}{line}".rstrip() for line in (text or "").splitlines()]
+        lines += [f"run {' '.join(words)}" for words in plan.after]
+        write(f"{printable(line)}\n" for line in lines)
+        if not remove:
+            _warn(session, job)
+        question = f"{'Remove' if remove else 'Install'} {what}?"
+        refusal = UsageError("there is no terminal to ask on", hint="add --yes")
+        if not (yes or terminal.confirms(question, refusal=refusal, hint="nothing was changed")):
+            reporter.note("dkimctl: nothing was changed")
+            return ExitCode.NO
+        plan.apply()
+        reporter.note(f"dkimctl: {what} is {'removed' if remove else 'installed'}")
+    if not remove:
+        reporter.note(f"dkimctl: to see it: {', '.join(f'`{line}`' for line in plan.see)}")
+        if len(plan.see) > 1 and not timers.lingers():
+            hint = "run `loginctl enable-linger`"
+            reporter.warn("it runs only while you are logged in", hint=hint)
+    return ExitCode.OK
+
+
+def find_job(session: Session, *, remove: bool) -> timers.Job:
+    """What runs with the profile, files and account that this command has."""
+    settings = session.resolve_settings(may_be_new=remove)  # the profile may be deleted already
+    if not remove:
+        require_account(settings.profile)
+    variables = {"HOME": str(Path.home()), "DKIMCTL_STATE_DIR": str(session.state_dir.absolute())}
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        if os.environ.get(name):
+            variables[name] = os.environ[name]
+    if session.flags["config"] or os.environ.get("DKIMCTL_CONFIG"):
+        variables["DKIMCTL_CONFIG"] = str(session.config_file.absolute())
+    for key in ("auth_url", "base_url", "client_id"):
+        if settings.sources[key].kind in (SourceKind.OPTION, SourceKind.ENVIRONMENT):
+            variables[variable(key).name] = getattr(settings.profile, key)
+    found = shutil.which(sys.argv[0])
+    program = [str(Path(found).absolute())] if found else [sys.executable, "-m", "dkimctl"]
+    words = [*program, "rotate", "run", "--quiet", "--profile", settings.profile.name]
+    secrets = session.config_file.absolute().parent / "secrets.env"
+    return timers.Job(settings.profile.name, words, variables, secrets)
+
+
+def _warn(session: Session, job: timers.Job) -> None:
+    """Warn of what the runs will not find."""
+    warn, profile = session.reporter.warn, session.profile
+    with session.open_ledger(for_writing=False) as ledger:
+        if not ledger.count_domains(*require_ledger_account(profile)):
+            hint = "until you `dkimctl register` something, its runs fail"
+            warn(f"nothing is registered yet in {session.ledger_file}", hint=hint)
+    targets = tuple(target for target in session.config.dns if target.is_for(profile.name))
+    names = session.config._replace(dns=targets).secret_variables()
+    names |= {name for name in OUR_SECRETS if name in os.environ}
+    if names and not job.secrets.exists():
+        hint = f"write them to {job.secrets}, one NAME='value' a line, which only you can read"
+        warn(
+            f"its runs do not have the variables of your shell: {listed(sorted(names))}", hint=hint
+        )
+    is_in_keyring = profile.credential_store == "keyring" and not profile.is_sandbox
+    if is_in_keyring and "DKIMCTL_CLIENT_SECRET" not in names:
+        hint = "run `dkimctl login --credential-store file`"
+        warn("the secret is in the keyring, which is locked while you are away", hint=hint)

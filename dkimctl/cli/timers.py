@@ -1,0 +1,279 @@
+"""The timer of a profile: units of systemd or, where that is not, a line of the user's crontab.
+
+What is written holds a checksum of itself, by which it is told from what somebody has edited.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import zlib
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import platformdirs
+
+from dkimctl.errors import NegativeAnswer, OutputError, UsageError, os_errors_as
+from dkimctl.files import atomic_writer, read_regular
+from dkimctl.text import listed, printable
+
+SYSTEM_UNITS = Path("/etc/systemd/system")
+_CRONTAB = "a line of your crontab"
+_DOCS = "https://github.com/dkimctl/dkimctl/blob/main/docs/timers.md"
+_HOURS = 6  # between two runs
+_PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
+_NO_SUM = "0" * 8
+
+
+class Job(NamedTuple):
+    """What a timer runs: a command for a profile, with variables, and a file of more of them."""
+
+    profile: str
+    words: Sequence[str]
+    variables: Mapping[str, str]
+    secrets: Path  # may be missing
+
+
+class Place(NamedTuple):
+    """A unit, or _CRONTAB: the text that is there, and the one that should be; None for none."""
+
+    name: str
+    found: str | None
+    wanted: str | None
+
+
+class Plan(NamedTuple):
+    """How a timer is installed or removed: commands, and between them `places`, if they differ."""
+
+    places: Sequence[Place] = ()
+    before: Sequence[Sequence[str]] = ()
+    after: Sequence[Sequence[str]] = ()
+    crontab: str = ""  # as it should be
+    see: Sequence[str] = ()  # commands that show the timer, and what its runs have said
+
+    @property
+    def changes(self) -> list[Place]:
+        return [place for place in self.places if place.found != place.wanted]
+
+    def apply(self) -> None:
+        """Raises OutputError; the next plan then goes on where this one ended."""
+        for words in self.before:
+            _run(words)
+        for name, _, text in self.changes:
+            if name == _CRONTAB:
+                _run(["crontab", "-"], self.crontab)
+                continue
+            hint = "check the permissions and the space there"
+            with os_errors_as(OutputError, f"cannot write {printable(name)}", hint=hint):
+                if text is None:
+                    Path(name).unlink(missing_ok=True)
+                    continue
+                Path(name).parent.mkdir(parents=True, exist_ok=True)
+                with atomic_writer(Path(name), mode=0o644) as file:
+                    file.write(text)
+        for words in self.after:
+            _run(words)
+
+
+def find_plan(job: Job, *, remove: bool) -> Plan:
+    """What installs or removes the timer. Raises DkimctlError, also if what is there is edited."""
+    texts = [*job.words, *job.variables.values(), str(job.secrets)]
+    if odd := [text for text in texts if not text.isprintable()]:
+        hint = "rename it, without such characters"
+        raise UsageError(f"no timer can name {printable(odd[0])}", hint=hint)
+    units, line = _unit_files(job.profile, _own_units()), None
+    with suppress(OutputError):  # such as of a user who may have none
+        line = _line_of(_read_crontab(), job.profile)
+    state = _run([*_systemctl(), "is-system-running"], may_fail="").stdout.strip()
+    is_running = state not in (b"", b"offline", b"unknown")
+    if any(map(os.path.lexists, units)) or (line is None and is_running):
+        plan = _plan_units(job, units, remove=remove)
+    elif shutil.which("crontab"):
+        wanted = None if remove else _crontab_line(job)
+        old, new = ("" if text is None else f"{text}\n" for text in (line, wanted))
+        crontab = re.sub(r"(?<=[^\n])\Z", "\n", _read_crontab())
+        crontab = crontab.replace(old, new, 1) if old else crontab + new
+        plan = Plan([Place(_CRONTAB, line, wanted)], crontab=crontab, see=["crontab -l"])
+    elif remove:
+        return Plan()
+    else:
+        # As after su: systemd has no session for the user.
+        hint = "log in as this user by ssh, install cron, or have your scheduler run the command"
+        raise UsageError("neither systemd nor cron answers here", hint=f"{hint}; see {_DOCS}")
+    if edited := [name for name, found, _ in plan.changes if found and not _is_ours(found)]:
+        raise NegativeAnswer(
+            f"edited, or not by `dkimctl timer`, and left as it is: {listed(edited)}",
+            hint="keep it, or move it away and run this again",
+        )
+    return plan
+
+
+def require_scheduler() -> None:
+    """Raise UsageError on a system whose timers are made by hand."""
+    if sys.platform in ("win32", "darwin"):
+        name = "the Task Scheduler" if sys.platform == "win32" else "launchd"
+        hint = f"have {name} run `dkimctl rotate run --quiet`, as {_DOCS} shows"
+        raise UsageError("timers are installed for systemd and cron only", hint=hint)
+
+
+def installed_timer(profile: str, state_dir: Path) -> str:
+    """Where the timer of a profile is, edited or not, enabled or not; "" if there is none."""
+    if sys.platform in ("win32", "darwin"):
+        return ""
+    found = dict[str, str | None]()
+    for directory in {_own_units(), SYSTEM_UNITS}:
+        service, timer = _unit_files(profile, directory)
+        with suppress(OSError):
+            if timer.exists():
+                found[str(timer)] = service.read_text(encoding="utf-8", errors="replace")
+    # Where systemd runs for the user, cron, which logs each question, is not asked.
+    uid = os.geteuid()
+    if not Path(f"/run/user/{uid}/systemd" if uid else "/run/systemd/system").exists():
+        with suppress(OutputError):
+            found[_CRONTAB] = _line_of(_read_crontab(), profile)
+    # One of another directory of state is the timer of another ledger.
+    name, path = "DKIMCTL_STATE_DIR=", str(state_dir.absolute())
+    ours = _unit_word(f"{name}{path}"), f"{name}{shlex.quote(path)}".replace("%", "\\%")
+    for place, text in found.items():
+        if text is not None and (name not in text or any(each in text for each in ours)):
+            return place
+    return ""
+
+
+def lingers() -> bool:
+    """Whether the user's units run without a session, as those of root do."""
+    words = ["loginctl", "show-user", str(os.geteuid()), "--property=Linger", "--value"]
+    return os.geteuid() == 0 or _run(words, may_fail="").stdout.strip() == b"yes"
+
+
+def _plan_units(job: Job, files: Sequence[Path], *, remove: bool) -> Plan:
+    places = []
+    for file, wanted in zip(files, _units(job), strict=True):
+        found: str | None
+        try:
+            found = read_regular(file, 1 << 20, check=lambda _: None).decode(errors="replace")
+        except OSError as error:  # such as for the link of a masked unit
+            found = None if isinstance(error, FileNotFoundError) else "?"
+        places.append(Place(str(file), found, None if remove else wanted))
+    systemctl, timer = _systemctl(), files[1].name
+    see = [shlex.join([*systemctl, "list-timers", timer]),
+           shlex.join(["journalctl", *systemctl[1:], "--unit", files[0].stem])]  # fmt: skip
+    plan = Plan(places, see=see)
+    if remove and plan.changes:
+        before = [[*systemctl, "disable", "--now", timer]] if places[1].found else []
+        return plan._replace(before=before, after=[[*systemctl, "daemon-reload"]])
+    if remove or not (
+        plan.changes or _run([*systemctl, "is-active", timer], may_fail="").returncode
+    ):
+        return plan
+    # A timer that runs takes its new times when it is restarted.
+    verbs = (["daemon-reload"], ["enable", timer], ["restart", timer])
+    return plan._replace(after=[[*systemctl, *words] for words in verbs])
+
+
+def _units(job: Job) -> Sequence[str]:
+    """The texts of service and timer."""
+    unit = f"[Unit]\nDescription=Replace DKIM keys that are due (profile {job.profile})\n"
+    unit += f"Documentation={_DOCS}\n"
+    network = "Wants=network-online.target\nAfter=network-online.target nss-lookup.target\n"
+    command = " ".join(_unit_word(word).replace("$", "$$") for word in job.words)
+    variables = [_unit_word(f"{name}={text}") for name, text in job.variables.items()]
+    settings = [f"ExecStart={command}", *(f"Environment={word}" for word in variables),
+                f"EnvironmentFile=-{str(job.secrets).replace('%', '%%')}"]  # fmt: skip
+    service = "\n".join(["[Service]\nType=oneshot", *settings, "UMask=0077\nTimeoutStartSec=1h\n"])
+    times = f"[Timer]\nOnCalendar=*-*-* 00/{_HOURS}:00\nRandomizedDelaySec=1h\nPersistent=true\n"
+    change = f"To change it: {' '.join(_systemctl())} edit UNIT"
+    head = f"# Written by dkimctl timer {job.profile} ({_NO_SUM}). {change}\n"
+    return (
+        _sealed(f"{head}{unit}{network if os.geteuid() == 0 else ''}\n{service}"),
+        _sealed(f"{head}{unit}\n{times}\n[Install]\nWantedBy=timers.target\n"),
+    )
+
+
+def _unit_word(word: str) -> str:
+    escaped = re.sub(r'(["\\])', r"\\\1", word).replace("%", "%%")
+    return escaped if re.fullmatch(r"[\w@%+=:,./$-]+", escaped) else f'"{escaped}"'
+
+
+def _crontab_line(job: Job) -> str:
+    file = shlex.quote(str(job.secrets))
+    variables = " ".join(f"{name}={shlex.quote(text)}" for name, text in job.variables.items())
+    command = f"set -a; [ ! -r {file} ] || . {file}; {variables} {shlex.join(job.words)}"
+    # Another minute on each machine, and always the same on one.
+    at = zlib.crc32(f"{socket.gethostname()} {command}".encode()) % (60 * _HOURS)
+    times = f"{at % 60} {at // 60}-23/{_HOURS} * * *"
+    command = command.replace("%", "\\%")  # a bare one ends it
+    return _sealed(f"{times} {command} # dkimctl timer {job.profile} ({_NO_SUM})")
+
+
+def _sealed(text: str) -> str:
+    """The text with its checksum."""
+    return text.replace(_NO_SUM, f"{zlib.crc32(text.encode('utf-8', 'replace')):08x}", 1)
+
+
+def _is_ours(text: str) -> bool:
+    """Whether it is as some version of dkimctl has written it."""
+    pattern = r"(?<=dkimctl timer )(\S+ \()[0-9a-f]{8}(?=\))"
+    unsealed, count = re.subn(pattern, rf"\g<1>{_NO_SUM}", text, count=1)
+    return count == 1 and text == _sealed(unsealed)
+
+
+def _line_of(crontab: str, profile: str) -> str | None:
+    """The line of a profile's timer, or one that somebody has written by hand, for whichever."""
+    mark, lines = "# dkimctl timer ", crontab.split("\n")
+    ours = [line for line in lines if f"{mark}{profile} (" in line]
+    by_hand = re.compile(rf"(?!.*{mark})[^#]*\bdkimctl\b[^#]*\brotate run\b")
+    return next(iter([*ours, *filter(by_hand.match, lines)]), None)
+
+
+def _read_crontab() -> str:
+    """The user's crontab; "" if there is none. Raises OutputError."""
+    if not shutil.which("crontab"):
+        return ""
+    # The status is the same for one that is missing, and one that cannot be read.
+    done = _run(["crontab", "-l"], may_fail="no crontab|no such file")
+    return "" if done.returncode else done.stdout.decode("utf-8", "surrogateescape")
+
+
+def _unit_files(profile: str, directory: Path) -> list[Path]:
+    return [directory / f"dkimctl-rotate-{profile}.{kind}" for kind in ("service", "timer")]
+
+
+def _own_units() -> Path:
+    if os.geteuid() == 0:
+        return SYSTEM_UNITS
+    return platformdirs.user_config_path("systemd", appauthor=False) / "user"
+
+
+def _systemctl() -> list[str]:
+    return ["systemctl"] if os.geteuid() == 0 else ["systemctl", "--user"]
+
+
+def _run(
+    words: Sequence[str], text: str = "", *, may_fail: str = "(?!)"
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a program of the system. Raises OutputError, unless it says what `may_fail` matches."""
+    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    if (runtime := Path(f"/run/user/{os.geteuid()}")).is_dir():  # su leaves it out
+        environment.setdefault("XDG_RUNTIME_DIR", str(runtime))
+    try:
+        done = subprocess.run(  # noqa: S603 - words of ours
+            words, input=text.encode("utf-8", "surrogateescape"), capture_output=True,
+            env=environment | {"LC_ALL": "C"}, timeout=30, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        reason = getattr(error, "strerror", None) or "no answer within 30 s"
+        done = subprocess.CompletedProcess(words, 127, b"", reason.encode())
+    said = done.stderr.decode(errors="replace").strip()
+    if done.returncode and not re.search(may_fail, said, re.IGNORECASE):
+        reason = printable((said or "it does not say why").splitlines()[0])
+        hint = "run it by hand to see why; the same command of dkimctl then goes on"
+        raise OutputError(f"`{shlex.join(words)}` failed: {reason}", hint=hint)
+    return done

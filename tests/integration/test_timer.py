@@ -1,0 +1,203 @@
+"""`dkimctl timer`: what it installs, that it does so once, and that it leaves what others wrote."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from published import register
+
+pytestmark = pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="needs systemd or cron")
+# Programs of the system, whose state is in files beside them.
+PROGRAMS = {
+    "systemctl": """
+        echo "$*" >> calls
+        case "$*" in
+            *is-system-running) cat state ;;
+            *is-active*) test -e active ;;
+            *" restart "* | restart*) touch active ;;
+            *disable*) rm active ;;
+        esac
+    """,
+    "crontab": """
+        case "$1" in
+            -) cat > new && mv new tab ;;
+            *) test ! -e denied || { echo "you are not allowed" >&2; exit 1; }
+               test -e tab || { echo "no crontab for me" >&2; exit 1; }
+               cat tab ;;
+        esac
+    """,
+    "loginctl": "echo no",
+}  # fmt: skip
+UNIT = "dkimctl-rotate-sandbox"
+MINE = b"MAILTO=me\n# \xff 100 %\n0 0 * * * true\n\n5 5 * * * dkimctl check-dns --quiet"
+
+
+class System:
+    """A machine with systemd and cron; `uid` is the user's."""
+
+    def __init__(self, cli, directory: Path, uid: int) -> None:
+        self.directory, self.is_root = directory, uid == 0
+        directory.mkdir()
+        for name, text in PROGRAMS.items():
+            (directory / name).write_text(f'#!/bin/sh\ncd "$(dirname "$0")"\n{text}')
+            (directory / name).chmod(0o755)
+        self.has_systemd(True)
+        self.crontab = directory / "tab"
+        self.units = cli.home / ".config/systemd/user" if uid else directory / "units"
+        cli.environment["PATH"] = f"{directory}:{cli.environment['PATH']}"
+        at_start = f"""
+import os, pathlib
+from dkimctl.cli import timers
+os.geteuid = lambda: {uid}
+timers.SYSTEM_UNITS = pathlib.Path({str(directory / "units")!r})
+"""
+        cli.environment["AT_START"] = at_start
+
+    def has_systemd(self, is_so: bool) -> None:
+        (self.directory / "state").write_text("degraded\n" if is_so else "offline\n")
+
+    def calls(self) -> list[str]:
+        """What systemctl was asked to change since the last look."""
+        file = self.directory / "calls"
+        calls = [line for line in file.read_text().splitlines() if " is-" not in f" {line}"]
+        file.write_text("")
+        return calls
+
+
+@pytest.fixture(params=[0, 1000], ids=["root", "user"])
+def system(request, cli, tmp_path):
+    if request.param != os.geteuid() and os.geteuid() != 0:
+        pytest.skip("needs root")
+    return System(cli, tmp_path / "system", request.param)
+
+
+def doctor(cli) -> tuple[str, str]:
+    """What `doctor` says of the timer."""
+    items = cli("doctor", "--sandbox", "--offline", "--format", "json").json["items"]
+    [found] = [item for item in items if item["check"] == "timer"]
+    return found["state"], found["message"]
+
+
+def test_units_are_written_once_then_replaced_and_removed(cli, system, needs_tool):
+    register(cli, "example.com")
+    service, timer = (system.units / f"{UNIT}.{kind}" for kind in ("service", "timer"))
+    done = cli("timer", "--sandbox")
+    assert (done.status, service.exists(), system.calls()) == (2, False, [])
+    assert f"write {timer}\n" in done.out
+    assert "there is no terminal to ask on\nhint: add --yes" in done.err
+    done = cli("timer", "--sandbox", "--yes")
+    assert done.status == 0, done.err
+    scope = "" if system.is_root else "--user "
+    assert system.calls() == [
+        f"{scope}{words}"
+        for words in ("daemon-reload", f"enable {UNIT}.timer", f"restart {UNIT}.timer")
+    ]
+    assert ("loginctl enable-linger" in done.err) is not system.is_root
+    assert f"`systemctl {scope}list-timers {UNIT}.timer`" in done.err
+    verify = [needs_tool("systemd-analyze"), "verify", "--man=no", service, timer]
+    checked = subprocess.run(verify, capture_output=True, text=True)
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert doctor(cli) == ("ok", f"nothing is overdue; {timer}")
+    done = cli("timer", "--sandbox")
+    assert (done.status, done.out, system.calls()) == (0, "", [])
+    (system.directory / "active").unlink()
+    assert cli("timer", "--sandbox", "--yes").out.startswith("run systemctl ")
+    # Another directory of state, with what a unit has to escape.
+    cli.environment["DKIMCTL_STATE_DIR"] = str(cli.home / 'a "b\\c" $d %t')
+    done = cli("timer", "--sandbox", "--yes")
+    assert "nothing is registered yet" in done.err
+    assert (done.status, done.out.count("write ")) == (0, 1)
+    checked = subprocess.run(verify, capture_output=True, text=True)
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert 'a \\"b\\\\c\\" $d %%t"\n' in service.read_text()
+    system.calls()
+    assert cli("timer", "--sandbox", "--remove", "--yes").status == 0
+    assert system.calls() == [f"{scope}disable --now {UNIT}.timer", f"{scope}daemon-reload"]
+    assert list(system.units.iterdir()) == []
+    assert cli("timer", "--profile", "gone", "--remove")[:2] == (0, "")
+
+
+@pytest.mark.parametrize("how", ["edited", "masked", "by hand"])
+def test_a_unit_that_is_not_ours_is_left(cli, system, how):
+    file = system.units / f"{UNIT}.timer"
+    if how == "edited":
+        assert cli("timer", "--sandbox", "--yes").status == 0
+        file.write_text(file.read_text().replace("RandomizedDelaySec=1h", "RandomizedDelaySec=2h"))
+    else:
+        system.units.mkdir(parents=True)
+        file.symlink_to("/dev/null") if how == "masked" else file.write_text("[Timer]\n")
+    before = sorted((file, file.read_bytes()) for file in system.units.iterdir())
+    (system.directory / "calls").write_text("")
+    for words in ((), ("--remove",)):
+        done = cli("timer", "--sandbox", "--yes", *words)
+        assert (done.status, done.out, system.calls()) == (1, "", [])
+        assert f"left as it is: {file}" in done.err
+    assert sorted((file, file.read_bytes()) for file in system.units.iterdir()) == before
+
+
+def test_a_line_of_the_crontab_runs_and_all_others_stay(cli, system):
+    system.has_systemd(False)
+    system.crontab.write_bytes(MINE)
+    cli.environment["DKIMCTL_STATE_DIR"] = str(cli.home / "a b%c")
+    register(cli, "example.com")
+    for _ in range(2):
+        assert cli("timer", "--sandbox", "--yes").status == 0
+    text = system.crontab.read_bytes()
+    assert text.startswith(MINE + b"\n")
+    [line] = text[len(MINE) :].decode().split("\n")[1:-1]
+    minute, hours, command = re.fullmatch(r"(\d+) (\d)-23/6 \* \* \* (.*)", line).groups()
+    assert (int(minute) < 60, int(hours) < 6) == (True, True)
+    words = ["/bin/sh", "-c", command.replace("\\%", "%")]
+    done = subprocess.run(words, env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert doctor(cli) == ("ok", "nothing is overdue; a line of your crontab")
+    # An edited one is left; one that cannot be read is not taken for an empty one.
+    system.crontab.write_bytes(edited := text.replace(b"-23/6", b"-23/2"))
+    assert cli("timer", "--sandbox", "--remove", "--yes").status == 1
+    (system.directory / "denied").touch()
+    done = cli("timer", "--sandbox", "--yes")
+    assert (done.status, system.crontab.read_bytes()) == (4, edited)
+    assert "`crontab -l` failed: you are not allowed" in done.err
+    (system.directory / "denied").unlink()
+    system.crontab.write_bytes(text)
+    assert cli("timer", "--sandbox", "--remove", "--yes").status == 0
+    assert system.crontab.read_bytes() == MINE + b"\n"
+    system.crontab.write_bytes(b"0 6 * * * /opt/dkimctl rotate run\n")
+    assert cli("timer", "--sandbox", "--yes").status == 1
+
+
+def test_it_is_asked_and_what_the_runs_will_not_have_is_said(cli, on_terminal, tmp_path):
+    system = System(cli, tmp_path / "system", os.geteuid())
+    system.has_systemd(False)
+    account = "auth_url: https://a.example, base_url: https://a.example, client_id: x"
+    config = f"profiles: {{default: {{{account}}}}}\n"
+    config += "dns: [{provider: octodns, class: a.B, settings: {token: env/TOKEN}}]\n"
+    cli.write("my.yaml", config)
+    words = ["timer", "--config", "my.yaml"]
+    status, shown = on_terminal(words, [("Install", "n")], size=(60, 200))
+    assert (status, system.crontab.exists()) == (1, False)
+    assert "do not have the variables of your shell: TOKEN" in shown
+    assert "the secret is in the keyring" in shown
+    status, shown = on_terminal(words, [("Install", "y")], size=(60, 200))
+    assert status == 0, shown
+    line = system.crontab.read_text()
+    assert f"DKIMCTL_CONFIG={cli.home}/my.yaml" in line
+    assert f". {cli.home}/secrets.env;" in line
+    assert "--profile default #" in line
+
+
+def test_without_systemd_and_cron_the_way_by_hand_is_named(cli, tmp_path):
+    system = System(cli, tmp_path / "system", os.geteuid())
+    cli.environment["PATH"] = str(tmp_path)
+    done = cli("timer", "--sandbox")
+    assert (done.status, "neither systemd nor cron" in done.err) == (2, True)
+    cli.environment["AT_START"] += "timers.sys = type('', (), {'platform': 'darwin'})"
+    done = cli("timer", "--sandbox", "--yes")
+    assert (done.status, "have launchd run `dkimctl rotate run" in done.err) == (2, True)
+    assert not system.crontab.exists()
