@@ -28,7 +28,8 @@ def main() -> int:
             _, hard_limit = resource.getrlimit(resource.RLIMIT_CORE)
             resource.setrlimit(resource.RLIMIT_CORE, (0, hard_limit))
     try:
-        if "_DKIMCTL_COMPLETE" in os.environ:  # by a shell's completion script; it is in a hurry
+        # By a shell's completion script, which is in a hurry. PowerShell's leaves it empty.
+        if os.environ.get("_DKIMCTL_COMPLETE"):
             from dkimctl.cli.main import complete
 
             return complete()

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from dkimctl.cli.commands.completion import Shell
 from dkimctl.cli.main import COMPLETION_VARIABLE as VARIABLE
 from dkimctl.cli.options import MOST_DOMAINS
 from documents import ROOT
@@ -144,14 +143,14 @@ def add_domains(cli, registered):
     return add
 
 
-@pytest.mark.parametrize("shell", Shell)
+@pytest.mark.parametrize("shell", SOURCES)
 def test_the_stored_scripts_are_those_that_are_printed(cli, shell):
     done = cli("completion", shell)
     stored = (SCRIPTS / f"dkimctl.{shell}").read_text(encoding="utf-8")
     assert (done.status, done.out, done.err) == (0, stored, "")
 
 
-@pytest.fixture(params=Shell)
+@pytest.fixture(params=SOURCES)
 def interactive(request, cli, needs_tool, registered) -> Iterator[InteractiveShell]:
     """A shell with its script."""
     if sys.platform == "win32":
@@ -195,6 +194,29 @@ def test_a_script_in_fpath_completes_from_the_first_tab_on(cli, needs_tool):
         assert shell.completed("dkimctl regi\tx") == ["register", "x"]
     finally:
         shell.close()
+
+
+@pytest.mark.usefixtures("registered")
+def test_powershell_gets_what_its_script_splits(cli):
+    script = cli("completion", "powershell").out
+    assert script.count("{") == script.count("}") > 0
+    assert (
+        "Register-ArgumentCompleter -Native -CommandName dkimctl -ScriptBlock $scriptblock"
+        in script
+    )
+    assert f'$Env:{VARIABLE} = "complete_powershell"' in script
+    assert 'dkimctl | ForEach-Object {\n        $commandArray = $_ -Split ":::"' in script
+
+    def ask(line: str, word: str) -> list[list[str]]:
+        asked = {"_TYPER_COMPLETE_ARGS": line, "_TYPER_COMPLETE_WORD_TO_COMPLETE": word}
+        done = cli(env={VARIABLE: "complete_powershell", **asked})
+        return [answer.split(":::") for answer in done.out.splitlines()]
+
+    assert ask("dkimctl show-dns --sandbox ", "") == [[name, " "] for name in BOTH]
+    [[name, text]] = ask("dkimctl regi", "regi")  # PowerShell refuses an empty text
+    assert (name, text[:8]) == ("register", "Register")
+    # It sets the variable to nothing afterwards, which since 7.5 is not to unset it.
+    assert cli("status", "--sandbox", env={VARIABLE: ""}).out
 
 
 @pytest.mark.usefixtures("registered")

@@ -82,7 +82,7 @@ ADD_FIRST = [
 
 def test_what_to_add_where_a_wildcard_answers_is_on_the_sheet_and_told(cli, inside):
     register(cli, "shop.wild.test", "own.wild.test", "wild.test")
-    for language, fmt in itertools.product(Language, ("text", "markdown", "html")):
+    for language, fmt in itertools.product(Language, ("txt", "markdown", "html")):
         done = inside("handoff", "--sandbox", "-f", fmt, "--language", language)
         lines = done.out.replace('<code class="value">', "").replace("</code>", "").splitlines()
         first = lines.index(ADD_FIRST[0])

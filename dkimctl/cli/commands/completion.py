@@ -13,7 +13,7 @@ from dkimctl.cli.options import App
 from dkimctl.cli.report import write
 
 app = App()
-Shell = StrEnum("Shell", ["bash", "zsh", "fish"])
+Shell = StrEnum("Shell", ["bash", "zsh", "fish", "powershell"])
 _BASH = "~/.local/share/bash-completion/completions"
 # zsh runs a file of its fpath at the first TAB, and expects the words for that as well.
 _FROM_FPATH = """
@@ -30,6 +30,8 @@ if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _dkimctl_completion "$@"; f
     "# fish",
     "mkdir -p ~/.config/fish/completions",
     "dkimctl completion fish > ~/.config/fish/completions/dkimctl.fish",
+    "# PowerShell: add this line to the file that $PROFILE names",
+    "# dkimctl completion powershell | Out-String | Invoke-Expression",
 )
 def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> None:
     """Print a shell's completion script.
