@@ -56,7 +56,7 @@ class Plan(NamedTuple):
     before: Sequence[Sequence[str]] = ()
     after: Sequence[Sequence[str]] = ()
     crontab: str = ""  # as it should be
-    see: Sequence[str] = ()  # commands that show the timer, and what its runs have said
+    see: Sequence[str] = ()  # with commands that show the timer
 
     @property
     def changes(self) -> list[Place]:
@@ -100,7 +100,8 @@ def find_plan(job: Job, *, remove: bool) -> Plan:
         old, new = ("" if text is None else f"{text}\n" for text in (line, wanted))
         crontab = re.sub(r"(?<=[^\n])\Z", "\n", _read_crontab())
         crontab = crontab.replace(old, new, 1) if old else crontab + new
-        plan = Plan([Place(_CRONTAB, line, wanted)], crontab=crontab, see=["crontab -l"])
+        see = ["its line: `crontab -l`; cron mails what its runs say"]
+        plan = Plan([Place(_CRONTAB, line, wanted)], crontab=crontab, see=see)
     elif remove:
         return Plan()
     else:
@@ -110,7 +111,7 @@ def find_plan(job: Job, *, remove: bool) -> Plan:
     if edited := [name for name, found, _ in plan.changes if found and not _is_ours(found)]:
         raise NegativeAnswer(
             f"edited, or not by `dkimctl timer`, and left as it is: {listed(edited)}",
-            hint="keep it, or move it away and run this again",
+            hint="keep it as it is, or remove it and run this again",
         )
     return plan
 
@@ -163,8 +164,9 @@ def _plan_units(job: Job, files: Sequence[Path], *, remove: bool) -> Plan:
             found = None if isinstance(error, FileNotFoundError) else "?"
         places.append(Place(str(file), found, None if remove else wanted))
     systemctl, timer = _systemctl(), files[1].name
-    see = [shlex.join([*systemctl, "list-timers", timer]),
-           shlex.join(["journalctl", *systemctl[1:], "--unit", files[0].stem])]  # fmt: skip
+    shown = ["journalctl", *systemctl[1:], "--unit", files[0].stem]
+    see = [f"its next run: `{shlex.join([*systemctl, 'list-timers', timer])}`",
+           f"what its runs say: `{shlex.join(shown)}`"]  # fmt: skip
     plan = Plan(places, see=see)
     if remove and plan.changes:
         before = [[*systemctl, "disable", "--now", timer]] if places[1].found else []
@@ -189,12 +191,13 @@ def _units(job: Job) -> Sequence[str]:
                 f"EnvironmentFile=-{str(job.secrets).replace('%', '%%')}"]  # fmt: skip
     service = "\n".join(["[Service]\nType=oneshot", *settings, "UMask=0077\nTimeoutStartSec=1h\n"])
     times = f"[Timer]\nOnCalendar=*-*-* 00/{_HOURS}:00\nRandomizedDelaySec=1h\nPersistent=true\n"
-    change = f"To change it: {' '.join(_systemctl())} edit UNIT"
-    head = f"# Written by dkimctl timer {job.profile} ({_NO_SUM}). {change}\n"
-    return (
-        _sealed(f"{head}{unit}{network if os.geteuid() == 0 else ''}\n{service}"),
-        _sealed(f"{head}{unit}\n{times}\n[Install]\nWantedBy=timers.target\n"),
-    )
+    texts = {
+        "service": f"{unit}{network if os.geteuid() == 0 else ''}\n{service}",
+        "timer": f"{unit}\n{times}\n[Install]\nWantedBy=timers.target\n",
+    }
+    edit = f"{' '.join(_systemctl())} edit dkimctl-rotate-{job.profile}"
+    head = f"# Written by dkimctl timer {job.profile} ({_NO_SUM}).\n# To change it: {edit}"
+    return [_sealed(f"{head}.{kind}\n{text}") for kind, text in texts.items()]
 
 
 def _unit_word(word: str) -> str:

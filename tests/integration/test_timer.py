@@ -99,7 +99,7 @@ def test_units_are_written_once_then_replaced_and_removed(cli, system, needs_too
         for words in ("daemon-reload", f"enable {UNIT}.timer", f"restart {UNIT}.timer")
     ]
     assert ("loginctl enable-linger" in done.err) is not system.is_root
-    assert f"`systemctl {scope}list-timers {UNIT}.timer`" in done.err
+    assert f"its next run: `systemctl {scope}list-timers {UNIT}.timer`\n" in done.err
     verify = [needs_tool("systemd-analyze"), "verify", "--man=no", service, timer]
     checked = subprocess.run(verify, capture_output=True, text=True)
     assert (checked.returncode, checked.stderr) == (0, "")

@@ -65,7 +65,8 @@ def timer(
         plan.apply()
         reporter.note(f"dkimctl: {what} is {'removed' if remove else 'installed'}")
     if not remove:
-        reporter.note(f"dkimctl: to see it: {', '.join(f'`{line}`' for line in plan.see)}")
+        for text in plan.see:
+            reporter.note(f"dkimctl: {text}")
         if len(plan.see) > 1 and not timers.lingers():
             hint = "run `loginctl enable-linger`"
             reporter.warn("it runs only while you are logged in", hint=hint)
@@ -98,7 +99,7 @@ def _warn(session: Session, job: timers.Job) -> None:
     warn, profile = session.reporter.warn, session.profile
     with session.open_ledger(for_writing=False) as ledger:
         if not ledger.count_domains(*require_ledger_account(profile)):
-            hint = "until you `dkimctl register` something, its runs fail"
+            hint = "run `dkimctl register` first: its runs fail until then"
             warn(f"nothing is registered yet in {session.ledger_file}", hint=hint)
     targets = tuple(target for target in session.config.dns if target.is_for(profile.name))
     names = session.config._replace(dns=targets).secret_variables()
