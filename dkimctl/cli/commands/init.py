@@ -215,7 +215,10 @@ def _read_answers(session: Session, method: str | None, given: Mapping[str, str]
     explain = session.reporter.note if terminal.is_interactive() else lambda text: None
     name = _given_value(session, "profile")
     if name is None:
-        explain("dkimctl: a profile is one account of the service, under a name of your choice")
+        explain(
+            "dkimctl: a profile is one account of the service, under a name of your choice; Enter "
+            "takes what is in brackets"
+        )
     answers = {"profile": ask("Profile", "--profile", profile_name, name, profiles.DEFAULT_PROFILE)}
     for key, label in QUESTIONS.items():
         given_value, name = _given_value(session, key), profiles.option(key).name
@@ -226,8 +229,9 @@ def _read_answers(session: Session, method: str | None, given: Mapping[str, str]
         answers |= {"credential_store": "file", "has_keyring": False}
     if method is None:
         explain(
-            "dkimctl: DNS is changed by hand, by dynamic updates of your own server (rfc2136), at "
-            f"a provider ({', '.join(octodns_providers())}), or at any other of octoDNS (octodns)"
+            "dkimctl: records go into DNS by hand (hand), by dynamic updates of your own server "
+            f"(rfc2136), at a provider ({', '.join(octodns_providers())}), or at another that "
+            "octoDNS has (octodns)"
         )
         label = "How DNS is changed"
         method = ask(label, "--dns", _parse_method, None, DnsMethod.HAND)
@@ -277,7 +281,7 @@ def _explain_octodns(session: Session, target: DnsTarget) -> None:
     if unset := [name for name in names if not os.environ.get(name)]:
         texts.append(f"set {listed(unset)} in the environment")
     if texts:
-        session.reporter.note(f"dkimctl: to change DNS there: {', and '.join(texts)}")
+        session.reporter.note(f"dkimctl: for {target.class_name}: {', and '.join(texts)}")
 
 
 def _write(session: Session, config: Path | None, texts: dict[Path, str]) -> None:
