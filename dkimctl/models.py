@@ -1,9 +1,12 @@
 """Domain specs, registrations, and the results of commands."""
 
+import sys
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple, NoReturn, Protocol
+
+from dkimctl.text import readable
 
 NEVER = datetime.max.replace(tzinfo=UTC)
 REDACTED = "***"  # stands for what is secret
@@ -145,8 +148,9 @@ class _Named(Protocol):
 
 
 def named(item: _Named) -> str:
-    """The name of a registration, a request or a check in messages."""
-    return item.sign_domain + (f" (selector {item.selector})" if item.selector else "")
+    """The name of a registration, a request or a check in messages, which go to stderr."""
+    domain = readable(item.sign_domain, sys.stderr.encoding if sys.stderr else "utf-8")
+    return domain + (f" (selector {item.selector})" if item.selector else "")
 
 
 class Result(NamedTuple):
@@ -155,6 +159,7 @@ class Result(NamedTuple):
     registration: Registration
     outcome: Outcome
     reason: str = ""
+    answer: str | None = None  # the code that the service answered in this run
 
 
 class KeyHistory(NamedTuple):

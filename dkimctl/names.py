@@ -5,7 +5,6 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import NoReturn, Protocol, TypeVar
@@ -45,7 +44,6 @@ _TEMPLATE_HINT = (
     f"write a template such as s%Y%m; it may contain %{' %'.join(_DIRECTIVES)} for the date, and "
     f"{_PLACEHOLDER}"
 )
-_RIGHT_TO_LEFT = ("R", "AL")  # bidirectional classes, of Hebrew and Arabic letters
 
 
 def is_name(text: str) -> bool:
@@ -181,34 +179,6 @@ def parents(fqdn: str) -> Iterator[str]:
 def is_glob(name: str) -> bool:
     """Whether it is a pattern for names, as fnmatch has them."""
     return not frozenset("*?[").isdisjoint(name)
-
-
-def readable(name: str, encoding: str = "utf-8") -> str:
-    """`name` with U-labels for A-labels (RFC 5890 2.3.2.1), such as `例え.jp` for `xn--r8jz45g.jp`.
-
-    A label stays as it is if it is not a valid A-label, if `encoding` does not have its characters,
-    or if a terminal would show it from right to left and so reorder what stands beside it.
-    """
-    if "xn--" not in name.lower():
-        return name
-    return ".".join(_readable_label(label, encoding) for label in name.split("."))
-
-
-def _readable_label(label: str, encoding: str) -> str:
-    if not label.lower().startswith("xn--"):
-        return label
-    import idna
-
-    try:
-        text = idna.ulabel(label)
-        is_same = idna.alabel(text).decode() == label.lower()
-        text.encode(encoding)
-    except UnicodeError:  # of which idna's own errors are a kind
-        return label
-    is_shown = text.isprintable() and not any(
-        unicodedata.bidirectional(char) in _RIGHT_TO_LEFT for char in text
-    )
-    return text if is_same and is_shown else label
 
 
 def is_file(word: str) -> bool:

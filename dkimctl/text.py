@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -17,6 +18,7 @@ _SPACES = "\u00a0\u3000"
 # them, since people's names contain them.
 _HIDDEN = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
 
+_RIGHT_TO_LEFT = ("R", "AL")  # bidirectional classes, of Hebrew and Arabic letters
 _MAX_QUOTE = 60
 MAX_ALIKE = 20  # shown of each kind
 
@@ -51,6 +53,34 @@ def printable(text: str) -> str:
         return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"
 
     return "".join(map(shown, text))
+
+
+def readable(name: str, encoding: str = "utf-8") -> str:
+    """`name` with U-labels for A-labels (RFC 5890 2.3.2.1), such as `例え.jp` for `xn--r8jz45g.jp`.
+
+    A label stays as it is if it is not a valid A-label, if `encoding` does not have its characters,
+    or if a terminal would show it from right to left and so reorder what stands beside it.
+    """
+    if "xn--" not in name.lower():
+        return name
+    return ".".join(_readable_label(label, encoding) for label in name.split("."))
+
+
+def _readable_label(label: str, encoding: str) -> str:
+    if not label.lower().startswith("xn--"):
+        return label
+    import idna
+
+    try:
+        text = idna.ulabel(label)
+        is_same = idna.alabel(text).decode() == label.lower()
+        text.encode(encoding)
+    except UnicodeError:  # of which idna's own errors are a kind
+        return label
+    is_shown = text.isprintable() and not any(
+        unicodedata.bidirectional(char) in _RIGHT_TO_LEFT for char in text
+    )
+    return text if is_same and is_shown else label
 
 
 def quoted(text: str) -> str:

@@ -412,5 +412,5 @@ ResultsOutputOption = Annotated[
     Path | None, result_option("--output -o FILE", _OUTPUT, parser=read_output)
 ]
 WideOption = Annotated[
-    bool, result_option("--wide", "Add the service's result code and message to the table.")
+    bool, result_option("--wide", "Show all columns, the service's message, and A-labels.")
 ]

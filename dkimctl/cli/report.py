@@ -8,11 +8,13 @@ import queue
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from typing import Any, TextIO
 
 from dkimctl.cli.next_steps import CommandOptions, complete_commands, name_sources
 from dkimctl.errors import DkimctlError, InputError, OutputError, Problem
+from dkimctl.formats.table import INDENT, columns_of, wrap
 from dkimctl.text import MAX_ALIKE, Grouping, and_more, printable, without_values
 from dkimctl.threads import start_daemon
 
@@ -61,7 +63,7 @@ class Reporter:
     def note(self, text: str) -> None:
         """Report something good to know, such as the next command."""
         if not self.quiet and not self.as_json:
-            _write_line(printable(self.complete(text)))
+            _write_wrapped(printable(self.complete(text)))
 
     def summarize(self, text: str, counts: Mapping[Any, int]) -> None:
         """Report the result of a run, in words and as numbers, by words, which are added."""
@@ -107,9 +109,10 @@ class Reporter:
             self._reports[kind].append({"code": code, "message": text, "hint": hint})
             return
         style = _STYLES[kind] if self.shows_colour(sys.stderr) else ""
-        _write_line(f"dkimctl: {style}{kind}:{style and chr(27) + '[0m'} {printable(text)}")
+        shown = f"{style}{kind}:{style and chr(27) + '[0m'}"
+        _write_wrapped(f"dkimctl: {kind}: {printable(text)}", f"{kind}:", shown)
         if hint:
-            _write_line(f"hint: {printable(hint)}")
+            _write_wrapped(f"hint: {printable(hint)}")
 
 
 def problem_lines(problems: Sequence[Problem], most: int | None) -> Iterator[tuple[str, str]]:
@@ -295,6 +298,17 @@ def _give_up_stdout(failure: OSError, hint: str = KEPT, *, must_arrive: bool = F
     _discard(sys.stdout)
     if must_arrive or not isinstance(failure, BrokenPipeError):
         raise OutputError(f"the result could not be written: {failure.strerror}", hint=hint)
+
+
+def _write_wrapped(text: str, head: str = "", shown: str = "") -> None:
+    """Write a message that begins with `head`, `shown` in its place; lines fit a terminal."""
+    lines = [text]
+    if sys.stderr.isatty():
+        with suppress(OSError):
+            width = os.get_terminal_size(sys.stderr.fileno()).columns
+            if 0 < width < columns_of(text):
+                lines = wrap(text, width - len(INDENT), breaks_words=False)
+    _write_line(f"\n{INDENT}".join(lines).replace(head, shown, 1))
 
 
 def _write_line(line: str) -> None:

@@ -16,10 +16,10 @@ from dkimctl.cli.session import Session
 from dkimctl.errors import ClocksDiffer, ExitCode, NegativeAnswer, UsageError, worst_check
 from dkimctl.formats.renderer import sound_record
 from dkimctl.models import Outcome, Registration, RegistrationKey, Result, named
-from dkimctl.names import Selection, is_file, is_glob, parse_domain, readable
+from dkimctl.names import Selection, is_file, is_glob, parse_domain
 from dkimctl.registration import outcomes
 from dkimctl.registration.preflight import clock_fault
-from dkimctl.text import few, without_names
+from dkimctl.text import few, readable, without_names
 
 if TYPE_CHECKING:
     from dkimctl.rotation.retirement import RetirementStatus
@@ -119,8 +119,10 @@ def warn_unmatched(session: Session, selection: Selection) -> ExitCode:
 
 def _near(session: Session, words: Sequence[str]) -> str:
     """A registered domain that is written nearly like the first of `words`, as a question."""
+    if not words:
+        return ""
     domains = {domain for domain, _ in session.open_ledger(for_writing=False).known_keys()}
-    near = difflib.get_close_matches(words[0], domains, 1, 0.8) if words else []
+    near = difflib.get_close_matches(words[0], domains, 1, 0.8)
     return f"did you mean {readable(near[0])}?" if near else ""
 
 

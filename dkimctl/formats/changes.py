@@ -10,7 +10,7 @@ from dkimctl.formats.data import JsonRenderer
 from dkimctl.formats.renderer import PublicationFormat, TableLayout, render_all
 from dkimctl.formats.table import Row, Style, below, code, fenced, table, wrapped
 from dkimctl.publishing.plan import CHANGING, Action, Change
-from dkimctl.text import Grouping, and_more, printable, without_names
+from dkimctl.text import Grouping, and_more, printable, readable, without_names
 
 # The others are red.
 _STYLES = {Action.CREATE: Style.GREEN, Action.REPLACE: Style.YELLOW, Action.KEEP: Style.DIM}
@@ -78,7 +78,8 @@ def _table(items: Sequence[Change], layout: TableLayout, *, shows_kept: bool) ->
         if not shown and layout.only_attention:
             return
         zone, target = items[0].place
-        place = f"{zone or 'unknown zone'} at {target}" if target else "no DNS target"
+        named = readable(zone, layout.encoding) or "unknown zone"
+        place = f"{named} at {target}" if target else "no DNS target"
         yield Row(below=wrapped(f"{place}: {_totals(items)}", layout, Style.BOLD))
         unread = ""
         for item in shown:
@@ -86,7 +87,8 @@ def _table(items: Sequence[Change], layout: TableLayout, *, shows_kept: bool) ->
             is_said = item.action is Action.UNREAD and item.reason == unread
             unread = item.reason
             lines = [] if is_said else [*_details(item, layout)]
-            yield Row((item.action, item.fqdn), [_STYLES.get(item.action, Style.RED), ""], lines)
+            name = readable(item.fqdn, layout.encoding)
+            yield Row((item.action, name), [_STYLES.get(item.action, Style.RED), ""], lines)
 
     rows = itertools.chain.from_iterable(map(rows_of, zones.values()))
     yield from table(["ACTION", "RECORD"], rows, layout)

@@ -11,8 +11,7 @@ from dkimctl.formats.monitoring import NO_RUN, NagiosRenderer, PrometheusRendere
 from dkimctl.formats.renderer import CheckFormat, Renderer, TableLayout, render_all
 from dkimctl.formats.table import Row, Style, below, hidden_rows, table, wrapped
 from dkimctl.mail.message import ALIGNED, CheckedSignature, MailReport, MailVerdict
-from dkimctl.names import readable
-from dkimctl.text import Grouping, and_more, counted, printable, without_names
+from dkimctl.text import Grouping, and_more, counted, printable, readable, without_names
 
 CHECK_COLUMNS = (
     "sign_domain", "selector", "fqdn", "verdict", "reason", "alias", "urgency", "start_date",
@@ -119,7 +118,8 @@ def _row(check: Check, style: str, layout: TableLayout) -> Row:
         if check.alias_end not in ("", check.alias):
             alias += f", which leads to {printable(check.alias_end)}"
         lines += below(alias, layout, Style.DIM)
-    cells = (check.sign_domain, check.selector, verdict, check.start_date, urgency)
+    domain = readable(check.sign_domain, layout.encoding)
+    cells = (domain, check.selector, verdict, check.start_date, urgency)
     return Row(cells, ["", "", style, "", style], lines)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
 
@@ -11,9 +11,8 @@ from dkimctl.formats.data import open_data
 from dkimctl.formats.renderer import KeyFormat, TableLayout, render_all
 from dkimctl.formats.table import INDENT, Row, Style, below, styled, table
 from dkimctl.models import own_time
-from dkimctl.names import readable
 from dkimctl.rotation.life import NOT_CHECKED, Key, NextAction
-from dkimctl.text import format_duration, printable
+from dkimctl.text import format_duration, printable, readable
 
 KEY_COLUMNS = (
     "sign_domain", "name", "selector", "key_len", "age_days", "created_at", "starts_at", "enable",
@@ -33,8 +32,8 @@ def render_keys(
         return render_all(
             open_data(fmt, key_fields, "count", columns=KEY_COLUMNS, row=key_row), keys
         )
-    columns = [name for name, room in _COLUMNS.items() if layout.wide or layout.width >= room]
-    return table(columns, (_row(key, columns, layout, now, notes=notes) for key in keys), layout)
+    rows = (_row(key, layout, now, notes=notes) for key in keys)
+    return table(_COLUMNS, rows, layout, optional=_OPTIONAL)
 
 
 def key_fields(key: Key) -> dict[str, str | int | None]:
@@ -62,10 +61,10 @@ def written_time(time: datetime | None) -> str | None:
     return None if time is None else time.astimezone(UTC).isoformat(timespec="seconds")
 
 
-_COLUMNS = {  # and how wide a table must be to have them
-    "DOMAIN": 0, "SELECTOR": 0, "BITS": 90, "AGE": 90, "START": 110, "ON": 110, "STATE": 0,
-    "SEEN": 110, "STAGE": 0, "NEXT": 0, "DUE": 0,
-}  # fmt: skip
+_COLUMNS = (
+    "DOMAIN", "SELECTOR", "BITS", "AGE", "START", "ON", "STATE", "SEEN", "STAGE", "NEXT", "DUE"
+)  # fmt: skip
+_OPTIONAL = ("ON", "SEEN", "BITS", "AGE", "START")  # the first that a narrow table lacks first
 _GOOD_STATES = {
     Verdict.PUBLISHED: Style.GREEN,
     Verdict.DIFFERS: Style.YELLOW,
@@ -74,9 +73,7 @@ _GOOD_STATES = {
 }
 
 
-def _row(
-    key: Key, columns: Sequence[str], layout: TableLayout, now: datetime, *, notes: bool
-) -> Row:
+def _row(key: Key, layout: TableLayout, now: datetime, *, notes: bool) -> Row:
     lines = []
     if layout.wide and key.fqdn:  # on one line, to be copied
         lines.append(f"{INDENT}{styled(printable(key.fqdn), Style.DIM, layout)}\n")
@@ -85,22 +82,21 @@ def _row(
         if key.urgency:
             note, style = f"URGENT: {note}", Style.BOLD_RED
         lines += below(note, layout, style)
-    texts = {
-        "DOMAIN": readable(key.sign_domain, layout.encoding),
-        "SELECTOR": key.selector,
-        "BITS": str(key.key_len or ""),
-        "AGE": "" if key.age is None else format_duration(key.age, units=1),
-        "START": _day(own_time(key.registration.start_date) or key.starts_at),
-        "ON": "" if key.enable is None else ("yes" if key.enable else "no"),
-        "STATE": key.state,
-        "SEEN": format_duration(now - key.looked_at, units=1) if key.looked_at else "",
-        "STAGE": key.stage,
+    cells = (
+        readable(key.sign_domain, layout.encoding),
+        key.selector,
+        str(key.key_len or ""),
+        "" if key.age is None else format_duration(key.age, units=1),
+        _day(own_time(key.registration.start_date) or key.starts_at),
+        "" if key.enable is None else ("yes" if key.enable else "no"),
+        key.state,
+        format_duration(now - key.looked_at, units=1) if key.looked_at else "",
+        key.stage,
         # In one word, since most rows have it.
-        "NEXT": "register" if key.action is NextAction.REGISTER else key.action,
-        "DUE": _day(key.due),
-    }
-    styles = [_style(key, name) for name in columns] if layout.colour else ()
-    return Row([texts[name] for name in columns], styles, lines)
+        "register" if key.action is NextAction.REGISTER else key.action,
+        _day(key.due),
+    )
+    return Row(cells, [_style(key, name) for name in _COLUMNS] if layout.colour else (), lines)
 
 
 def _style(key: Key, column: str) -> str:

@@ -15,10 +15,9 @@ from dkimctl.dns.verdicts import Urgency
 from dkimctl.formats.data import json_line
 from dkimctl.formats.keys import key_fields, written_time
 from dkimctl.formats.renderer import TableLayout
-from dkimctl.formats.table import Style, columns_of, lines_of, padded_to, styled, wrapped
-from dkimctl.names import readable
+from dkimctl.formats.table import Style, columns_of, padded_to, set_apart, styled, wrapped
 from dkimctl.rotation.life import NOT_IN_USE, Key, KeyStage, NextAction, due_first
-from dkimctl.text import format_duration, printable
+from dkimctl.text import format_duration, printable, readable
 
 WEEK, MONTH = timedelta(days=7), timedelta(days=30)
 _WHATS = {
@@ -331,10 +330,10 @@ def timeline(statuses: Sequence[Key], now: datetime, layout: TableLayout) -> Ite
         return re.sub(pattern, lambda run: styled(run[0], _STYLES[run[1]], layout), text)
 
     def lines(cells: Sequence[str], bar: str, style: str = "") -> Iterator[str]:
-        for line in lines_of(cells, widths):
-            names = styled(_GAP.join(map(padded_to, line, widths)), style, layout)
-            yield f"{names}{_GAP}{coloured(bar)}".rstrip() + "\n"
-            bar = ""  # it is on the first line
+        apart, cells = set_apart(cells, widths, (True, True), layout)
+        yield from (f"{line}\n" for line in apart)
+        names = styled(_GAP.join(map(padded_to, cells, widths)), style, layout)
+        yield f"{names}{_GAP}{coloured(bar)}".rstrip() + "\n"
 
     def column_of(time: datetime) -> int:
         return min(int(scale.share(time) * columns), columns - 1)

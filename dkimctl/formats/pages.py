@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from dkimctl.formats import overview_text as texts
 from dkimctl.formats.overview_text import MONTH, Event, Overview
-from dkimctl.names import readable
-from dkimctl.text import printable
+from dkimctl.text import printable, readable
 
 if TYPE_CHECKING:
     from jinja2 import Environment

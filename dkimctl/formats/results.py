@@ -17,16 +17,13 @@ from dkimctl.formats.renderer import (
     publishable,
 )
 from dkimctl.formats.table import Row, Style
-from dkimctl.models import GOOD, Outcome, Registration, Result
-from dkimctl.text import MAX_ALIKE, Grouping, and_more, printable, without_names
+from dkimctl.models import GOOD, Outcome, Registration, Result, own_time
+from dkimctl.text import MAX_ALIKE, Grouping, and_more, printable, readable, without_names
 
 RESULT_COLUMNS = (
     "sign_domain", "selector", "outcome", "code", "message", "reason", "key_len", "start_date",
     "default", "enable", "regist_date", "fqdn", "type", "value",
 )  # fmt: skip
-_PEOPLES_COLUMNS = {  # of a table, and of Markdown
-    "DOMAIN": "Domain", "SELECTOR": "Selector", "OUTCOME": "", "BITS": "Bits", "START": "Start",
-}  # fmt: skip
 
 _WAITING = frozenset({Outcome.PENDING, Outcome.RETIRED, Outcome.DIFFERS, Outcome.TAKEN})
 _NEED_NO_ATTENTION = GOOD | {Outcome.PENDING}
@@ -103,11 +100,14 @@ def result_row(result: Result) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _cells(result: Result) -> list[str | None]:
-    """The cells of _PEOPLES_COLUMNS."""
-    domain, selector, key_len, start_date, *_ = result.registration
-    bits = None if key_len is None else str(key_len)
-    return [domain, selector, result.outcome, bits, start_date]
+def _answer(result: Result, *, has_message: bool) -> str:
+    """The code that the service answered, with the day of one that an earlier run got (201)."""
+    registration = result.registration
+    code, day = result.answer, None
+    if code is None and (code := registration.code) == "201":
+        day = own_time(registration.regist_date)
+    message = registration.message if has_message and code == registration.code else None
+    return " ".join(filter(None, (code, message, str(day.date()) if day else None)))
 
 
 class ResultTable(Renderer[Result]):
@@ -125,7 +125,7 @@ class ResultTable(Renderer[Result]):
         self._alike = Grouping[str](layout.most_alike)
 
     def add(self, item: Result) -> str:
-        registration, outcome, reason = item
+        registration, outcome, reason, _ = item
         left_out = _NEED_NO_ATTENTION
         if self._layout.is_plan:
             self._planned.append((registration, outcome))
@@ -142,8 +142,11 @@ class ResultTable(Renderer[Result]):
         layout = self._layout
         if self._planned:
             yield from self._totals()
-        columns = [*_PEOPLES_COLUMNS, *(["RESULT"] if layout.wide else [])]
-        yield from tables.table(columns, map(self._row, self._shown), layout)
+        columns = ["DOMAIN", "SELECTOR", "OUTCOME", "RESULT", "BITS", "START"]
+        if layout.is_plan:
+            columns.remove("RESULT")
+        rows = map(self._row, self._shown)
+        yield from tables.table(columns, rows, layout, optional=("BITS", "START"))
         for kind, count in self._alike.rest():
             yield from tables.wrapped(and_more(count, kind), layout)
         why = "exist already" if layout.is_plan else "need no attention"
@@ -151,16 +154,23 @@ class ResultTable(Renderer[Result]):
 
     def _row(self, result: Result) -> Row:
         registration, layout, reason = result.registration, self._layout, result.reason
-        style, cells = _style_of(result.outcome), _cells(result)
-        if layout.wide:
-            cells.append(" ".join(filter(None, (registration.code, registration.message))))
-            reason = "" if reason == registration.message else reason
+        style, domain = _style_of(result.outcome), registration.sign_domain
+        cells = [domain if layout.wide else readable(domain, layout.encoding)]
+        cells += [registration.selector or "", result.outcome]
+        styles = ["", "", style]
+        if not layout.is_plan:
+            cells.append(_answer(result, has_message=layout.wide))
+            styles.append(Style.DIM if result.answer is None else style)
+            reason = "" if layout.wide and reason == registration.message else reason
+        cells += [str(registration.key_len or ""), registration.start_date or ""]
         lines = [*tables.below(reason, layout, style)]
         if not layout.is_plan and (record := registration.record):
-            fqdn = f"FQDN  {printable(record.fqdn)}  {printable(record.type)}"
-            lines.append(f"{tables.INDENT}{tables.styled(fqdn, Style.DIM, layout)}\n")
+            fqdn = f"{tables.INDENT}FQDN  {printable(record.fqdn)}  {printable(record.type)}"
+            if tables.columns_of(fqdn) > layout.width:  # the name is not broken
+                fqdn = f"{tables.INDENT}FQDN, {printable(record.type)}:\n{printable(record.fqdn)}"
+            lines.append(f"{tables.styled(fqdn, Style.DIM, layout)}\n")
             lines.append(f"{printable(record.value)}\n")
-        return Row(cells, ["", "", style, "", "", style], [*lines, "\n"] if lines else [])
+        return Row(cells, [*styles, "", ""], [*lines, "\n"] if lines else [])
 
     def _totals(self) -> Iterator[str]:
         counts = Counter(outcome for _, outcome in self._planned)
@@ -175,10 +185,16 @@ class ResultTable(Renderer[Result]):
         for name, (_, outcome) in zip(self._names(), self._planned, strict=True):
             by_name[name][outcome] += 1
         if len(by_name) < len(self._planned):
+            encoding = "ascii" if self._layout.wide else self._layout.encoding
             titles = ["UNDER", *(name.upper() for name in outcomes)]
             largest_first = sorted(by_name, key=lambda name: (-by_name[name].total(), name))
             rows = [
-                Row([name, *(str(by_name[name][item]).rjust(len(item)) for item in outcomes)])
+                Row(
+                    [
+                        readable(name, encoding),
+                        *(str(by_name[name][item]).rjust(len(item)) for item in outcomes),
+                    ]
+                )
                 for name in largest_first[:MAX_ALIKE]
             ]
             yield from tables.table(titles, rows, self._layout)
@@ -236,13 +252,13 @@ class ResultMarkdown(Renderer[Result]):
             results = self._by_outcome[outcome]
             is_folded = outcome is Outcome.EXISTS or len(results) > MAX_ALIKE
             yield f"\n<details><summary>{title}</summary>\n" if is_folded else f"\n**{title}**\n"
-            columns = [name for name in _PEOPLES_COLUMNS.values() if name]
+            columns = ["Domain", "Selector", "Bits", "Start"]
             has_reasons = any(result.reason for result in results)
             columns += ["Reason"] if has_reasons else []
             shown = 0
             for result in results:
-                domain, selector, _, *rest = _cells(result)
-                cells = [domain or "", *(cell or "-" for cell in (selector, *rest))]
+                domain, selector, bits, start, *_ = result.registration
+                cells = [domain, *(str(cell or "-") for cell in (selector, bits, start))]
                 row = tables.markdown_row([*cells, result.reason] if has_reasons else cells)
                 room -= len(row.encode())
                 if room < 0:

@@ -1,14 +1,13 @@
 """Tables for people, and text of others in Markdown.
 
-Text that does not fit its column is wrapped, never cut: by textwrap, or by rich if it is not
-ASCII. Rows are padded here: a rich.table takes 0.4 ms a row, and a list may have 100,000.
+Names and dates are never broken, unless one is wider than the whole table. Rows are padded here: a
+rich.table takes 0.4 ms a row, and a list may have 100,000.
 """
 
 from __future__ import annotations
 
 import operator
 import re
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from itertools import repeat, zip_longest
@@ -22,7 +21,13 @@ if TYPE_CHECKING:
 INDENT = "  "  # of lines below a row
 _GAP = "  "  # between two cells
 _MIN_WIDTH = 40
-_KEPT_SPACE = "\ue000"  # a space at which no line is broken; `printable` leaves none in data
+_SEPARATOR = "\x1f"  # between cells that are kept; `printable` leaves none in them
+# Titles of columns with names, and with dates, whose time of day may be left out.
+_NAMES = frozenset((
+    "DOMAIN", "SELECTOR", "RECORD", "ZONE", "UNDER", "TARGET", "PROFILE", "CLIENT ID", "BASE URL"
+))  # fmt: skip
+_DATES = frozenset(("START", "DUE"))
+_TIME_OF_DAY = r"(?<=^\d{4}-\d\d-\d\d)T.*"
 
 
 class Style(StrEnum):
@@ -48,18 +53,57 @@ class Row(NamedTuple):
     below: Iterable[str] = ()
 
 
-def table(columns: Sequence[str], rows: Iterable[Row], layout: TableLayout) -> Iterator[str]:
-    """The lines of a table: titles in bold, the rows, and the lines below each; "" without rows."""
-    rows = list(rows)
-    texts = [tuple([printable(cell) if cell else "-" for cell in row.cells]) for row in rows]
-    filled = [cells for cells in texts if cells]
-    widths = _column_widths([columns, *filled], max(layout.width, _MIN_WIDTH))
-    if filled:
-        yield from _lines_of_row(columns, [Style.BOLD] * len(columns), widths, layout)
-    for row, cells in zip(rows, texts, strict=True):
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Row],
+    layout: TableLayout,
+    *,
+    optional: Sequence[str] = (),
+) -> Iterator[str]:
+    """The lines of a table: titles in bold, the rows, and the lines below each; "" without rows.
+
+    Where the width is missing, dates are shortened first, then the `optional` columns are left out,
+    in this order, and then what is left but names is wrapped at words. A name that is too long
+    still gets a line of its own. `layout.wide` puts what is left out below its row.
+    """
+    kept: list[tuple[str, Sequence[str], str]] = []  # a table may have 100,000 rows
+    widths = [*map(len, columns)]
+    same: dict[Sequence[str], Sequence[str]] = {}
+    is_empty = True
+    for cells, styles, lines in rows:
+        text = _SEPARATOR.join([printable(cell) if cell else "-" for cell in cells])
         if cells:
-            yield from _lines_of_row(cells, row.styles, widths, layout)
-        yield from row.below
+            is_empty = False
+            width_of = len if text.isascii() else columns_of
+            widths = [*map(max, widths, map(width_of, text.split(_SEPARATOR)))]
+        key = tuple(styles)
+        kept.append((text, same.setdefault(key, key), "".join(lines)))
+    shown, cut = list(range(len(columns))), frozenset[int]()
+    if sum(widths) + len(_GAP) * (len(widths) - 1) > max(layout.width, _MIN_WIDTH):
+        texts = (text.split(_SEPARATOR) for text, *_ in kept if text)
+        shown, widths, cut = _fitted(columns, texts, layout, optional)
+    is_whole = len(shown) == len(columns) and not cut
+    names = [columns[at] in _NAMES for at in shown]
+    if not is_empty:
+        titles = [columns[at] for at in shown]
+        yield from _lines_of_row(titles, [Style.BOLD] * len(titles), widths, names, layout)
+    for text, styles, lines in kept:
+        if text:
+            cells = text.split(_SEPARATOR)
+            if is_whole:
+                yield from _lines_of_row(cells, styles, widths, names, layout)
+            else:
+                chosen = [_day(cells[at]) if at in cut else cells[at] for at in shown]
+                looks = [styles[at] for at in shown] if styles else ()
+                yield from _lines_of_row(chosen, looks, widths, names, layout)
+            if layout.wide and len(shown) < len(columns):
+                rest = [f"{columns[at]} {cells[at]}" for at in range(len(cells)) if at not in shown]
+                yield from below(", ".join(rest), layout)
+        yield lines
+    left_out = [title for at, title in enumerate(columns) if at not in shown]
+    if left_out and not is_empty and not layout.wide:
+        what = f"left out for the width: {', '.join(left_out)}; --wide shows all"
+        yield from wrapped(what, layout, Style.DIM)
 
 
 def wrapped(text: str, layout: TableLayout, style: str = "", *, indent: str = "") -> Iterator[str]:
@@ -117,34 +161,74 @@ def lines_of(cells: Sequence[str], widths: Sequence[int]) -> Iterator[Sequence[s
     return zip_longest(*map(wrap, cells, widths), fillvalue="")
 
 
-def wrap(text: str, width: int) -> list[str]:
+def wrap(text: str, width: int, *, breaks_words: bool = True) -> list[str]:
     """`text` in lines of at most `width` columns, broken between words where possible.
 
-    A command in backticks that fits stays on one line, to copy it as a whole.
+    A command in backticks that fits stays on one line, to copy it as a whole. Without
+    `breaks_words`, so do longer ones, and words that are longer than a line.
     """
     if columns_of(text) <= width:
         return [text]
+    lines, line, room = list[str](), "", width
+    for word in re.findall(r"[^ `]*`[^`]*`[^ `]*|[^ ]+", text):
+        parts = word.split(" ") if breaks_words and columns_of(word) > width else [word]
+        for part in parts:
+            size = columns_of(part)
+            if line and size < room:
+                line, room = f"{line} {part}", room - size - 1
+                continue
+            lines += [line] if line else []
+            line = part
+            while breaks_words and size > width:
+                end = len(line)
+                while end > 1 and columns_of(line[:end]) > width:
+                    end = min(end - 1, width)
+                lines.append(line[:end])
+                line = line[end:]
+                size = columns_of(line)
+            room = width - size
+    return [*lines, line]
 
-    def kept(command: re.Match[str]) -> str:
-        fits = columns_of(command[0]) <= width
-        return command[0].replace(" ", _KEPT_SPACE) if fits else command[0]
 
-    text = re.sub("`[^`]*`", kept, text)
-    if text.isascii():  # five times as fast
-        return textwrap.wrap(text, width, break_on_hyphens=False) or [""]
-    from rich import get_console
-    from rich.text import Text
+def _day(text: str) -> str:
+    """A date without its time of day; other text as it is."""
+    return re.sub(_TIME_OF_DAY, "", text)
 
-    lines = Text(text, overflow="fold").wrap(get_console(), width)
-    return [line.plain.rstrip().replace(_KEPT_SPACE, " ") for line in lines]
+
+def set_apart(
+    cells: Sequence[str], widths: Sequence[int], names: Sequence[bool], layout: TableLayout
+) -> tuple[list[str], Sequence[str]]:
+    """The lines for names that are wider than their columns, and the row without these."""
+    last = max(
+        (at for at, cell in enumerate(cells) if names[at] and columns_of(cell) > widths[at]),
+        default=-1,
+    )
+    if last < 0:
+        return [], cells
+    room, head = max(layout.width, _MIN_WIDTH), cells[: last + 1]
+    if columns_of(_GAP.join(head)) <= room:
+        lines = [_GAP.join(head)]
+    else:
+        first, *others = head
+        lines = wrap(first, room)
+        lines += [f"{INDENT}{line}" for name in others for line in wrap(name, room - len(INDENT))]
+    return lines, [*[""] * len(head), *cells[last + 1 :]]
 
 
 def _lines_of_row(
-    cells: Sequence[str], styles: Sequence[str], widths: Sequence[int], layout: TableLayout
+    cells: Sequence[str],
+    styles: Sequence[str],
+    widths: Sequence[int],
+    names: Sequence[bool],
+    layout: TableLayout,
 ) -> Iterator[str]:
     width_of, padded = (len, str.ljust) if all(map(str.isascii, cells)) else (columns_of, padded_to)
-    fits = all(map(operator.le, map(width_of, cells), widths))
-    for line in [cells] if fits else lines_of(cells, widths):
+    lines: Iterable[Sequence[str]] = [cells]
+    if not all(map(operator.le, map(width_of, cells), widths)):
+        apart, cells = set_apart(cells, widths, names, layout)
+        yield from (f"{styled(line, styles[0] if styles else '', layout)}\n" for line in apart)
+        lines = lines_of(cells, widths) if any(cells) else ()
+    for line in lines:
         *others, last = line
         texts: Iterable[str] = [*map(padded, others, widths), last]
         if layout.colour:
@@ -152,28 +236,53 @@ def _lines_of_row(
         yield _GAP.join(texts).rstrip(" ") + "\n"
 
 
-def _column_widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
-    """The width of each column, so that a row is at most `width` columns wide."""
-    columns = list(zip(*rows, strict=True))
-    widths = [
-        max(map(len if all(map(str.isascii, column)) else columns_of, column)) for column in columns
-    ]
-    room = width - len(_GAP) * (len(widths) - 1)
-    if sum(widths) <= room:
-        return widths
-    # One long domain must not squeeze all rows. Only the last column may be wider than a third.
-    widths = [*(min(widest, width // 3) for widest in widths[:-1]), widths[-1]]
-    # First, columns of several words lose what they can without a word broken.
-    for at, column in enumerate(columns):
-        longest_word = max(columns_of(word) for cell in column for word in cell.split(" "))
-        excess = max(sum(widths) - room, 0)
-        widths[at] = max(min(widths[at], longest_word), widths[at] - excess)
-    # Then the widest are narrowed, titles last.
-    titles = [max(map(len, title.split(" "))) for title in rows[0]]
-    while sum(widths) > room and max(widths) > 1:
-        widest = max(range(len(widths)), key=lambda at: (widths[at] > titles[at], widths[at]))
-        widths[widest] -= 1
-    return widths
+def _fitted(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    layout: TableLayout,
+    optional: Sequence[str],
+) -> tuple[list[int], list[int], frozenset[int]]:
+    """The columns of a table that is too narrow for all, their widths, and the dates to cut."""
+    width = max(layout.width, _MIN_WIDTH)
+    texts: list[set[str]] = [{title} for title in columns]
+    for row in rows:
+        for known, text in zip(texts, row, strict=True):
+            known.add(text)
+    longest = [max(map(columns_of, known)) for known in texts]
+    sizes: list[int] = longest[:]
+    least = longest[:]
+    dates = frozenset(at for at, title in enumerate(columns) if title in _DATES)
+    names = [at for at, title in enumerate(columns) if title in _NAMES]
+    others = [at for at in range(len(columns)) if at not in (*names, *dates)]
+    for at in names:  # of the usual ones; a long one must not squeeze all rows
+        most, least[at] = width // (2 if at == names[0] else 4), len(columns[at])
+        usual = (size for size in map(columns_of, texts[at]) if size <= most)
+        sizes[at] = max(least[at], *usual)
+    for at in others:
+        least[at] = max(columns_of(word) for text in texts[at] for word in text.split(" "))
+    shown = list(range(len(columns)))
+
+    def excess() -> int:
+        return sum([sizes[at] for at in shown]) + len(_GAP) * (len(shown) - 1) - width
+
+    cut = dates if excess() > 0 else frozenset[int]()
+    for at in cut:
+        sizes[at] = max(columns_of(_day(text)) for text in texts[at])
+    for title in optional:
+        if excess() > 0:
+            shown.remove(columns.index(title))
+    # Words are broken last, where a terminal is very narrow; dates never.
+    for group, limit in ((others, None), (names, None), (dates, len("YYYY-MM-DD")), (others, 3)):
+        while excess() > 0:
+            wide = [at for at in group if at in shown and sizes[at] > (limit or least[at])]
+            if not wide:
+                break
+            sizes[max(wide, key=lambda at: sizes[at])] -= 1
+    for at in names:  # what is left is for long ones
+        room = sizes[at] - min(excess(), 0)
+        fitting = (size for size in map(columns_of, texts[at]) if size <= room)
+        sizes[at] = max(sizes[at], *fitting)
+    return shown, [sizes[at] for at in shown], cut
 
 
 def code(text: str) -> str:

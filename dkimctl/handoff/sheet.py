@@ -28,8 +28,7 @@ from dkimctl.handoff.providers import (
     read_yaml,
 )
 from dkimctl.models import DnsRecord, Registration
-from dkimctl.names import readable
-from dkimctl.text import printable
+from dkimctl.text import printable, readable
 
 # Before the start: for servers and caches to get the record, and for us to check it.
 AHEAD = timedelta(days=2)

@@ -79,7 +79,7 @@ class Batch:
             if answer is None:
                 result = outcomes.unanswered(spec, "the service's answer leaves it out")
             else:
-                result = outcomes.of_answer(spec, answer)
+                result = outcomes.of_answer(spec, answer)._replace(answer=answer.code)
                 if outcomes.begins_early(spec, answer, now):
                     self.begun_early.append(named(answer))
             self._set_result(position, result)
@@ -107,7 +107,7 @@ class Batch:
         if len(positions) == 1:
             spec = self.specs[positions[0]]
             result = outcomes.of_refusal(spec, refusal.status, refusal.detail)
-            self._set_result(positions[0], result)
+            self._set_result(positions[0], result._replace(answer=refusal.status))
         self._end_request(refusal, has_reached_service=len(positions) == 1)
         return positions if len(positions) > 1 else ()
 

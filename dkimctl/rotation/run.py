@@ -206,7 +206,7 @@ class RotationRun:
             by_key = {spec.key: spec for spec in specs}
             results = self._send(specs, ledger, now, refresh=False)
             taken = {
-                registration.key for registration, outcome, _ in results if outcome is Outcome.TAKEN
+                result.registration.key for result in results if result.outcome is Outcome.TAKEN
             }
             specs = []
             if taken and rounds_left and not self._unknown:
@@ -263,7 +263,7 @@ class RotationRun:
             self._targets_error = error
 
     def _registration_task(self, spec: DomainSpec, result: Result) -> Task:
-        registration, outcome, reason = result
+        registration, outcome, reason, _ = result
         if outcome not in USABLE:
             state = _STATES.get(outcome, State.BLOCKED)
             return Task(Step.REGISTER, state, registration, f"{outcome}: {reason}")
@@ -297,7 +297,7 @@ class RotationRun:
             replaces = histories.get(key, KeyHistory()).replaces
             specs.append(spec._replace(replaces=replaces, enable=key not in successors_of))
         answers = dict.fromkeys(asked, "")
-        for answer, outcome, reason in self._send(specs, ledger, now, refresh=True):
+        for answer, outcome, reason, _ in self._send(specs, ledger, now, refresh=True):
             successors = successors_of.get(answer.key)
             if outcome not in USABLE:
                 answers[answer.key] = f"{outcome}: {reason}"

@@ -80,7 +80,7 @@ def test_what_is_registered_and_not_in_dns(ask):
 
 
 def test_what_was_not_checked_for_long(ask):
-    found = domains(ask("Which records were not checked for long?"))
+    found = domains(ask("Which records were not checked for a long time?"))
     assert found.index("old.example") < 21  # after those that are new
     assert found.index("mail.customer.example") > 21
 

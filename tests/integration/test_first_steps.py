@@ -70,7 +70,9 @@ class Terminal:
 
     def screen(self) -> str:
         """All that is shown since the line was typed, with wrapped lines joined."""
-        return self._run("capture-pane", "-p", "-J", "-S", "-")
+        shown = self._run("capture-pane", "-p", "-J", "-S", "-")
+        message = r"(?m)^(?:dkimctl|hint): .*(?:\n  \S.*)+"
+        return re.sub(message, lambda lines: lines[0].replace("\n  ", " "), shown)
 
     def close(self) -> None:
         self._run("kill-server")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -50,9 +51,14 @@ def test_it_does_not_count_for_the_metrics_of_another_program(cli):
 
 
 @pytest.mark.parametrize("command", [["register", EXAMPLE], ["show-dns"]])
-def test_a_wide_table_shows_what_the_service_answered(cli, registered, command):
-    done = cli(*command, "--sandbox", "--wide")
-    assert done.out.count("  201 created\n") == len(registered)
+def test_the_table_has_what_the_service_answered_and_when(cli, registered, command):
+    day = registered[0]["regist_date"][:10]
+    table = [*command, "--sandbox", "--format", "table"]
+    known = cli(*table, "--color", "always").out
+    assert known.count(f"\x1b[2m201 {day}\x1b[0m  ") == len(registered), "dimmed: of another run"
+    assert cli(*table, "--wide").out.count(f"  201 created {day}  ") == len(registered)
+    again = cli("register", EXAMPLE, "--sandbox", "--refresh", "--format", "table").out
+    assert len(re.findall(r" exists +409  +2048 ", again)) == len(registered)
 
 
 def test_show_dns_counts_records(cli, registered):

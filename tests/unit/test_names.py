@@ -14,12 +14,11 @@ from dkimctl.names import (
     is_glob,
     parse_domain,
     parse_selector,
-    readable,
     selector_template,
     zone_finder,
 )
 from dkimctl.specs.entries import parse_start_date
-from dkimctl.text import printable
+from dkimctl.text import printable, readable
 
 
 @pytest.mark.interface("2.3", "sign_domain")

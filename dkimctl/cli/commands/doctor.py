@@ -22,7 +22,7 @@ from dkimctl.cli.report import write
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import DkimctlError, ExitCode
 from dkimctl.formats.renderer import TableLayout
-from dkimctl.formats.table import Style, lines_of, styled
+from dkimctl.formats.table import INDENT, Style, styled, wrap
 from dkimctl.text import format_duration, printable
 from dkimctl.threads import start_daemon
 
@@ -128,14 +128,16 @@ def doctor(
 
 def _lines(remark: Remark, layout: TableLayout) -> Iterator[str]:
     room = max(layout.width - _CHECK_WIDTH - _STATE_WIDTH - 2 * len(_GAP), _LEAST_ROOM)
-    widths = (_CHECK_WIDTH, _STATE_WIDTH, room)
-    cells = [*lines_of((remark.check, remark.state, printable(remark.message)), widths)]
+    lines = wrap(printable(remark.message), room, breaks_words=False)
     if remark.hint:
-        cells += lines_of(("", "", f"hint: {printable(remark.hint)}"), widths)
-    for check, state, text in cells:
-        style = _STYLES.get(remark.state, "") if state else ""
+        lines += wrap(f"hint: {printable(remark.hint)}", room, breaks_words=False)
+    check, state, style = remark.check, str(remark.state), _STYLES.get(remark.state, "")
+    for text in lines:
         padded = styled(f"{state:<{_STATE_WIDTH}}", style, layout)
-        yield f"{check:<{_CHECK_WIDTH}}{_GAP}{padded}{_GAP}{text}".rstrip() + "\n"
+        head = f"{check:<{_CHECK_WIDTH}}{_GAP}{padded}{_GAP}"
+        # A name or a command that is too long for its column is not broken.
+        yield f"{INDENT if len(text) > room and not check else head}{text}\n"
+        check = state = style = ""
 
 
 def examine(

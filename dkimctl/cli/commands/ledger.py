@@ -58,7 +58,7 @@ def import_(
         reporter.warn(f"left out, {outcome}: {len(texts)} ({few(texts)})", code=outcome)
     warn_alike(reporter, (
         (f"{named(registration)}: {reason}", without_names(reason, *registration.key), "conflict")
-        for registration, _, reason in plan.conflicts
+        for registration, _, reason, _ in plan.conflicts
     ))  # fmt: skip
     counts = {
         "imported": len(plan.new),

@@ -28,7 +28,7 @@ from dkimctl.formats.table import Row, Style, below, table
 from dkimctl.models import Registration, named
 from dkimctl.names import is_glob
 from dkimctl.publishing.targets import ZoneAccess, check_access
-from dkimctl.text import few, printable
+from dkimctl.text import few, printable, readable
 
 _WORDS = {True: "yes", False: "no", None: "unknown"}
 _STYLES = {True: Style.GREEN, False: Style.RED, None: Style.YELLOW}
@@ -149,7 +149,12 @@ def write_access(
     for target, zone, names, access, *_ in zones:
         items.append({"target": target, "zone": zone, "names": names, **access._asdict()})
         answers = access.readable, access.writable
-        cells = (target, zone, str(names), *(_WORDS[answer] for answer in answers))
+        cells = (
+            target,
+            readable(zone, layout.encoding),
+            str(names),
+            *(_WORDS[answer] for answer in answers),
+        )
         styles = ("", "", "", *(_STYLES[answer] for answer in answers))
         rows.append(Row(cells, styles, below(access.reason, layout)))
     if fmt is PublicationFormat.JSON:

@@ -29,7 +29,16 @@ from dkimctl.models import named
 from dkimctl.publishing.targets import open_targets
 from dkimctl.rotation.due import Report, RunPolicy, State, Step, Task, Tools
 from dkimctl.rotation.run import RotationRun
-from dkimctl.text import MAX_ALIKE, Grouping, and_more, counted, listed, printable, without_names
+from dkimctl.text import (
+    MAX_ALIKE,
+    Grouping,
+    and_more,
+    counted,
+    listed,
+    printable,
+    readable,
+    without_names,
+)
 
 app = App()
 _TOGETHER = (State.FAILED, State.BLOCKED, State.WAITING)  # tasks of one cause share a row
@@ -230,7 +239,7 @@ def _row(reporter: Reporter, alike: Sequence[Task], layout: TableLayout) -> Row:
     """The row of tasks of one cause; a TXT value is on one line, however long, to be copied."""
     task, registration = alike[0], alike[0].registration
     names, reason, lines = "", task.reason, list[str]()
-    domain, selector = registration.sign_domain, registration.selector
+    domain, selector = readable(registration.sign_domain, layout.encoding), registration.selector
     if len(alike) > 1:
         domain, selector = f"{len(alike):,} keys", None
         names = listed([named(task.registration) for task in alike], most=_MAX_NAMED)

@@ -36,6 +36,28 @@ def test_any_text_fits_the_width(result, text, width, wide):
     assert_readable(table_of(*results, width=width, wide=wide), results, width)
 
 
+def test_where_the_width_is_missing_neither_names_nor_dates_are_broken(result):
+    long = "a-very-long-domain-name-of-sixty-characters.mail.example.com"
+    results = [result(record=None, sign_domain=name) for name in (long, "xn--r8jz45g.jp")]
+    results.append(result(Outcome.INVALID, record=None, reason="no")._replace(answer="400"))
+    assert table_of(*results, width=120).splitlines()[1].split() == [
+        long, "s1", "created", "201", "2026-02-01", "2048", "2026-03-01",
+    ]  # fmt: skip
+    assert table_of(*results, width=60).splitlines() == [
+        "DOMAIN       SELECTOR  OUTCOME  RESULT          START",
+        long,
+        "             s1        created  201 2026-02-01  2026-03-01",
+        "例え.jp      s1        created  201 2026-02-01  2026-03-01",
+        "example.com  s1        invalid  400             2026-03-01",
+        "  no",
+        "",
+        "left out for the width: BITS; --wide shows all",
+    ]
+    wide = table_of(*results, width=60, wide=True).splitlines()
+    assert "xn--r8jz45g.jp  s1        created  201 created 2026-02-01" in wide
+    assert wide.count("  BITS 2048, START 2026-03-01T00:00+09:00") == 3
+
+
 @pytest.mark.parametrize(
     ("outcome", "code"), [(Outcome.CREATED, 32), (Outcome.DIFFERS, 33), (Outcome.FAILED, 31)]
 )
