@@ -113,7 +113,7 @@ class TestClock:
         registering.regist_date = "2099-01-01T00:00:00+09:00"
         done = cli("register", "-", "--format", "json", stdin=f"- {SUCCESSOR}")
         assert done.status == 0
-        [warning] = json.loads(done.err)["warnings"]
+        warning = json.loads(done.err)["warnings"][-1]
         assert warning["code"] == "clock"
         assert warning["message"].startswith("URGENT: 1 key signs already, before")
         assert "example.com (selector s2)" in warning["message"]
