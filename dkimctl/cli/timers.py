@@ -84,6 +84,10 @@ class Plan(NamedTuple):
 
 def find_plan(job: Job, *, remove: bool) -> Plan:
     """What installs or removes the timer. Raises DkimctlError, also if what is there is edited."""
+    if sys.platform in ("win32", "darwin"):
+        name = "the Task Scheduler" if sys.platform == "win32" else "launchd"
+        hint = f"have {name} run `dkimctl rotate run --quiet`, as {_DOCS} shows"
+        raise UsageError("timers are installed for systemd and cron only", hint=hint)
     texts = [*job.words, *job.variables.values(), str(job.secrets)]
     if odd := [text for text in texts if not text.isprintable()]:
         hint = "rename it, without such characters"
@@ -114,14 +118,6 @@ def find_plan(job: Job, *, remove: bool) -> Plan:
             hint="keep it as it is, or remove it and run this again",
         )
     return plan
-
-
-def require_scheduler() -> None:
-    """Raise UsageError on a system whose timers are made by hand."""
-    if sys.platform in ("win32", "darwin"):
-        name = "the Task Scheduler" if sys.platform == "win32" else "launchd"
-        hint = f"have {name} run `dkimctl rotate run --quiet`, as {_DOCS} shows"
-        raise UsageError("timers are installed for systemd and cron only", hint=hint)
 
 
 def installed_timer(profile: str, state_dir: Path) -> str:

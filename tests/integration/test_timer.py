@@ -199,5 +199,5 @@ def test_without_systemd_and_cron_the_way_by_hand_is_named(cli, tmp_path):
     assert (done.status, "neither systemd nor cron" in done.err) == (2, True)
     cli.environment["AT_START"] += "timers.sys = type('', (), {'platform': 'darwin'})"
     done = cli("timer", "--sandbox", "--yes")
-    assert (done.status, "have launchd run `dkimctl rotate run" in done.err) == (2, True)
+    assert (done.status, "have launchd run `dkimctl rotate" in done.err) == (2, True)
     assert not system.crontab.exists()

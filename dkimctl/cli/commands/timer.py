@@ -41,7 +41,6 @@ def timer(
     written is shown before you are asked. A timer that was edited is left as it is, with exit
     code 1.
     """
-    timers.require_scheduler()
     session = open_session(ctx)
     reporter, job = session.reporter, find_job(session, remove=remove)
     plan = timers.find_plan(job, remove=remove)
