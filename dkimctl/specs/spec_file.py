@@ -96,26 +96,26 @@ def add_entries(
     defaults: Mapping[str, object] | None,
     warn: Callable[[str], object],
     *,
-    stated: Mapping[str, Any] | None = None,  # by options, which are for plain lists
+    stated: Mapping[str, Any] | None = None,  # by options, for domains that are only named
 ) -> None:
     """Add those of a file, which problems call `name`. Raises UsageError."""
     entries.begin(name)
     kind = guess_kind(data)  # what is valid as one of them, is never of another
+    of_names, of_file = _of_names(defaults, stated), dict[str, Any]()
+    only_names = kind is FileKind.LIST
     if kind is FileKind.LIST:
-        read_list(_Table(data, name), entries, _of_names(defaults, stated))
-        return
-    for field in stated or ():
+        read_list(_Table(data, name), entries, of_names)
+    elif kind is FileKind.CSV or (kind is not FileKind.SPECS and name.lower().endswith(".csv")):
+        only_names = read_table(_Table(data, name), kind, entries, of_names, warn)
+    else:
+        of_file = _read_yaml(data, name, kind, entries)
+    entries.end({**(defaults or {}), **of_file})
+    for field in () if only_names else stated or ():
         option = f"--{field.replace('_', '-')}"
         raise UsageError(
             f"{option} is for --domain and plain lists, not for {printable(name)}",
             hint=f"write {field} into the file, or register the domains on their own",
         )
-    of_file: Mapping[str, object] = {}
-    if kind is FileKind.CSV or (kind is not FileKind.SPECS and name.lower().endswith(".csv")):
-        read_table(_Table(data, name), kind, entries, warn)
-    else:
-        of_file = _read_yaml(data, name, kind, entries)
-    entries.end({**(defaults or {}), **of_file})
 
 
 def _repeated(words: Iterable[str]) -> str | None:
@@ -129,9 +129,7 @@ class _Words(Problems):
         raise UsageError(message, hint=hint)
 
 
-def _read_yaml(
-    data: bytes, name: str, kind: FileKind | None, entries: Entries
-) -> Mapping[str, Any]:
+def _read_yaml(data: bytes, name: str, kind: FileKind | None, entries: Entries) -> dict[str, Any]:
     """Add the entries of a YAML file: a list, or `domains:`; returns its `defaults:`."""
     defaults: dict[str, Any] = {}
     count_before = entries.count
@@ -184,9 +182,16 @@ def read_list(table: _Table, entries: Entries, fields: Mapping[str, object]) -> 
 
 
 def read_table(
-    table: _Table, kind: FileKind | None, entries: Entries, warn: Callable[[str], object]
-) -> None:
-    """Add the entries of a table. An empty cell is not stated; unknown columns are left out."""
+    table: _Table,
+    kind: FileKind | None,
+    entries: Entries,
+    of_names: Mapping[str, object],
+    warn: Callable[[str], object],
+) -> bool:
+    """Add the entries of a table. An empty cell is not stated; unknown columns are left out.
+
+    If it only names domains, they get the fields `of_names`; returns whether it does.
+    """
     header = [heading.strip() for heading in next(table.rows, ())]
     columns: dict[str, int] = {}
     unknown = []
@@ -208,6 +213,7 @@ def read_table(
         table.stop(Place(0, 0), f"the file {kind.what}, not a table (CSV)", kind.hint)
     if unknown:
         warn(f"{printable(table.name)}: unknown columns are left out: {few(unknown)}")
+    only_names = len(columns) == 1
     for cells in table.rows:
         if len(cells) < len(header) or any(cells[len(header) :]):
             place = table.cell(min(len(cells) - 1, len(header)))
@@ -215,7 +221,7 @@ def read_table(
             hint = "put a cell that contains the separator in quotes, and add those of empty cells"
             table.problem(place, message, hint)
             continue
-        fields: dict[str, object] = {}
+        fields = dict(of_names) if only_names else {}
         for field, at in columns.items():
             if text := cells[at].strip(" \t"):
                 if field == "enable" and text in ("TRUE", "FALSE"):  # as spreadsheets write them
@@ -229,6 +235,7 @@ def read_table(
                     entries.note_date(fields[field], table.cell(at))
         entries.add(table, table.row, fields)
     table.close()
+    return only_names
 
 
 class _Table(Problems):

@@ -93,6 +93,7 @@ def test_any_file_is_loaded_or_each_problem_has_its_place(data):
 
 @given(TABLES)
 @example(b'sign_domain\n"')
+@example("a.example\r\n\t\u00e4 b.example # x\r*.example\n".encode())
 def test_any_table_is_loaded_or_each_problem_has_its_place(data):
     try:
         specs = load_specs(data, "f.csv")

@@ -250,9 +250,12 @@ def test_what_a_file_has_decides_how_it_is_read(text, name):
 
 
 def test_a_plain_list_has_the_defaults_of_domains_that_are_only_named():
-    [spec] = load_specs(b"a.example\n", "f", defaults={"key_len": 1024})
-    assert (spec.key_len, spec.implied) == (1024, ("start_date",))
-    assert spec.start_date
+    for text in (b"a.example\n", b"Nr;Domain\n1;a.example\n"):
+        [spec] = load_specs(text, "f", defaults={"key_len": 1024})
+        assert (spec.key_len, spec.implied) == (1024, ("start_date",))
+        assert spec.start_date
+    [spec] = load_specs(b"selector,Domain\n,a.example\n", "f")
+    assert spec == DomainSpec(A)
 
 
 @pytest.mark.parametrize(
