@@ -179,10 +179,13 @@ def test_it_is_asked_and_what_the_runs_will_not_have_is_said(cli, on_terminal, t
     config = f"profiles: {{default: {{{account}}}}}\n"
     config += "dns: [{provider: octodns, class: a.B, settings: {token: env/TOKEN}}]\n"
     cli.write("my.yaml", config)
+    cli.environment["HTTPS_PROXY"] = "http://me:secret@proxy.example"
     words = ["timer", "--config", "my.yaml"]
+    done = cli(*words, "--timeout", "5s")
+    assert (done.status, "--timeout would not reach the timer" in done.err) == (2, True)
     status, shown = on_terminal(words, [("Install", "n")], size=(60, 200))
     assert (status, system.crontab.exists()) == (1, False)
-    assert "do not have the variables of your shell: TOKEN" in shown
+    assert "do not have the variables of your shell: HTTPS_PROXY, TOKEN" in shown
     assert "the secret is in the keyring" in shown
     status, shown = on_terminal(words, [("Install", "y")], size=(60, 200))
     assert status == 0, shown

@@ -19,6 +19,7 @@ from dkimctl.formats.table import INDENT
 from dkimctl.notices import OUR_SECRETS
 from dkimctl.settings.profile import (
     SourceKind,
+    exported_proxy,
     require_account,
     require_ledger_account,
     variable,
@@ -83,9 +84,13 @@ def find_job(session: Session, *, remove: bool) -> timers.Job:
             variables[name] = os.environ[name]
     if session.flags["config"] or os.environ.get("DKIMCTL_CONFIG"):
         variables["DKIMCTL_CONFIG"] = str(session.config_file.absolute())
-    for key in ("auth_url", "base_url", "client_id"):
-        if settings.sources[key].kind in (SourceKind.OPTION, SourceKind.ENVIRONMENT):
-            variables[variable(key).name] = getattr(settings.profile, key)
+    for key, source in settings.sources.items():
+        if key == "profile" or source.kind not in (SourceKind.OPTION, SourceKind.ENVIRONMENT):
+            continue
+        if key not in ("auth_url", "base_url", "client_id"):
+            hint = f"write {key} into the config file"
+            raise UsageError(f"{source.name} would not reach the timer", hint=hint)
+        variables[variable(key).name] = getattr(settings.profile, key)
     found = shutil.which(sys.argv[0])
     program = [str(Path(found).absolute())] if found else [sys.executable, "-m", "dkimctl"]
     words = [*program, "rotate", "run", "--quiet", "--profile", settings.profile.name]
@@ -103,6 +108,8 @@ def _warn(session: Session, job: timers.Job) -> None:
     targets = tuple(target for target in session.config.dns if target.is_for(profile.name))
     names = session.config._replace(dns=targets).secret_variables()
     names |= {name for name in OUR_SECRETS if name in os.environ}
+    if (proxy := exported_proxy(os.environ)) and not profile.is_sandbox:
+        names.add(proxy[1].name)
     if names and not job.secrets.exists():
         hint = f"write them to {job.secrets}, one NAME='value' a line, which only you can read"
         warn(
