@@ -30,6 +30,7 @@ _DOCS = "https://github.com/dkimctl/dkimctl/blob/main/docs/timers.md"
 _HOURS = 6  # between two runs
 _PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
 _NO_SUM = "0" * 8
+_SUM = r"(dkimctl timer [\w.-]+ \()[0-9a-f]{8}(?=\))"
 
 
 class Job(NamedTuple):
@@ -213,15 +214,15 @@ def _crontab_line(job: Job) -> str:
 
 
 def _sealed(text: str) -> str:
-    """The text with its checksum."""
-    return text.replace(_NO_SUM, f"{zlib.crc32(text.encode('utf-8', 'replace')):08x}", 1)
+    """The text with its own checksum, which is that of the text with zeros in its place."""
+    unsealed = re.sub(_SUM, rf"\g<1>{_NO_SUM}", text, count=1)
+    checksum = zlib.crc32(unsealed.encode("utf-8", "replace"))
+    return re.sub(_SUM, rf"\g<1>{checksum:08x}", text, count=1)
 
 
 def _is_ours(text: str) -> bool:
     """Whether it is as some version of dkimctl has written it."""
-    pattern = r"(?<=dkimctl timer )(\S+ \()[0-9a-f]{8}(?=\))"
-    unsealed, count = re.subn(pattern, rf"\g<1>{_NO_SUM}", text, count=1)
-    return count == 1 and text == _sealed(unsealed)
+    return re.search(_SUM, text) is not None and text == _sealed(text)
 
 
 def _line_of(crontab: str, profile: str) -> str | None:

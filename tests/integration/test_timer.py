@@ -144,7 +144,7 @@ def test_a_unit_that_is_not_ours_is_left(cli, system, how):
 def test_a_line_of_the_crontab_runs_and_all_others_stay(cli, system):
     system.has_systemd(False)
     system.crontab.write_bytes(MINE)
-    cli.environment["DKIMCTL_STATE_DIR"] = str(cli.home / "a b%c")
+    cli.environment["DKIMCTL_STATE_DIR"] = str(cli.home / "a b%c 00000000")
     register(cli, "example.com")
     for _ in range(2):
         assert cli("timer", "--sandbox", "--yes").status == 0
