@@ -67,6 +67,19 @@ URGENT_WARNINGS = {
 }
 
 
+# What to do about a record that is there, and is not the one that was registered.
+_REMEDIES = {
+    Verdict.DIFFERS: "verifiers accept it, so there is no hurry: enter the registered value",
+    Verdict.MISMATCH: "enter the registered value, unless another program signs with that key: "
+    "then register another selector",
+    Verdict.TRUNCATED: "enter the whole value; a panel that takes 255 characters at most needs "
+    "several strings",
+    Verdict.MALFORMED: "enter the registered value, character for character",
+    Verdict.DUPLICATE: "delete all TXT records of that name but the registered one",
+    Verdict.REVOKED: "enter the registered value in place of the empty key",
+}
+
+
 def open_source(
     servers: Sequence[str] = (), resolver: bool = False, max_in_flight: int = MAX_IN_FLIGHT
 ) -> Source:
@@ -161,7 +174,7 @@ def check_records(
             status = show_checks(
                 kept(), open_renderer(None, None, reporter, wanted, NO_RUN) if is_shown else None,
                 None, reporter, wanted=wanted, progress=progress, selection=selection,
-                has_targets=True, is_written=True,
+                has_targets=True, has_timer=session.has_timer, is_written=True,
             )  # fmt: skip
     except KeyboardInterrupt:
         hint = "the changes were made; to check again: `dkimctl check-dns`"
@@ -263,6 +276,7 @@ def show_checks(
     progress: ProgressDisplay,  # shown until the last check
     selection: Sequence[str],  # the words that select what is checked
     has_targets: bool,  # `publish` can publish what is missing
+    has_timer: bool,  # it replaces the keys
     is_written: bool = False,  # it has
 ) -> ExitCode:
     """Show checks as they come, then the summary and the next step; returns the exit code."""
@@ -290,18 +304,27 @@ def show_checks(
     words = _WORDS_OF_ABSENCE if wanted is Verdict.MISSING else {}
     parts = [f"{words.get(item, item)} {counts[item]}" for item in Verdict if counts[item]]
     reporter.summarize(", ".join(parts) or "nothing to check", counts)
-    warn_of_urgent(reporter, urgent, selection, by_target=has_targets, is_written=is_written)
-    if counts[Verdict.MISSING] and not words and not urgent:
-        publish = next_steps.publish(selection, by_target=has_targets)
-        step = f"to publish what is missing: {publish}, then {next_steps.wait_for(selection)}"
-        if is_written:
-            step = next_steps.wait_for_transfers(selection)
-        reporter.note(f"dkimctl: {step}")
-    if counts and counts[Verdict.PUBLISHED] == counts.total():
-        rotate = next_steps.command("rotate", selection)
+    publish = next_steps.publish(selection, by_target=has_targets)
+    step = f"{publish}, then {next_steps.wait_for(selection)}"
+    warn_of_urgent(
+        reporter, urgent, selection,
+        next_steps.wait_for_transfers(selection) if is_written else f"publish the records: {step}",
+    )  # fmt: skip
+    wrong = [verdict for verdict in _REMEDIES if counts[verdict] and not words]
+    for verdict in wrong:
+        reporter.note(f"dkimctl: {verdict}: {_REMEDIES[verdict]}")
+    what = [*(["missing"] if counts[Verdict.MISSING] else []), *(["wrong"] if wrong else [])]
+    if what and is_written and not urgent:
+        reporter.note(f"dkimctl: {next_steps.wait_for_transfers(selection)}")
+    elif what and not urgent and not words:
+        reporter.note(f"dkimctl: to publish what is {' or '.join(what)}: {step}")
+        if not has_targets:
+            reporter.note(f"dkimctl: or in a web panel: {next_steps.enter(selection)}")
+    if counts and counts[Verdict.PUBLISHED] == counts.total() and not has_timer:
+        step = f"every six months or so: {next_steps.command('rotate', selection)}"
         if has_targets:
-            rotate = "`dkimctl rotate run` once a day, from a timer"
-        reporter.note(f"dkimctl: to replace the keys, every six months or so: {rotate}")
+            step = "whenever they are old: `dkimctl timer`"
+        reporter.note(f"dkimctl: to replace the keys, {step}")
     codes = [
         ExitCode.OK if is_good(verdict, wanted)
         else ExitCode.SERVICE if verdict is Verdict.NO_ANSWER
@@ -318,19 +341,11 @@ def warn_of_urgent(
     reporter: Reporter,
     names_of: Mapping[Urgency, Sequence[str]],
     selection: Sequence[str],  # the words that select them
-    *,
-    by_target: bool,  # `publish` can publish what is missing
-    is_written: bool = False,  # it has
+    hint: str,  # what to do
 ) -> None:
-    """Warn about the keys of each urgency, whose names are given, and name the next command."""
-    wait = next_steps.wait_for(selection)
+    """Warn about the keys of each urgency, whose names are given."""
+    wait = f"wait until all servers have it: {next_steps.wait_for(selection)}"
     for urgency, text in URGENT_WARNINGS.items():
         if names := names_of.get(urgency):
-            if urgency is Urgency.PARTLY:
-                hint = f"wait until all servers have it: {wait}"
-            elif is_written:
-                hint = next_steps.wait_for_transfers(selection)
-            else:
-                command = next_steps.publish(selection, by_target=by_target)
-                hint = f"publish the records: {command}, then {wait}"
-            reporter.warn(f"{text}: {len(names)} ({few(names)})", hint=hint, code=urgency)
+            to_do = wait if urgency is Urgency.PARTLY else hint
+            reporter.warn(f"{text}: {len(names)} ({few(names)})", hint=to_do, code=urgency)

@@ -19,10 +19,12 @@ from dkimctl.cli.session import Session
 from dkimctl.dns.verdicts import Urgency
 from dkimctl.errors import CredentialsError, ExitCode
 from dkimctl.formats.table import INDENT, Style, lines_of, styled, wrapped
+from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import named
 from dkimctl.names import Selection
 from dkimctl.rotation.life import NOT_IN_USE, Key, KeyStage, NextAction, due_first, read_keys
-from dkimctl.settings.profile import login_of, settings_of
+from dkimctl.settings.profile import SourceKind, login_of, settings_of
+from dkimctl.settings.values import SANDBOX, SANDBOX_FIXED
 from dkimctl.text import counted, few, printable
 
 
@@ -80,6 +82,8 @@ def find_guide(session: Session) -> Guide:
         try_it = {f"`dkimctl register --sandbox {SPEC_FILE}`": "or try it without an account"}
     where = f"Profile {profile.name}"
     if not (profile.is_sandbox or (profile.auth_url and profile.base_url and profile.client_id)):
+        if only := _guide_of_sandbox_alone(session):
+            return only
         if session.config_file.exists() or session.logins:
             purpose = "log in: it asks for the URLs, the client ID and the secret"
             return Guide([f"{where} has no account yet."], {"`dkimctl login`": purpose})
@@ -94,7 +98,8 @@ def find_guide(session: Session) -> Guide:
     now = datetime.now(UTC)
     if keys := [*read_keys(ledger, Selection(), session.config.rotation, now)]:
         keys.sort(key=due_first)
-        registered = guide_of(keys, now, by_target=session.has_dns_targets)
+        by_target, by_timer = session.has_dns_targets, session.has_timer
+        registered = guide_of(keys, now, by_target=by_target, by_timer=by_timer)
     elif not is_logged_in:
         return login
     else:
@@ -113,6 +118,22 @@ def find_guide(session: Session) -> Guide:
     return Guide([*first.lines, *rest.lines], {**first.steps, **rest.steps}, first.is_urgent)
 
 
+def _guide_of_sandbox_alone(session: Session) -> Guide | None:
+    """That of the sandbox, if there are keys, and no profile was named or has an account."""
+    others = {**session.config.profiles, **session.logins}.keys() - {SANDBOX}
+    if others or session.settings.sources["profile"].kind is not SourceKind.DEFAULT:
+        return None
+    account = {key: SANDBOX_FIXED[key] for key in ("base_url", "client_id")}
+    with Ledger.open_existing(session.ledger_file, **account) as ledger:
+        if not ledger.known_keys():
+            return None
+    with Session(session.flags | {"sandbox": True}, session.reporter) as sandbox:
+        guide = find_guide(sandbox)
+    line = "This is the sandbox: no account is set up yet."
+    own = {"dkimctl init": "set up an account"}  # without backticks: not for the sandbox
+    return guide._replace(lines=[*guide.lines, line], steps={**guide.steps, **own})
+
+
 def _is_logged_in(session: Session) -> bool:
     """As far as is known: a secret in a keyring is not looked for, but its login is."""
     if any(os.environ.get(name) for name in ("DKIMCTL_CLIENT_SECRET", "DKIMCTL_ACCESS_TOKEN")):
@@ -127,8 +148,11 @@ def _is_logged_in(session: Session) -> bool:
     return any(settings_of(stored) == login for stored in session.logins.values())
 
 
-def guide_of(keys: Sequence[Key], now: datetime, *, by_target: bool) -> Guide:
-    """What these keys need first; `by_target`: the config file says how to change DNS."""
+def guide_of(keys: Sequence[Key], now: datetime, *, by_target: bool, by_timer: bool) -> Guide:
+    """What these keys need first.
+
+    `by_target`: the config file says how to change DNS; `by_timer`: a timer does what is due.
+    """
     used = [key for key in keys if key.stage not in NOT_IN_USE]
     stages = Counter(str(key.stage) for key in keys)
     counts = ", ".join(f"{stage} {stages[stage]}" for stage in KeyStage if stages[stage])
@@ -141,7 +165,10 @@ def guide_of(keys: Sequence[Key], now: datetime, *, by_target: bool) -> Guide:
 
     def to_publish(some: Sequence[Key]) -> dict[str, str]:
         selection = next_steps.select_domains(key.sign_domain for key in some)
-        show = {next_steps.command("show-dns", selection): "show the records to put into DNS"}
+        show = {
+            next_steps.command("show-dns", selection): "show the records to put into DNS",
+            next_steps.command("handoff", selection): "or a sheet of what to enter in a web panel",
+        }
         publish = {next_steps.publish(selection, by_target=True): "put the records into DNS"}
         wait = {next_steps.wait_for(selection): "wait until all servers have them"}
         return (publish if by_target else show) | wait
@@ -158,6 +185,8 @@ def guide_of(keys: Sequence[Key], now: datetime, *, by_target: bool) -> Guide:
         return Guide([line, summary], {"`dkimctl list --sort-by due`": "see the notes"})
     if missing := [key for key in keys if key.action is NextAction.PUBLISH]:
         line = said_of(missing, "has", "have", "not been seen in DNS")
+        if by_target and by_timer:
+            return Guide([line, "The timer publishes them.", summary], _WELL)
         return Guide([line, summary], to_publish(missing))
 
     due = [key for key in keys if key.due is not None and key.due <= now]
@@ -170,7 +199,9 @@ def guide_of(keys: Sequence[Key], now: datetime, *, by_target: bool) -> Guide:
         lines.append(said_of(gone, "is", "are", "retired, and can leave DNS"))
         steps["`dkimctl rotate --retired`"] = "look at DNS, and list them"
     if lines and by_target:
-        steps = {"`dkimctl rotate run`": "do it; once a day from a timer, it always will"}
+        steps = {"`dkimctl rotate run`": "do it", "`dkimctl timer`": "have it done whenever due"}
+    if lines and by_timer:
+        lines, steps = [*lines, "The timer does that."], _WELL
     if lines:
         return Guide([*lines, summary], steps)
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 SPEC_FILE = "domains.yaml"  # what `init` writes, and the documentation names
 _MAX_TYPED = 5  # domains in a command to copy
-_WITHOUT_OPTIONS = ("serve", "service", "completion")
+_WITHOUT_OPTIONS = ("serve", "service", "completion", "schema", "help")
 # A command and its words, up to a pipe or to the next command.
-_COMMAND = r"\bdkimctl ((?:ledger|profile) [a-z-]+|[a-z][a-z-]*)([^|&;`]*)"
+_COMMAND = r"\bdkimctl ((?:ledger|profile) [a-z-]+|rotate run\b|[a-z][a-z-]*)([^|&;`]*)"
 _OWN_PROFILE = r"(?:^|\s)(?:--profile|--sandbox|-p)\b"
 _OWN_CONFIG = r"(?:^|\s)--config\b"
 
@@ -60,6 +60,12 @@ def publish(selection: Sequence[str], *options: str, by_target: bool = False) ->
     file = new_name("add.txt")
     script = command("show-dns", selection, "--format", "nsupdate", "--output", file)
     return f"{script[:-1]} && nsupdate -k KEYFILE {file}`"
+
+
+def enter(selection: Sequence[str]) -> str:
+    """For those who enter records in a web panel."""
+    value = command("show-dns", selection, "--format", "value")
+    return f"{command('handoff', selection)}, or {value}"
 
 
 def wait_for(selection: Sequence[str]) -> str:

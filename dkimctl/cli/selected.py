@@ -97,12 +97,13 @@ def require_empty(session: Session, selection: Selection) -> None:
     if selection.is_empty:
         return
     unmatched = selection.unmatched()
+    register = "run `dkimctl register FILE` first"
+    if session.open_ledger(for_writing=False).known_keys():
+        register += "; `dkimctl show-dns` shows everything registered"
     raise NegativeAnswer(
         f"nothing is registered in the profile {session.profile.name}"
         + (f" that matches {few(unmatched)}" if unmatched else ""),
-        hint=_file_hint(unmatched)
-        or _near(session, unmatched)
-        or "run `dkimctl register FILE` first; `dkimctl show-dns` shows everything registered",
+        hint=_file_hint(unmatched) or _near(session, unmatched) or register,
     )
 
 

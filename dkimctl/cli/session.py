@@ -305,6 +305,13 @@ class Session:
         """Whether the config file says how to change DNS for the profile."""
         return any(target.is_for(self.profile.name) for target in self.config.dns)
 
+    @property
+    def has_timer(self) -> bool:
+        """Whether a timer runs `rotate run` for the profile, as far as this machine tells."""
+        from dkimctl.cli.timers import installed_timer  # socket, which no line of `list` needs
+
+        return bool(installed_timer(self.profile.name, self.state_dir))
+
     def lock_account(
         self, purpose: Literal["register", "rotate", "notify"] = "register"
     ) -> AbstractContextManager[None]:

@@ -11,7 +11,7 @@ from dkimctl.formats.monitoring import NO_RUN, NagiosRenderer, PrometheusRendere
 from dkimctl.formats.renderer import CheckFormat, Renderer, TableLayout, render_all
 from dkimctl.formats.table import Row, Style, below, hidden_rows, table, wrapped
 from dkimctl.mail.message import ALIGNED, CheckedSignature, MailReport, MailVerdict
-from dkimctl.text import Grouping, and_more, counted, printable, readable, without_names
+from dkimctl.text import and_more, counted, printable, readable, without_names
 
 CHECK_COLUMNS = (
     "sign_domain", "selector", "fqdn", "verdict", "reason", "alias", "urgency", "start_date",
@@ -70,7 +70,8 @@ def check_fields(check: Check) -> dict[str, object]:
 class CheckTable(Renderer[Check]):
     """For each check its row, reason and alias, the most urgent first.
 
-    Good rows that are left out are counted below the table, unless it is `quiet`.
+    A reason that several have stands once, below their rows. Good rows that are left out are
+    counted below the table, unless it is `quiet`.
     """
 
     def __init__(self, layout: TableLayout, *, wanted: Verdict, quiet: bool = False) -> None:
@@ -93,15 +94,23 @@ class CheckTable(Renderer[Check]):
             if are_good and only_attention:
                 hidden += len([*same])
                 continue
-            grouping = Grouping[str](layout.most_alike)
-            style = ""
+            groups: dict[tuple[str, str], list[Check]] = {}
             for check in same:
-                if layout.most_alike is None or are_good or grouping.shows(_kind(check)):
-                    style = _style(check, is_good=are_good)
-                    rows.append(_row(check, style, layout))
-            for kind, count in grouping.rest():
-                alike += count
-                rows.append(Row(below=below(and_more(count, kind), layout, style)))
+                groups.setdefault(("", "") if are_good else _kind(check), []).append(check)
+            for (what, why), group in groups.items():
+                most = None if are_good else layout.most_alike
+                reasons = {check.finding.reason for check in group}
+                is_shared = why and len(group) > 1 and (len(reasons) == 1 or most is not None)
+                style = _style(group[0], is_good=are_good)
+                rows += [
+                    _row(each, style, layout, has_reason=not is_shared) for each in group[:most]
+                ]
+                text = f"{len(group)} keys: {reasons.pop() if len(reasons) == 1 else why}"
+                if more := len(group) - len(group[:most]):
+                    alike += more
+                    text = and_more(more, ": ".join(filter(None, (what, why))))
+                if is_shared or more:
+                    rows.append(Row(below=below(text, layout, style)))
         yield from table(["DOMAIN", "SELECTOR", "IN DNS", "START", "URGENCY"], rows, layout)
         yield from hidden_rows(0 if self._quiet else hidden, layout, alike=alike)
 
@@ -109,10 +118,10 @@ class CheckTable(Renderer[Check]):
         return _ORDER.index(check.urgency), is_good(check.finding.verdict, self._wanted)
 
 
-def _row(check: Check, style: str, layout: TableLayout) -> Row:
+def _row(check: Check, style: str, layout: TableLayout, *, has_reason: bool) -> Row:
     verdict, reason, _ = check.finding
     urgency = _URGENCIES[check.urgency]
-    lines = [*below(reason, layout, style)]
+    lines = [*below(reason, layout, style)] if has_reason else []
     if check.alias:
         alias = f"{printable(check.fqdn)} is an alias of {printable(check.alias)}"
         if check.alias_end not in ("", check.alias):
@@ -131,12 +140,11 @@ def _style(check: Check, *, is_good: bool) -> str:
     return Style.YELLOW if check.finding.verdict in _NOT_BAD else Style.RED
 
 
-def _kind(check: Check) -> str:
-    """What is said of a check and those that are alike."""
+def _kind(check: Check) -> tuple[str, str]:
+    """What is said of a check and those that are alike, and why."""
     verdict, reason, _ = check.finding
     urgency = f", {_URGENCIES[check.urgency]}" if check.urgency else ""
-    names = without_names(printable(reason), check.sign_domain, check.selector)
-    return ": ".join(filter(None, (f"{verdict}{urgency}", names)))
+    return f"{verdict}{urgency}", without_names(printable(reason), *check.key)
 
 
 def render_mails(

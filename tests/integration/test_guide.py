@@ -42,8 +42,9 @@ def test_in_the_sandbox_each_command_leads_to_the_next(cli):
             assert cli(*words).status == 0, words
             followed.append(words[0])
     assert followed == ["init", "register", "register"]
-    show, check = next_of(cli("--sandbox"))
+    show, sheet, check = next_of(cli("--sandbox"))
     assert "example.com" in cli(*show).out
+    assert sheet[0] == "handoff"
     assert (check[0], check[-2:]) == ("check-dns", ["--wait", "30m"])
 
 
@@ -57,7 +58,7 @@ def test_a_config_leads_to_a_login_and_that_to_registering(cli, login, account, 
     assert next_of(cli("-p", "agency"))[0][:3] == ["show-dns", "--profile", "agency"]
     assert cli("logout", "-p", "agency").status == 0
     commands = next_of(cli("-p", "agency"))
-    assert [words[0] for words in commands] == ["login", "show-dns", "check-dns"]
+    assert [words[0] for words in commands] == ["login", "show-dns", "handoff", "check-dns"]
 
 
 def test_damaged_credentials_need_a_login(cli, login, account):
@@ -83,8 +84,11 @@ def test_what_is_urgent_comes_first(cli):
     register(cli, "now.example", more="enable: true")
     shown = cli("--sandbox")
     assert shown.out.startswith("URGENT: signing now without DNS")
-    show, _ = next_of(shown)
+    show, _, _ = next_of(shown)
     assert show == ["show-dns", "--sandbox", "now.example"]
+    own = next_of(cli())
+    assert own[:2] == next_of(shown)[:2], "there is nothing else than the sandbox"
+    assert own[-1] == ["init"]
     assert "later.example" not in shown.out
     targets = "dns: [{provider: rfc2136, server: 127.0.0.1, profiles: [sandbox]}]\n"
     cli.write("config.yaml", targets)

@@ -104,6 +104,9 @@ def test_units_are_written_once_then_replaced_and_removed(cli, system, needs_too
     checked = subprocess.run(verify, capture_output=True, text=True)
     assert (checked.returncode, checked.stderr) == (0, "")
     assert doctor(cli) == ("ok", f"nothing is overdue; {timer}")
+    cli.write("dns.yaml", "dns: [{provider: rfc2136, server: 127.0.0.1, profiles: [sandbox]}]\n")
+    done = cli("register", "--sandbox", "--config", "dns.yaml", "--domain", "example.net")
+    assert "the timer publishes and checks the records; to do it now: `dkimctl publish" in done.err
     done = cli("timer", "--sandbox")
     assert (done.status, done.out, system.calls()) == (0, "", [])
     (system.directory / "active").unlink()

@@ -365,9 +365,13 @@ def _note_next_steps(session: Session, selection: Sequence[str], *, is_table: bo
     note = session.reporter.note
     if session.has_dns_targets:
         publish = next_steps.publish(selection, by_target=True)
+        if session.has_timer:
+            note(f"dkimctl: the timer publishes and checks the records; to do it now: {publish}")
+            return
         note(f"dkimctl: next, publish the records: {publish}")
     elif is_table:  # other formats were written for that
-        note(f"dkimctl: next, publish the records: {next_steps.publish(selection)}")
+        note(f"dkimctl: next, publish the records in a web panel: {next_steps.enter(selection)}")
+        note(f"dkimctl: or with nsupdate: {next_steps.publish(selection)}")
         zones = ("--format", "zone", "--find-zones", "--output-dir", new_name("zones"))
         note(f"dkimctl: or as zone files: {next_steps.command('show-dns', selection, *zones)}")
     note(f"dkimctl: then check that they are published: {next_steps.wait_for(selection)}")

@@ -169,7 +169,11 @@ def show_report(
     }
     domains = [task.registration.sign_domain for task in tasks if task.urgency]
     selection = next_steps.select_domains(domains)
-    warn_of_urgent(reporter, urgent, selection, by_target=has_targets)
+    publish = next_steps.publish(selection, by_target=has_targets)
+    how = f"publish the records: {publish}, then {next_steps.wait_for(selection)}"
+    if any(task.urgency and task.state in (State.FAILED, State.BLOCKED) for task in tasks):
+        how = "correct what made it fail; the next run publishes the records"
+    warn_of_urgent(reporter, urgent, selection, how)
     by_hand = [named(task.registration) for task in tasks if task.state is State.BY_HAND]
     if has_targets and by_hand:
         # Also with --quiet: the user may believe that the targets cover all domains.

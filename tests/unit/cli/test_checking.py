@@ -32,7 +32,7 @@ def show(capsys):
         renderer = open_renderer(fmt, output, reporter, wanted, NO_RUN)
         code = show_checks(
             checks, renderer, output, reporter, wanted=wanted, progress=progress, selection=(),
-            has_targets=False, is_written=written,
+            has_targets=False, has_timer=False, is_written=written,
         )  # fmt: skip
         reporter.close()
         return code, *capsys.readouterr()
@@ -94,3 +94,12 @@ def test_file_that_cannot_be_written_is_exit_code_4_and_all_checks_are_counted(s
     code, _, err = show(checks, output=tmp_path / "nowhere" / "checks")
     assert (code, "error" in err) == (1, True)
     assert "published 1, missing 1" in err
+
+
+@pytest.mark.parametrize("verdict", ["differs", "mismatch", "truncated", "malformed", "duplicate"])
+def test_what_to_do_about_a_record_that_is_not_as_registered(show, verdict):
+    _, _, err = show([check_of(Verdict(verdict))])
+    assert f"dkimctl: {verdict}: " in err
+    assert "dkimctl: to publish what is wrong: `dkimctl show-dns --format nsupdate" in err
+    assert "in a web panel: `dkimctl handoff`" in err
+    assert show([check_of(Verdict(verdict))], wanted=MISSING)[2] == f"dkimctl: {verdict} 1\n"

@@ -16,8 +16,8 @@ def key(name: str, stage=KeyStage.SIGNING, action=NextAction.REGISTER, due=None,
     return Key(registration, KeyHistory(), stage, None, action, due, KeyDates(), **more)
 
 
-def commands(*statuses, by_target: bool = False) -> list[str]:
-    guide = guide_of(statuses, NOW, by_target=by_target)
+def commands(*statuses, by_target: bool = False, by_timer: bool = False) -> list[str]:
+    guide = guide_of(statuses, NOW, by_target=by_target, by_timer=by_timer)
     return [command.strip("`") for command in guide.steps]
 
 
@@ -32,7 +32,10 @@ def test_due_keys_are_replaced_by_hand_or_by_a_timer():
     assert commands(OLD, FINE) == ["dkimctl rotate old.example"]
     assert commands(OLD, GONE) == ["dkimctl rotate old.example", "dkimctl rotate --retired"]
     assert commands(GONE, FINE) == ["dkimctl rotate --retired"]
-    assert commands(OLD, GONE, by_target=True) == ["dkimctl rotate run"]
+    assert commands(OLD, GONE, by_target=True) == ["dkimctl rotate run", "dkimctl timer"]
+    for keys in ((OLD, GONE), (UNSEEN,)):
+        left = commands(*keys, by_target=True, by_timer=True)
+        assert left == ["dkimctl overview", "dkimctl check-dns"], "the timer does the rest"
 
 
 def test_what_matters_more_comes_first():

@@ -23,10 +23,11 @@ AGENCY = CommandOptions("--profile agency")
      ("`dkimctl ledger forget a.example`", "`dkimctl ledger forget --profile agency a.example`"),
      ("`dkimctl rotate | dkimctl register -`",
       "`dkimctl rotate --profile agency | dkimctl register --profile agency -`"),
+     ("`dkimctl rotate run -n`", "`dkimctl rotate run --profile agency -n`"),
      ("`TOKEN=$(dkimctl token)`", "`TOKEN=$(dkimctl token --profile agency)`"),
      *((text, text) for text in (
          "dkimctl: the login is there", "`dkimctl serve`", "`dkimctl --help`",
-         "`dkimctl profile list`", "`dkimctl login --profile other`",
+         "`dkimctl help settings`", "`dkimctl profile list`", "`dkimctl login --profile other`",
          "`dkimctl register --sandbox FILE`", "`mydkimctl login`", "an odd ` backtick"))],
 )  # fmt: skip
 def test_commands_in_backticks_get_the_profile_once(text, completed):

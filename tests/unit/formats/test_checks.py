@@ -56,6 +56,22 @@ def test_bad_rows_that_are_alike_are_counted():
     assert last == "1,980 rows like those above are not shown; --format table shows all"
 
 
+def test_a_reason_that_several_share_stands_once_below_them():
+    checks = [
+        check_of(verdict, reason, sign_domain=f"d{n}.example", fqdn=f"s1._domainkey.d{n}.example")
+        for n, (verdict, reason) in enumerate([
+            (Verdict.NO_ANSWER, "TXT s1._domainkey.d0.example: timed out"), (Verdict.MISSING, ""),
+            (Verdict.NO_ANSWER, "TXT s1._domainkey.d2.example: timed out"),
+            (Verdict.MALFORMED, "it is empty"), (Verdict.MALFORMED, "it is empty"),
+        ])
+    ]  # fmt: skip
+    for most, shared in (20, "  2 keys: TXT FQDN: timed out"), (None, "  TXT s1._domainkey.d2"):
+        lines = table_of(*checks, width=120, most_alike=most).splitlines()
+        assert sum("timed out" in line for line in lines) == (1 if most else 2)
+        assert any(line.startswith(shared) for line in lines)
+        assert lines[-1] == "  2 keys: it is empty"
+
+
 def test_the_most_urgent_come_first_and_what_is_good_last_or_not_at_all():
     checks = [
         check_of(verdict, sign_domain=f"{verdict.value}.example", urgency=urgency)
