@@ -13,8 +13,9 @@ import socket
 import subprocess
 import sys
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ import platformdirs
 
 from dkimctl.errors import NegativeAnswer, OutputError, UsageError, os_errors_as
 from dkimctl.files import atomic_writer, read_regular
-from dkimctl.text import listed, printable
+from dkimctl.text import printable
 
 SYSTEM_UNITS = Path("/etc/systemd/system")
 _CRONTAB = "a line of your crontab"
@@ -42,45 +43,19 @@ class Job(NamedTuple):
     secrets: Path  # may be missing
 
 
-class Place(NamedTuple):
-    """A unit, or _CRONTAB: the text that is there, and the one that should be; None for none."""
+class Step(NamedTuple):
+    """A part of what installs or removes a timer: its title, what it writes, and what does it."""
 
-    name: str
-    found: str | None
-    wanted: str | None
+    title: str
+    text: str
+    do: Callable[[], object]  # may raise OutputError; the next plan then goes on
 
 
 class Plan(NamedTuple):
-    """How a timer is installed or removed: commands, and between them `places`, if they differ."""
+    """What is left to do, and how to see the timer afterwards."""
 
-    places: Sequence[Place] = ()
-    before: Sequence[Sequence[str]] = ()
-    after: Sequence[Sequence[str]] = ()
-    crontab: str = ""  # as it should be
-    see: Sequence[str] = ()  # with commands that show the timer
-
-    @property
-    def changes(self) -> list[Place]:
-        return [place for place in self.places if place.found != place.wanted]
-
-    def apply(self) -> None:
-        """Raises OutputError; the next plan then goes on where this one ended."""
-        for words in self.before:
-            _run(words)
-        for name, _, text in self.changes:
-            if name == _CRONTAB:
-                _run(["crontab", "-"], self.crontab)
-                continue
-            hint = "check the permissions and the space there"
-            with os_errors_as(OutputError, f"cannot write {printable(name)}", hint=hint):
-                if text is None:
-                    Path(name).unlink(missing_ok=True)
-                    continue
-                Path(name).parent.mkdir(parents=True, exist_ok=True)
-                with atomic_writer(Path(name), mode=0o644) as file:
-                    file.write(text)
-        for words in self.after:
-            _run(words)
+    steps: Sequence[Step] = ()
+    see: Sequence[str] = ()
 
 
 def find_plan(job: Job, *, remove: bool) -> Plan:
@@ -99,26 +74,14 @@ def find_plan(job: Job, *, remove: bool) -> Plan:
     state = _run([*_systemctl(), "is-system-running"], may_fail="").stdout.strip()
     is_running = state not in (b"", b"offline", b"unknown")
     if any(map(os.path.lexists, units)) or (line is None and is_running):
-        plan = _plan_units(job, units, remove=remove)
-    elif shutil.which("crontab"):
-        wanted = None if remove else _crontab_line(job)
-        old, new = ("" if text is None else f"{text}\n" for text in (line, wanted))
-        crontab = re.sub(r"(?<=[^\n])\Z", "\n", _read_crontab())
-        crontab = crontab.replace(old, new, 1) if old else crontab + new
-        see = ["its line: `crontab -l`; cron mails what its runs say"]
-        plan = Plan([Place(_CRONTAB, line, wanted)], crontab=crontab, see=see)
-    elif remove:
+        return _plan_units(job, units, remove=remove)
+    if shutil.which("crontab"):
+        return _plan_crontab(job, line, remove=remove)
+    if remove:
         return Plan()
-    else:
-        # As after su: systemd has no session for the user.
-        hint = "log in as this user by ssh, install cron, or have your scheduler run the command"
-        raise UsageError("neither systemd nor cron answers here", hint=f"{hint}; see {_DOCS}")
-    if edited := [name for name, found, _ in plan.changes if found and not _is_ours(found)]:
-        raise NegativeAnswer(
-            f"edited, or not by `dkimctl timer`, and left as it is: {listed(edited)}",
-            hint="keep it as it is, or remove it and run this again",
-        )
-    return plan
+    # As after su: systemd has no session for the user.
+    hint = "log in as this user by ssh, install cron, or have your scheduler run the command"
+    raise UsageError("neither systemd nor cron answers here", hint=f"{hint}; see {_DOCS}")
 
 
 def installed_timer(profile: str, state_dir: Path) -> str:
@@ -152,29 +115,62 @@ def lingers() -> bool:
 
 
 def _plan_units(job: Job, files: Sequence[Path], *, remove: bool) -> Plan:
-    places = []
-    for file, wanted in zip(files, _units(job), strict=True):
-        found: str | None
-        try:
-            found = read_regular(file, 1 << 20, check=lambda _: None).decode(errors="replace")
-        except OSError as error:  # such as for the link of a masked unit
-            found = None if isinstance(error, FileNotFoundError) else "?"
-        places.append(Place(str(file), found, None if remove else wanted))
     systemctl, timer = _systemctl(), files[1].name
     shown = ["journalctl", *systemctl[1:], "--unit", files[0].stem]
     see = [f"its next run: `{shlex.join([*systemctl, 'list-timers', timer])}`",
            f"what its runs say: `{shlex.join(shown)}`"]  # fmt: skip
-    plan = Plan(places, see=see)
-    if remove and plan.changes:
-        before = [[*systemctl, "disable", "--now", timer]] if places[1].found else []
-        return plan._replace(before=before, after=[[*systemctl, "daemon-reload"]])
-    if remove or not (
-        plan.changes or _run([*systemctl, "is-active", timer], may_fail="").returncode
-    ):
-        return plan
+
+    def run(*words: str) -> Step:
+        command = [*systemctl, *words]
+        return Step(f"run {' '.join(command)}", "", partial(_run, command))
+
+    steps = []
+    for file, text in zip(files, _units(job), strict=True):
+        wanted, found = None if remove else text, "" if os.path.lexists(file) else None
+        with suppress(OSError):  # such as for the link of a masked unit
+            found = read_regular(file, 1 << 20, check=lambda _: None).decode(errors="replace")
+        steps += _changing(str(file), found, wanted, partial(_write, file, wanted))
+    if remove and steps:
+        stop = [run("disable", "--now", timer)] if os.path.lexists(files[1]) else []
+        return Plan([*stop, *steps, run("daemon-reload")])
+    if remove or not (steps or _run([*systemctl, "is-active", timer], may_fail="").returncode):
+        return Plan([], see)
     # A timer that runs takes its new times when it is restarted.
-    verbs = (["daemon-reload"], ["enable", timer], ["restart", timer])
-    return plan._replace(after=[[*systemctl, *words] for words in verbs])
+    return Plan([*steps, run("daemon-reload"), run("enable", timer), run("restart", timer)], see)
+
+
+def _plan_crontab(job: Job, line: str | None, *, remove: bool) -> Plan:
+    wanted = None if remove else _crontab_line(job)
+    old, new = ("" if text is None else f"{text}\n" for text in (line, wanted))
+    crontab = re.sub(r"(?<=[^\n])\Z", "\n", _read_crontab())
+    crontab = crontab.replace(old, new, 1) if old else crontab + new
+    steps = _changing(_CRONTAB, line, wanted, partial(_run, ["crontab", "-"], crontab))
+    return Plan(steps, ["its line: `crontab -l`; cron mails what its runs say"])
+
+
+def _changing(
+    name: str, found: str | None, wanted: str | None, do: Callable[[], object]
+) -> list[Step]:
+    """The step for a text that is not as it should be. Raises NegativeAnswer if it is not ours."""
+    if found == wanted:
+        return []
+    if found is not None and not _is_ours(found):
+        raise NegativeAnswer(
+            f"edited, or not by `dkimctl timer`, and left as it is: {printable(name)}",
+            hint="keep it as it is, or remove it and run this again",
+        )
+    return [Step(f"{'delete' if wanted is None else 'write'} {name}", wanted or "", do)]
+
+
+def _write(file: Path, text: str | None) -> None:
+    hint = "check the permissions and the space there"
+    with os_errors_as(OutputError, f"cannot write {printable(str(file))}", hint=hint):
+        if text is None:
+            file.unlink(missing_ok=True)
+            return
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_writer(file, mode=0o644) as stream:
+            stream.write(text)
 
 
 def _units(job: Job) -> Sequence[str]:

@@ -46,15 +46,12 @@ def timer(
     reporter, job = session.reporter, find_job(session, remove=remove)
     plan = timers.find_plan(job, remove=remove)
     what = f"the timer of the profile {job.profile}"
-    if not (plan.changes or plan.after):
+    if not plan.steps:
         reporter.note(f"dkimctl: {what} is {'not ' if remove else ''}installed")
     else:
-        lines = [f"run {' '.join(words)}" for words in plan.before]
-        for name, _, text in plan.changes:
-            lines.append(f"{'write' if text else 'delete'} {name}")
-            lines += [f"{INDENT}{line}".rstrip() for line in (text or "").splitlines()]
-        lines += [f"run {' '.join(words)}" for words in plan.after]
-        write(f"{printable(line)}\n" for line in lines)
+        for step in plan.steps:
+            lines = [step.title, *(f"{INDENT}{line}".rstrip() for line in step.text.splitlines())]
+            write(f"{printable(line)}\n" for line in lines)
         if not remove:
             _warn(session, job)
         question = f"{'Remove' if remove else 'Install'} {what}?"
@@ -62,7 +59,8 @@ def timer(
         if not (yes or terminal.confirms(question, refusal=refusal, hint="nothing was changed")):
             reporter.note("dkimctl: nothing was changed")
             return ExitCode.NO
-        plan.apply()
+        for step in plan.steps:
+            step.do()
         reporter.note(f"dkimctl: {what} is {'removed' if remove else 'installed'}")
     if not remove:
         for text in plan.see:
