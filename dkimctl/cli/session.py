@@ -16,6 +16,7 @@ from dkimctl.addresses import other_loopback_urls
 from dkimctl.cli import terminal
 from dkimctl.cli.next_steps import given_options, options_of
 from dkimctl.cli.report import Reporter, log_requests
+from dkimctl.cli.timers import installed_timer
 from dkimctl.credentials.keyring_store import KeyringStore, ReferencedSecrets
 from dkimctl.credentials.store import (
     IN_ENVIRONMENT,
@@ -308,8 +309,6 @@ class Session:
     @property
     def has_timer(self) -> bool:
         """Whether a timer runs `rotate run` for the profile, as far as this machine tells."""
-        from dkimctl.cli.timers import installed_timer  # socket, which no line of `list` needs
-
         return bool(installed_timer(self.profile.name, self.state_dir))
 
     def lock_account(

@@ -9,7 +9,6 @@ import os
 import re
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 import zlib
@@ -203,7 +202,7 @@ def _crontab_line(job: Job) -> str:
     variables = " ".join(f"{name}={shlex.quote(text)}" for name, text in job.variables.items())
     command = f"set -a; [ ! -r {file} ] || . {file}; {variables} {shlex.join(job.words)}"
     # Another minute on each machine, and always the same on one.
-    at = zlib.crc32(f"{socket.gethostname()} {command}".encode()) % (60 * _HOURS)
+    at = zlib.crc32(f"{os.uname().nodename} {command}".encode()) % (60 * _HOURS)
     times = f"{at % 60} {at // 60}-23/{_HOURS} * * *"
     command = command.replace("%", "\\%")  # a bare one ends it
     return _sealed(f"{times} {command} # dkimctl timer {job.profile} ({_NO_SUM})")

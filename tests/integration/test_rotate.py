@@ -145,7 +145,7 @@ class TestList:
         assert done.status == 1
         assert "overdue  register successor  1 key  example.com (s1)" in done.out
         assert "warning: overdue, since 20" in done.err
-        assert "check that the timer runs `dkimctl rotate --sandbox run`" in done.err
+        assert "`dkimctl timer --sandbox` installs a timer" in done.err
         cli.write("config.yaml", "rotation: {lead: 10d}\n")
         done = cli("overview", "--sandbox", "--quiet", "--config", "config.yaml")
         assert (done.status, done.out, done.err) == (0, "", "")

@@ -89,8 +89,9 @@ def overview(
         reporter.warn(
             f"overdue, since {since:%Y-%m-%d} at the earliest: {len(made.overdue)} "
             f"({few([named(key) for key in made.overdue])})",
-            hint="check that the timer runs `dkimctl rotate run` once a day, what it says, and "
-            "that `limit` of `rotation` is not too low",
+            hint="`dkimctl timer` "
+            + ("says how to see what its runs say" if session.has_timer else "installs a timer")
+            + "; check also that `limit` of `rotation` is not too low",
             code="overdue",
         )
     status = ExitCode.NO if made.is_bad else ExitCode.OK
