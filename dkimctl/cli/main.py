@@ -305,6 +305,9 @@ def _usage_error(error: Any) -> UsageError:
             hint = "no option takes a secret: `dkimctl login` asks for it, or reads --secret-stdin"
         elif typed.removeprefix("--") in formats:
             hint = f"write --format {typed.removeprefix('--')}"
+        elif typed in ("-o", "--output") and formats:
+            has_page = any("--html" in param.opts for param in params)
+            hint = f"write --format {' or '.join(formats)}{', or --html FILE' * has_page}"
         elif error.possibilities:
             hint = f"did you mean {error.possibilities[0]}?"
     elif kind == "BadParameter":  # the option without its short form, or the argument
