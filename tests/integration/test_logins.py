@@ -82,6 +82,7 @@ def test_a_wrong_secret_is_not_stored(cli, login, account):
     done = login(account | {"DKIMCTL_CLIENT_SECRET": "wrong-secret"})
     assert done.status == 3
     assert "invalid_client" in done.err
+    assert "dkimctl login" not in done.err, "it has just failed"
     assert "wrong-secret" not in done.err + done.out
     assert not (cli.home / ".local/state/dkimctl").exists()
 

@@ -14,7 +14,14 @@ from dkimctl.cli.logins import QUESTIONS, answer, delete_login, find_login, no_t
 from dkimctl.cli.options import App, YesOption, option
 from dkimctl.cli.session import Session, open_session
 from dkimctl.client.failures import TEST_PATH, strange_answer
-from dkimctl.errors import CredentialsError, ExitCode, ServiceError, TokenRejected, UsageError
+from dkimctl.errors import (
+    ClientRefused,
+    CredentialsError,
+    ExitCode,
+    ServiceError,
+    TokenRejected,
+    UsageError,
+)
 from dkimctl.models import Token
 from dkimctl.settings import profile as profiles
 from dkimctl.settings.values import CHECKS
@@ -88,6 +95,9 @@ def login(
             token = session.client.issue_token(account.client_id, secret)
         except ServiceError as error:
             raise _naming_url("auth URL", error) from None
+        except ClientRefused as error:
+            hint = "check the client ID, and copy the secret again; the client may be deleted"
+            raise ClientRefused(error.detail, hint=hint) from None
         _require_base_url(session, token)
         store_login(session, secret, token)
     session.reporter.note(

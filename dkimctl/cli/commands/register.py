@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -201,11 +201,22 @@ def register(
     return worst([ExitCode(status), published])
 
 
+def _warn_of_entries(session: Session, texts: Iterable[str]) -> None:
+    """Warn of what is to be sent, and say where it is from if the entries may not have it."""
+    profile = session.profile
+    for text in texts:
+        fields = [field for field in profile.defaults if field in text]
+        hint = ""
+        if fields:
+            where = f"`defaults` of the profile {profile.name} in the config file"
+            hint = f"where an entry does not say so, {' and '.join(fields)} is from {where}"
+        session.reporter.warn(session.reporter.complete(text), hint=hint)
+
+
 def _show_plan(session: Session, entries: Entries, planner: Planner, output: OutputOptions) -> int:
     """Show what `register` would do; returns the exit code. Raises UsageError for other formats."""
     reporter, specs = session.reporter, entries.specs
-    for text in inspect_entries(specs, planner, datetime.now(UTC), entries.dates):
-        reporter.warn(reporter.complete(text))
+    _warn_of_entries(session, inspect_entries(specs, planner, datetime.now(UTC), entries.dates))
     if output.is_default:
         output = output._replace(fmt=Format.TABLE)
     if output.fmt not in (Format.TABLE, Format.JSON, Format.MARKDOWN):
@@ -249,8 +260,7 @@ def _register(
             observer=progress, warn=reporter.warn, limits=session.limits,
         )  # fmt: skip
         unanswered: list[str] = []
-        for text in run.prepare(specs, datetime.now(UTC), entries.dates):
-            reporter.warn(reporter.complete(text))
+        _warn_of_entries(session, run.prepare(specs, datetime.now(UTC), entries.dates))
         if planner.new_entries(spec for spec in specs if spec.replaces is not None):
             _require_clock(session)
         _tell_of_new_keys(session, ledger, planner, specs, unsure, asks=True)
@@ -334,7 +344,7 @@ def _tell_of_new_keys(
         }
         texts = " and ".join(words[field] for field in spec.implied)
         names = " and ".join(f"--{field.replace('_', '-')}" for field in spec.implied)
-        reporter.note(f"dkimctl: by default, new keys {texts}; {names} change that")
+        reporter.note(f"dkimctl: by default, new keys {texts}; to change that: {names}")
     is_sandbox = session.profile.is_sandbox
     if not (unsure and ledger.is_new) or (is_sandbox and not sandbox_data().exists()):
         return
