@@ -212,7 +212,7 @@ class Interrupted(DkimctlError):
         self,
         message: str = "interrupted",
         *,
-        hint: str = "what was done so far is kept; to go on, run the same command again",
+        hint: str = "the work so far is kept; to continue, run the same command again",
     ) -> None:
         super().__init__(message, hint=hint)
 

@@ -62,7 +62,7 @@ def parse_domain(text: str) -> str:
         _refuse(url[1] + url[2], "is a URL", f"write only the domain name{host}")
     if key := re.fullmatch(_KEY_NAME, name):
         domain = f": {key[1]}" if is_ordinary(key[1]) else ""
-        _refuse(text, "is the name of a key record", f"write the signing domain alone{domain}")
+        _refuse(text, "is the name of a key record", f"write only the signing domain{domain}")
     for pattern, what, hint in _OTHER_THINGS:
         if re.search(pattern, name):
             _refuse(text, what, hint)

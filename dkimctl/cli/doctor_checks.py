@@ -270,14 +270,14 @@ def check_ledger(session: Session) -> Iterator[Remark]:
     with open_ledger(session) as ledger:
         ledger.verify()
         domains = ledger.count_domains(*require_ledger_account(session.profile))
-        yield Remark(Health.OK, f"{path} is sound ({counted(domains, 'domain')})")
+        yield Remark(Health.OK, f"{path} is intact ({counted(domains, 'domain')})")
         if intents := ledger.intents():
             text = f"{counted(len(intents), 'request')} got no answer"
             hint = "register the same file again; `dkimctl list --stage unanswered` shows them"
             yield Remark(Health.WARNING, text, hint)
         if ledger.quarantined is not None:
             text = f"a damaged ledger was quarantined: {ledger.quarantined}"
-            hint = "this one may know less: when it does not, move that file away"
+            hint = "this one may be incomplete: once it is complete, move that file away"
             yield Remark(Health.WARNING, text, hint)
         ledger.require_disk_space(1000)  # registrations
 

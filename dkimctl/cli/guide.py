@@ -181,7 +181,7 @@ def guide_of(keys: Sequence[Key], now: datetime, *, by_target: bool, by_timer: b
                 lines.append(f"{word}: {text}: {len(some)} ({few(some)}).")
         return Guide([*lines, summary], to_publish(urgent), is_urgent=True)
     if undecided := [key for key in keys if key.needs_attention]:
-        line = said_of(undecided, "needs", "need", "a decision of yours")
+        line = said_of(undecided, "needs", "need", "your decision")
         return Guide([line, summary], {"`dkimctl list --sort-by due`": "see the notes"})
     if missing := [key for key in keys if key.action is NextAction.PUBLISH]:
         line = said_of(missing, "has", "have", "not been seen in DNS")
@@ -199,7 +199,7 @@ def guide_of(keys: Sequence[Key], now: datetime, *, by_target: bool, by_timer: b
         lines.append(said_of(gone, "is", "are", "retired, and can leave DNS"))
         steps["`dkimctl rotate --retired`"] = "look at DNS, and list them"
     if lines and by_target:
-        steps = {"`dkimctl rotate run`": "do it", "`dkimctl timer`": "have it done whenever due"}
+        steps = {"`dkimctl rotate run`": "do it", "`dkimctl timer`": "do it whenever it is due"}
     if lines and by_timer:
         lines, steps = [*lines, "The timer does that."], _WELL
     if lines:

@@ -89,7 +89,7 @@ REMOVED = {
     "serve --faults": "put a proxy that injects faults between the client and the service",
     "serve --key-pool": "leave it out: keys are made when a request needs them",
     "serve --log-format": "leave it out: the log has one line for each request",
-    "serve --metrics-from": "write --metrics-bind ADDRESS, where /metrics answers alone",
+    "serve --metrics-from": "write --metrics-bind ADDRESS, which serves only /metrics",
     "publish --retired": "run `dkimctl rotate run`, which removes the retired records",
     "register --allow-wildcard-shadowing": "register first, then run `dkimctl publish "
     "--allow-wildcard-shadowing`",

@@ -48,10 +48,11 @@ def require_notify(session: Session, option: str = "--notify") -> None:
 def send_notices(
     session: Session, look: Look, look_again: Callable[[Collection[str]], Look]
 ) -> ExitCode:
-    """Tell what has become worse or better since the last run, if `notify` is configured.
+    """Send a notice if problems began or ended since the last run, and `notify` is configured.
 
-    `look_again` looks once more at some subjects, before there is an alarm of them. What could
-    not be told is a warning, and SERVICE; the next run tells it, unless another channel told it.
+    `look_again` looks once more at some subjects, before there is an alarm of them. A notice that
+    could not be delivered is a warning, and SERVICE; the next run sends it again, unless another
+    channel has.
     Raises LedgerError.
     """
     if not is_configured(session):
@@ -61,7 +62,7 @@ def send_notices(
     if doubtful:  # a second look at the subjects whose problems are new
         seconds = session.config.notify.recheck.total_seconds()
         what, when = counted(len(doubtful), "new problem"), format_duration(seconds)
-        session.reporter.note(f"dkimctl: {what}: looking again in {when}, before a notice")
+        session.reporter.note(f"dkimctl: {what}: checking again in {when}, before a notice is sent")
         time.sleep(seconds)
         look = notices.after_second_look(look, look_again(doubtful), doubtful)
     with session.lock_account("notify"), session.open_ledger(for_writing=True) as ledger:

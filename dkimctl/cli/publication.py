@@ -170,7 +170,7 @@ def publish_records(
         if is_stopped and len(applied) < total:
             raise Interrupted(
                 f"interrupted: {made} of {counted(total, 'change')} made",
-                hint=f"to go on: `{next_steps.same_command()}`",
+                hint=f"to continue: `{next_steps.same_command()}`",
             )
         done = [each.registration for each in plan if each.is_applied or each.action is Action.KEEP]
         wait = options.wait
@@ -233,7 +233,7 @@ def _make_changes(
         made = sum(change.is_applied for change in applied.values())
         raise Interrupted(
             f"interrupted: {made} of {counted(total, 'change')} made, perhaps more",
-            hint=f"to go on: `{next_steps.same_command()}`",
+            hint=f"to continue: `{next_steps.same_command()}`",
         ) from None
     return applied, is_stopped
 

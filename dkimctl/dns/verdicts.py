@@ -292,7 +292,7 @@ def _damage(expected: str, value: str) -> str:
         return "its p= is encoded as in a URL: enter the value as it is"
     for ours, theirs in ((key, there), (whole, _without_spaces(value))):
         if ours != theirs and ours.lower() == theirs.lower():
-            return "its upper and lower case are not as registered, and that counts: copy it again"
+            return "its upper and lower case differ from the registered key: copy it again"
     return ""
 
 

@@ -223,5 +223,5 @@ def _conclusions(report: MailReport, layout: TableLayout) -> Iterator[tuple[str,
         name = readable(best.sign_domain, layout.encoding)
         yield f"Aligned with From, as DMARC asks: {name} ({best.alignment}).", Style.GREEN
     elif valid:
-        text = "No valid signature is aligned with From: for DMARC, it is as if unsigned."
+        text = "No valid signature is aligned with From: for DMARC, the mail counts as unsigned."
         yield text, Style.YELLOW

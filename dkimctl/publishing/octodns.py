@@ -143,7 +143,7 @@ class OctodnsTarget:
     def check_access(self, zone: str, names: Sequence[str]) -> Access:
         """See Target. Only a change would tell whether it may write."""
         self.read(zone, names)
-        return Access(True, None, "the provider tells only at a change whether it is allowed")
+        return Access(True, None, "only a change shows whether the provider allows it")
 
     def _attempt(
         self, zone: str, changes: Sequence[Change], *, rewrites: bool = False
@@ -174,7 +174,7 @@ class OctodnsTarget:
                 if named:
                     return named
                 raise UsageError(
-                    f"{self.label} does not tell which zones it has",
+                    f"{self.label} does not list its zones",
                     hint="name each in `zones` of its entry in `dns` in the config file, no globs",
                 )
             try:
@@ -202,7 +202,7 @@ class OctodnsTarget:
         # Some providers return nothing.
         if not (contents.records if exists is None else exists):
             raise NegativeAnswer(
-                f"{self.label} has no zone {printable(zone)}, or does not tell what is in it",
+                f"{self.label} has no zone {printable(zone)}, or does not list its records",
                 hint="correct `zones` or `settings` of `dns` in the config file",
             )
         return contents
@@ -372,7 +372,7 @@ def _require_ours(planned: Sequence[Any], wanted: Mapping[str, Change]) -> None:
         wanted_values = () if change is None or change.value is None else (change.value,)
         is_ours = change is not None and item.record._type == "TXT" and name not in seen
         if change is None or not is_ours or _values(item.new) != wanted_values:
-            would = f"change {item.record._type} at {printable(name)} otherwise than planned"
+            would = f"change {item.record._type} at {printable(name)}, which is not planned"
             raise ServiceError(f"the provider would {would}", hint=by_hand)
         seen.add(name)
         if sorted(_values(item.existing)) != sorted(change.before.values):

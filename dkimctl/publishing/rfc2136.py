@@ -332,8 +332,8 @@ class Rfc2136Target:
     def not_made(self, zone: str, *, is_visible: bool) -> DkimctlError:
         """For a change that was accepted, and is not there; is any other of its message?"""
         hint = (
-            f"if it forwards updates to the primary server, wait and {_RUN_AGAIN}; else check its "
-            "policy for updates, such as PowerDNS's lua-dnsupdate-policy-script"
+            f"if it forwards updates to the primary server, wait and {_RUN_AGAIN}; otherwise check "
+            "its policy for updates, such as PowerDNS's lua-dnsupdate-policy-script"
         )
         what = f"accepted a change of the zone {printable(zone)}"
         if is_visible:

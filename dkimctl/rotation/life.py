@@ -263,7 +263,7 @@ def _seen(history: KeyHistory) -> str:
         return "it was never seen published: run `dkimctl check-dns`"
     if history.closed_at is None:
         return f"DNS on {history.looked_at.date()}: {history.verdict}"
-    why = "by the service's answers it signs again"
+    why = "the service's answers show that it signs again"
     if history.signed_at is not None:
         why = f"on {history.signed_at.date()}, `dkimctl verify` saw mail signed with it"
     return f"it was removed from DNS on {history.closed_at.date()}, but {why}"

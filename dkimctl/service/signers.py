@@ -387,7 +387,7 @@ def open_directory(path: Path, kind: str, group: str | None = None) -> Iterator[
             if not path.parent.is_dir():
                 raise UsageError(
                     f"{path}: the directory {path.parent} does not exist",
-                    hint="create it, in a way that the signer can read what is below it",
+                    hint="create it so that the signer can read the files in it",
                 )
             _make_directory(path)
             stack.callback(wait_for_lock(lock_file_of(path / _STATE), seconds=30))
@@ -397,7 +397,7 @@ def open_directory(path: Path, kind: str, group: str | None = None) -> Iterator[
             raise OutputError(
                 f"cannot export to {name}: {error.strerror or error}",
                 hint="check the directory, its permissions and the free disk space, and that no "
-                "other export is running; the signer still has the tables of before",
+                "other export is running; the signer still has the previous tables",
             ) from None
 
 

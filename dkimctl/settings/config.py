@@ -336,7 +336,7 @@ def _grace(text: str) -> timedelta:
     grace = _days(text)
     if grace < _MIN_GRACE:
         raise UsageError(
-            "shorter than 5 days, for which signed mail may be on its way",
+            "shorter than 5 days; signed mail may be on its way that long",
             hint="write 5d or more; 14d also leaves time to notice that signing has not moved",
         )
     return grace

@@ -108,7 +108,7 @@ CHECKS: Mapping[str, Check] = {
     "client_id": matching(
         r"[^:\0-\x1f\x7f-\x9f\ud800-\udfff]+",  # surrogates have no UTF-8
         "the client ID is empty, or contains a colon or a control character",
-        "give the client ID alone, without the secret",
+        "give only the client ID, without the secret",
     ),
     "batch_size": integer(1, 10_000),
     "concurrency": integer(1, 64),

@@ -102,7 +102,7 @@ def test_looks_before_an_interruption_are_recorded(cli, network):
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert (process.returncode, b"interrupted" in err) == (130, True)
-    assert b"hint: what was seen is in the ledger; run the same command" in err
+    assert b"hint: the results so far are in the ledger; run the same command" in err
     assert looks(cli.home) == {
         "right.example.com": "published",
         "lag.example.com": "inconsistent",

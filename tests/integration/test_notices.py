@@ -115,7 +115,7 @@ def test_a_problem_is_told_once_and_its_end_once(check, zone, inbox):
     zone.publish("b.example.com")
     done = check()
     assert done.status == 1
-    assert "1 new problem: looking again in 1 s, before a notice" in done.err
+    assert "1 new problem: checking again in 1 s, before a notice" in done.err
     [told] = inbox.take()
     assert told["counts"] == {"new": 1, "over": 0, "still": 0}
     [new] = told["new"]
@@ -151,7 +151,7 @@ def test_a_problem_that_the_second_look_does_not_see_is_not_told(cli, start_chec
     inbox.configure(recheck="4s")
     zone.publish("b.example.com")
     with start_check(stderr=subprocess.PIPE) as process:
-        assert b"looking again in 4 s" in read_until(process, b"before a notice")
+        assert b"checking again in 4 s" in read_until(process, b"before a notice")
         zone.publish("a.example.com", "b.example.com")
         assert process.wait(LIMIT) == 1  # what it showed
     assert inbox.take() == []

@@ -183,7 +183,7 @@ def test_check_access_changes_nothing_also_before_anything_is_registered(cli, se
     serial = server.ask("example.com", "SOA")[0].serial
     done = publish(cli, "--check-access")
     assert (done.status, done.out.split()[-3:]) == (0, ["0", "yes", "yes"])
-    assert "a policy that drops others shows only when publishing" in done.err
+    assert "whether a policy drops others shows only when publishing" in done.err
     assert publish(cli, "--check-access", "--quiet")[:3] == (0, "", "")
     assert publish(cli, "--check-access", "example.com").status == 1
     cli.write("config.yaml", CONFIG.format(server=server).replace("[example.com]", '["*.com"]'))

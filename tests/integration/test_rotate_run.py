@@ -378,7 +378,7 @@ def test_ctrl_c_before_the_second_look_tells_what_was_done(due):
     out, error = process.communicate(timeout=60)
     assert process.returncode == 130
     assert re.search(rb"s\d{8} +register +done", out)
-    assert b"the same command goes on where this one ended" in error
+    assert b"the same command continues where this one stopped" in error
 
 
 def test_a_ledger_that_cannot_be_written(due):

@@ -95,7 +95,7 @@ def _relative_path(base_url: str, path: str) -> str:
     has_dots = {".", ".."} & {*unquote(path.partition("?")[0]).split("/")}
     if has_dots or not re.fullmatch(_VALID_PATH, path):
         raise UsageError(
-            f"the path is invalid, or not below {base_url}, to which alone the token is sent",
+            f"the path is invalid, or not below {base_url}; the token is sent only there",
             hint="begin it with a slash, such as /send/123, without //, . or .. in it, and "
             "percent-encode all but printable ASCII",
         )

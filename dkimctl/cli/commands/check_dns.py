@@ -156,7 +156,7 @@ def check_dns(
     except KeyboardInterrupt:
         hint = "run the same command to check again"
         if looks.latest:
-            hint = f"what was seen is in the ledger; {hint}"
+            hint = f"the results so far are in the ledger; {hint}"
         raise Interrupted(hint=hint) from None
     unmatched = selected.warn_unmatched(session, picked)
     status = worst_check([status, checkable.status, unmatched])

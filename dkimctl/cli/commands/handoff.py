@@ -139,7 +139,7 @@ def handoff(
         reporter.warn(
             f"longer than the DNS provider's panel takes: {len(too_long)} ({few(too_long)})",
             hint="ask the provider, use its API (`dkimctl publish`), or register a key of 1024 "
-            "bits; the sheet says so, too",
+            "bits; the sheet says so too",
             code="too_long",
         )
     counts = {"records": len(records), "zones": len(sheet.zones)}

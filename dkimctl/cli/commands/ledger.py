@@ -157,7 +157,7 @@ def forget(
     reporter.note(f"dkimctl: {done}")
     if statuses:
         reporter.note(
-            "dkimctl: remove their entries from your spec files, too, or `dkimctl register` sends "
+            "dkimctl: also remove their entries from your spec files, or `dkimctl register` sends "
             "them again"
         )
     return warn_unmatched(session, selection)

@@ -392,5 +392,5 @@ def _interrupted(counts: Mapping[Outcome, int]) -> Interrupted:
     done = total - sum(counts.get(outcome, 0) for outcome in _UNFINISHED)
     return Interrupted(
         f"interrupted: {done} of {total} domains are done",
-        hint=f"the answers so far are in the ledger; to go on: {next_steps.same_command()}",
+        hint=f"the answers so far are in the ledger; to continue: {next_steps.same_command()}",
     )

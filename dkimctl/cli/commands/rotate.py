@@ -171,7 +171,7 @@ def rotate(
         assumed = ["--assume-successors"] if assume_successors else []
         list_them = next_steps.rotate_retired(selection or (), *assumed)
         session.reporter.note(
-            f"dkimctl: retired: {len(results)}; the service does not tell when it stops using a "
+            f"dkimctl: retired: {len(results)}; the service does not say when it stops using a "
             "selector: before you delete its record, check that mail sent now is signed with the "
             "new selector (s=)"
         )

@@ -134,7 +134,7 @@ def run(
             show_report(session, report, fmt, output, is_dry=dry_run)
         if isinstance(error, DkimctlError):
             raise
-        raise Interrupted(hint="the same command goes on where this one ended") from None
+        raise Interrupted(hint="the same command continues where this one stopped") from None
     show_report(session, report, fmt, output, is_dry=dry_run)
     due = ExitCode.NO if dry_run and report.is_due else ExitCode.OK
     return worst_check([due, told, *report.exit_codes(), warn_unmatched(session, selected)])

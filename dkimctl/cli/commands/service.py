@@ -332,7 +332,7 @@ def _set_enabled(
 
 def _log_registration(reporter: Reporter, action: str, name: Iterable[str]) -> None:
     _log_change(f"registration {action}", " ".join(name))
-    reporter.note("dkimctl: signers learn of it from the next `dkimctl service export`")
+    reporter.note("dkimctl: signers use it from the next `dkimctl service export` on")
 
 
 @delivery.command("dkimctl service delivery add CLIENT_ID")

@@ -126,7 +126,7 @@ def test_the_second_signal_does_not_wait_for_a_silent_server(publish, registrati
         publish(target, registrations[:1], **YES)
     release.set()
     assert "0 of 1 change made, perhaps more" in caught.value.message
-    assert "to go on" in caught.value.hint
+    assert "to continue" in caught.value.hint
     assert "Ctrl-C again ends at once" in capsys.readouterr().err
 
 

@@ -274,7 +274,7 @@ def test_a_provider_that_lists_no_zones_needs_their_names(failing, monkeypatch):
     target = failing()
     monkeypatch.setattr(YamlProvider, "list_zones", None)
     monkeypatch.delattr(YamlProvider, "list_zones")
-    with pytest.raises(UsageError, match="does not tell which zones it has"):
+    with pytest.raises(UsageError, match="does not list its zones"):
         target.find_zones([D1])
     target.zones = ["example.com"]
     assert target.find_zones([D1]) == {D1: "example.com"}

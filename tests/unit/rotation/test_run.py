@@ -592,7 +592,7 @@ def test_a_removed_key_that_the_service_signs_with_again_is_put_back_and_stays(
     assert (task.step, task.state, task.urgency) == ("publish", "by hand", "signing")
     key = in_life(removed, "s1")
     assert key.note.startswith(
-        "it was removed from DNS on 2027-07-23, but by the service's answers"
+        "it was removed from DNS on 2027-07-23, but the service's answers"
     )
     assert (key.urgency, key.action) == ("signing", "publish")
     removed.is_covered = True
