@@ -299,7 +299,7 @@ def check_keys(session: Session) -> Iterator[Remark]:
         text = f"overdue since {min(overdue):%Y-%m-%d}: {counted(len(overdue), 'key')}"
     hint = "`dkimctl timer` installs one"
     if timer:
-        hint = "`dkimctl timer` says how to see what its runs say" if overdue else ""
+        hint = "`dkimctl timer` says how to see the output of its runs" if overdue else ""
     yield Remark(state, f"{text}; {timer or 'no timer is installed'}", hint, check="timer")
 
 

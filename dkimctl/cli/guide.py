@@ -199,7 +199,7 @@ def guide_of(keys: Sequence[Key], now: datetime, *, by_target: bool, by_timer: b
         lines.append(said_of(gone, "is", "are", "retired, and can leave DNS"))
         steps["`dkimctl rotate --retired`"] = "look at DNS, and list them"
     if lines and by_target:
-        steps = {"`dkimctl rotate run`": "do it", "`dkimctl timer`": "do it whenever it is due"}
+        steps = {"`dkimctl rotate run`": "do it", "`dkimctl timer`": "install a timer that does it"}
     if lines and by_timer:
         lines, steps = [*lines, "The timer does that."], _WELL
     if lines:

@@ -50,7 +50,7 @@ _PANELS = {
         "verify": "Verify the DKIM signatures of received mail, and their keys.",
         "rotate": "Print specs (YAML) for the successors of old keys.",
         "rotate run": "Replace old keys, publish, check, and remove retired records.",
-        "timer": "Have systemd or cron do what is due: `rotate run`.",
+        "timer": "Install a systemd timer or cron line for `rotate run`.",
         "ledger": "Import registrations into the ledger, or forget retired ones.",
     },
     "Scripts": {

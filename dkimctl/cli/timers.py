@@ -80,7 +80,7 @@ def find_plan(job: Job, *, remove: bool) -> Plan:
         return Plan()
     # As after su: systemd has no session for the user.
     hint = "log in as this user by ssh, install cron, or have your scheduler run the command"
-    raise UsageError("neither systemd nor cron answers here", hint=f"{hint}; see {_DOCS}")
+    raise UsageError("neither systemd nor cron is available here", hint=f"{hint}; see {_DOCS}")
 
 
 def installed_timer(profile: str, state_dir: Path) -> str:
@@ -117,7 +117,7 @@ def _plan_units(job: Job, files: Sequence[Path], *, remove: bool) -> Plan:
     systemctl, timer = _systemctl(), files[1].name
     shown = ["journalctl", *systemctl[1:], "--unit", files[0].stem]
     see = [f"its next run: `{shlex.join([*systemctl, 'list-timers', timer])}`",
-           f"what its runs say: `{shlex.join(shown)}`"]  # fmt: skip
+           f"the output of its runs: `{shlex.join(shown)}`"]  # fmt: skip
 
     def run(*words: str) -> Step:
         command = [*systemctl, *words]
@@ -144,7 +144,7 @@ def _plan_crontab(job: Job, line: str | None, *, remove: bool) -> Plan:
     crontab = re.sub(r"(?<=[^\n])\Z", "\n", _read_crontab())
     crontab = crontab.replace(old, new, 1) if old else crontab + new
     steps = _changing(_CRONTAB, line, wanted, partial(_run, ["crontab", "-"], crontab))
-    return Plan(steps, ["its line: `crontab -l`; cron mails what its runs say"])
+    return Plan(steps, ["its line: `crontab -l`; cron mails the output of its runs"])
 
 
 def _changing(
@@ -269,6 +269,6 @@ def _run(
     said = done.stderr.decode(errors="replace").strip()
     if done.returncode and not re.search(may_fail, said, re.IGNORECASE):
         reason = printable((said or "it does not say why").splitlines()[0])
-        hint = "run it by hand to see why; the same command of dkimctl then goes on"
+        hint = "run it by hand to see why; then run the same command of dkimctl again"
         raise OutputError(f"`{shlex.join(words)}` failed: {reason}", hint=hint)
     return done

@@ -265,7 +265,7 @@ def _parse_method(text: str) -> str:
     suggestion = f"did you mean {near[0]}? " if near else ""
     raise UsageError(
         f"unknown DNS provider {quoted(text)}",
-        hint=f"{suggestion}known are {', '.join(names)}; octodns takes any provider of "
+        hint=f"{suggestion}known by name: {', '.join(names)}; octodns takes any provider of "
         "https://github.com/octodns/octodns#providers, by the class that its page names",
     )
 

@@ -35,12 +35,11 @@ def timer(
     remove: Annotated[bool, option("--remove", "Remove the timer.")] = False,
     yes: YesOption = False,
 ) -> int:
-    """Have systemd or cron do what is due: `rotate run`.
+    """Install a systemd timer or cron line for `rotate run`.
 
-    Installs a timer that does `rotate run --quiet` for the profile four times a day: units of
-    systemd, yours or, for root, the system's; without systemd, a line of your crontab. What is
-    written is shown before you are asked. A timer that was edited is left as it is, with exit
-    code 1.
+    It runs `rotate run --quiet` for the profile four times a day: systemd units, yours or, for
+    root, the system's; without systemd, a line of your crontab. What is written is shown before you
+    are asked. A timer that was edited is left as it is, with exit code 1.
     """
     session = open_session(ctx)
     reporter, job = session.reporter, find_job(session, remove=remove)
