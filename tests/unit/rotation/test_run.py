@@ -591,9 +591,7 @@ def test_a_removed_key_that_the_service_signs_with_again_is_put_back_and_stays(
     [task] = (task for task in removed.run().tasks if task.registration.selector == "s1")
     assert (task.step, task.state, task.urgency) == ("publish", "by hand", "signing")
     key = in_life(removed, "s1")
-    assert key.note.startswith(
-        "it was removed from DNS on 2027-07-23, but the service's answers"
-    )
+    assert key.note.startswith("it was removed from DNS on 2027-07-23, but the service's answers")
     assert (key.urgency, key.action) == ("signing", "publish")
     removed.is_covered = True
     for day in range(8):
