@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import time
 from contextlib import AbstractContextManager, ExitStack
 from functools import cached_property
@@ -65,7 +66,14 @@ class Session:
 
     @cached_property
     def state_dir(self) -> Path:
-        return state_dir(os.environ)
+        directory, by = state_dir(os.environ), os.environ.get("SUDO_USER", "root")
+        is_root = sys.platform != "win32" and os.geteuid() == 0 and by != "root"
+        if is_root and not (os.environ.get("DKIMCTL_STATE_DIR") or directory.exists()):
+            self.reporter.warn(
+                f"by sudo, this is the state of root, and there is none yet: {directory}",
+                hint=f"for that of {by}, run it without sudo",
+            )
+        return directory
 
     @property
     def ledger_file(self) -> Path:

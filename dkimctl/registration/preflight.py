@@ -160,7 +160,7 @@ def inspect_entries(
         "signing starts at registration, before DNS is published, for {}: write a start_date in "
         "the future, or enable: false": [spec for spec in at_once if spec.start_date is None],
         "start_date {date} is in the past, so signing starts at registration, before DNS is "
-        "published, for {}: write one in the future, or enable: false": [
+        "published, for {}: write a later one into these entries, or enable: false": [
             spec for spec in at_once if spec.start_date is not None
         ],
         "start_date {date} is more than ten years ahead, for {}: check the year": [

@@ -85,7 +85,7 @@ def test_short_keys_and_signing_too_soon_for_dns_give_one_warning_each(ledger):
     assert past == (
         "a.yaml:7: start_date 2026-11-20T00:00+00:00 (and others) is in the past, so signing "
         "starts at registration, before DNS is published, for 2 domains (f.example, j.example): "
-        "write one in the future, or enable: false"
+        "write a later one into these entries, or enable: false"
     )
     assert far.startswith("start_date 9999-11-21T01:01+00:00 is more than ten years ahead, for 1 ")
     assert "within the hour for 1 domain (g.example)" in soon
