@@ -53,12 +53,16 @@ class Planner:
                 send = spec._replace(selector=known.selector)
                 return send if is_sent else outcomes.of_registered(spec, known)
             # It is about the domain's first key: which bits and start others have, makes no
-            # difference.
-            is_first = len(registrations) == 1 and known.key not in self._successors
-            unstated: dict[str, Any] = dict.fromkeys(
-                spec.implied if is_first else ("key_len", "start_date")
-            )
-            spec = spec._replace(**unstated) if unstated else spec
+            # difference. Nor do starts that have both passed: of an imported key, nobody knows
+            # whether it is the first.
+            names, has_begun = spec.implied, known.starts_at and known.starts_at <= self._now
+            if len(registrations) > 1 or known.key in self._successors:
+                names = ("key_len", "start_date")
+            elif has_begun and spec.start_date and _start(spec.start_date) <= self._now:
+                names = (*names, "start_date")
+            if names:
+                unstated: dict[str, Any] = dict.fromkeys(names)
+                spec = spec._replace(**unstated)
             if not (self._refresh and known.selector):
                 return outcomes.of_registered(spec, known)
             # As a request for the key that the entry stands for.
