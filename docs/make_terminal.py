@@ -55,7 +55,7 @@ def _lines() -> Iterator[str]:
     specs = read_specs(str(SPECS)).specs
     yield "$ dkimctl register domains.example.yaml"
     layout = TableLayout(_WIDTH, colour=True)
-    results = [Result(_registration(spec), Outcome.CREATED) for spec in specs]
+    results = [Result(_registration(spec), Outcome.CREATED, answer="201") for spec in specs]
     yield from _cut(render_all(ResultTable(layout), results))
     yield "$ dkimctl check-dns"
     check_table = CheckTable(layout, wanted=Verdict.PUBLISHED)

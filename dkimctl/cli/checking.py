@@ -323,8 +323,8 @@ def show_checks(
     if counts and counts[Verdict.PUBLISHED] == counts.total() and not has_timer:
         step = f"every six months or so: {next_steps.command('rotate', selection)}"
         if has_targets:
-            step = "whenever they are old: `dkimctl timer`"
-        reporter.note(f"dkimctl: to replace the keys, {step}")
+            step = "automatically: `dkimctl timer`"
+        reporter.note(f"dkimctl: to replace the keys {step}")
     codes = [
         ExitCode.OK if is_good(verdict, wanted)
         else ExitCode.SERVICE if verdict is Verdict.NO_ANSWER
