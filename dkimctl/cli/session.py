@@ -70,8 +70,8 @@ class Session:
         is_root = sys.platform != "win32" and os.geteuid() == 0 and by != "root"
         if is_root and not (os.environ.get("DKIMCTL_STATE_DIR") or directory.exists()):
             self.reporter.warn(
-                f"by sudo, this is the state of root, and there is none yet: {directory}",
-                hint=f"for that of {by}, run it without sudo",
+                f"with sudo, this is the state of root, and there is none yet: {directory}",
+                hint=f"to use the state of {by}, run it without sudo",
             )
         return directory
 

@@ -83,10 +83,10 @@ def test_the_first_run_in_the_sandbox_warns_of_nothing_and_that_of_another_ledge
 
 def test_by_sudo_it_says_whose_state_it_is(cli, needs_root):
     done = cli("list", env={"SUDO_USER": "alice"})
-    assert "by sudo, this is the state of root, and there is none yet" in done.err
-    assert "hint: for that of alice, run it without sudo\n" in done.err
+    assert "with sudo, this is the state of root, and there is none yet" in done.err
+    assert "hint: to use the state of alice, run it without sudo\n" in done.err
     for more in ({"DKIMCTL_STATE_DIR": str(cli.home / "other")}, {"SUDO_USER": "root"}):
-        assert "by sudo" not in cli("list", env={"SUDO_USER": "alice"} | more).err
+        assert "with sudo" not in cli("list", env={"SUDO_USER": "alice"} | more).err
 
 
 def known(ledger) -> list:
