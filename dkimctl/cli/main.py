@@ -43,7 +43,7 @@ _PANELS = {
         "list": "List the registered keys, and what comes next for each.",
         "overview": "Show what is urgent, what comes next, and how old the keys are.",
         "register": "Register the domains of spec files, and show their DNS records.",
-        "show-dns": "Show the DNS records of what is registered.",
+        "show-dns": "Show the DNS records of the registered keys.",
         "publish": "Put the registered records into DNS.",
         "handoff": "Write a sheet for the owner of the DNS: what to add, and how.",
         "check-dns": "Check that DNS has the registered records. No token is needed.",

@@ -68,14 +68,14 @@ def register(
         ),
     ] = None,
     key_len: Annotated[
-        str | None, option("--key-len BITS", "Of --domain: 2048 (default) or 1024.")
+        str | None, option("--key-len BITS", "With --domain: 2048 (default) or 1024.")
     ] = None,
     start_date: Annotated[
         str | None,
-        option("--start-date DATE", "When --domain signs (default: midnight in seven days)."),
+        option("--start-date DATE", "With --domain: its start (default: midnight in seven days)."),
     ] = None,
     selector: Annotated[
-        str | None, option("--selector NAME", "Of --domain (default: the service chooses).")
+        str | None, option("--selector NAME", "With --domain (default: the service chooses).")
     ] = None,
     dry_run: Annotated[
         bool, option("--dry-run -n", "Show what would be done; send nothing.")

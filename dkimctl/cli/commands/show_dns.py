@@ -84,7 +84,7 @@ def show_dns(
     ] = None,
     wide: options.WideOption = False,
 ) -> int:
-    """Show the DNS records of what is registered.
+    """Show the DNS records of the registered keys.
 
     They come from the ledger; nothing is sent.
     """
