@@ -101,8 +101,9 @@ def installed_timer(profile: str, state_dir: Path) -> str:
     # One of another directory of state is the timer of another ledger.
     name, path = "DKIMCTL_STATE_DIR=", str(state_dir.absolute())
     ours = _unit_word(f"{name}{path}"), f"{name}{shlex.quote(path)}".replace("%", "\\%")
+    is_ours = rf"(?:{'|'.join(map(re.escape, ours))})(?!\S)"
     for place, text in found.items():
-        if text is not None and (name not in text or any(each in text for each in ours)):
+        if text is not None and (name not in text or re.search(is_ours, text)):
             return place
     return ""
 
@@ -140,11 +141,20 @@ def _plan_units(job: Job, files: Sequence[Path], *, remove: bool) -> Plan:
 
 def _plan_crontab(job: Job, line: str | None, *, remove: bool) -> Plan:
     wanted = None if remove else _crontab_line(job)
-    old, new = ("" if text is None else f"{text}\n" for text in (line, wanted))
-    crontab = re.sub(r"(?<=[^\n])\Z", "\n", _read_crontab())
-    crontab = crontab.replace(old, new, 1) if old else crontab + new
-    steps = _changing(_CRONTAB, line, wanted, partial(_run, ["crontab", "-"], crontab))
+    steps = _changing(_CRONTAB, line, wanted, partial(_edit_crontab, job.profile, line, wanted))
     return Plan(steps, ["its line: `crontab -l`; cron mails the output of its runs"])
+
+
+def _edit_crontab(profile: str, old: str | None, new: str | None) -> None:
+    """Replace the line of a profile. Raises OutputError if it has changed since the question."""
+    crontab = re.sub(r"(?<=[^\n])\Z", "\n", _read_crontab())
+    if _line_of(crontab, profile) != old:
+        hint = "look at `crontab -l`, then run this again"
+        raise OutputError("the crontab was changed meanwhile, and is left as it is", hint=hint)
+    lines = crontab.split("\n")
+    at = len(lines) - 1 if old is None else lines.index(old)
+    lines[at : at + (old is not None)] = [] if new is None else [new]
+    _run(["crontab", "-"], "\n".join(lines))
 
 
 def _changing(
@@ -177,7 +187,8 @@ def _units(job: Job) -> Sequence[str]:
     unit = f"[Unit]\nDescription=Replace DKIM keys that are due (profile {job.profile})\n"
     unit += f"Documentation={_DOCS}\n"
     network = "Wants=network-online.target\nAfter=network-online.target nss-lookup.target\n"
-    command = " ".join(_unit_word(word).replace("$", "$$") for word in job.words)
+    program, *others = map(_unit_word, job.words)  # in others, a variable would be replaced
+    command = " ".join([program, *(word.replace("$", "$$") for word in others)])
     variables = [_unit_word(f"{name}={text}") for name, text in job.variables.items()]
     settings = [f"ExecStart={command}", *(f"Environment={word}" for word in variables),
                 f"EnvironmentFile=-{str(job.secrets).replace('%', '%%')}"]  # fmt: skip
@@ -221,11 +232,15 @@ def _is_ours(text: str) -> bool:
 
 
 def _line_of(crontab: str, profile: str) -> str | None:
-    """The line of a profile's timer, or one that somebody has written by hand, for whichever."""
-    mark, lines = "# dkimctl timer ", crontab.split("\n")
+    """The line of a profile's timer, or one by hand, for it or for whichever."""
+    mark, lines = "# dkimctl timer ", re.findall(r"(?m)^(?![ \t]*#).+", crontab)
     ours = [line for line in lines if f"{mark}{profile} (" in line]
-    by_hand = re.compile(rf"(?!.*{mark})[^#]*\bdkimctl\b[^#]*\brotate run\b")
-    return next(iter([*ours, *filter(by_hand.match, lines)]), None)
+    command = rf"(?!.*{mark})[^#]*\bdkimctl\b[^#]*\brotate run\b"
+    for line in lines:
+        named = re.search(r"\s(?:--profile[ =]|-p ?)['\"]?([^\s'\"]+)", line)
+        if re.match(command, line) and (named is None or named[1] == profile):
+            ours.append(line)
+    return next(iter(ours), None)
 
 
 def _read_crontab() -> str:

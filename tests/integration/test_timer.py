@@ -84,6 +84,18 @@ def doctor(cli) -> tuple[str, str]:
     return found["state"], found["message"]
 
 
+def test_the_path_of_the_program_stands_in_a_unit_as_it_is(cli, system, needs_tool):
+    program = cli.home / "a $b %c/dkimctl"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    cli.environment["PATH"] = f"{program.parent}:{cli.environment['PATH']}"
+    assert cli("timer", "--sandbox", "--yes").status == 0
+    verify = [needs_tool("systemd-analyze"), "verify", "--man=no", system.units / f"{UNIT}.service"]
+    checked = subprocess.run(verify, capture_output=True, text=True)
+    assert (checked.returncode, checked.stderr) == (0, "")
+
+
 def test_units_are_written_once_then_replaced_and_removed(cli, system, needs_tool):
     register(cli, "example.com")
     service, timer = (system.units / f"{UNIT}.{kind}" for kind in ("service", "timer"))
@@ -173,6 +185,47 @@ def test_a_line_of_the_crontab_runs_and_all_others_stay(cli, system):
     assert system.crontab.read_bytes() == MINE + b"\n"
     system.crontab.write_bytes(b"0 6 * * * /opt/dkimctl rotate run\n")
     assert cli("timer", "--sandbox", "--yes").status == 1
+
+
+def test_which_lines_of_a_crontab_are_the_timer_of_a_ledger(cli, system):
+    system.has_systemd(False)
+    register(cli, "example.com")
+    assert cli("timer", "--sandbox", "--yes").status == 0
+    line, state = system.crontab.read_text(), str(cli.home / ".local/state/dkimctl")
+    assert (state in line, doctor(cli)[0]) == (True, "ok")
+    by_hand = "0 6 * * * /opt/dkimctl rotate run --profile "
+    for other in (
+        f"# {line}", line.replace(state, f"{state}-2"), f"{by_hand}agency\n", f"#{by_hand}sandbox\n"
+    ):  # fmt: skip
+        system.crontab.write_text(other)
+        assert doctor(cli) == ("note", "nothing is overdue; no timer is installed"), other
+    system.crontab.write_text(f"{by_hand}'sandbox'\n")
+    assert doctor(cli)[0] == "ok"
+    # A line that was commented out, or is for another profile, stays where it is.
+    system.crontab.write_text(f"# {line}{by_hand}agency\n")
+    assert cli("timer", "--sandbox", "--yes").status == 0
+    assert system.crontab.read_text() == f"# {line}{by_hand}agency\n{line}"
+    assert cli("timer", "--sandbox", "--remove", "--yes").status == 0
+    assert system.crontab.read_text() == f"# {line}{by_hand}agency\n"
+
+
+@pytest.mark.parametrize("change", ["another line", "the same timer"])
+def test_a_crontab_that_changes_while_it_is_asked_keeps_what_others_wrote(cli, system, change):
+    system.has_systemd(False)
+    assert cli("timer", "--sandbox", "--yes").status == 0
+    line = system.crontab.read_text()
+    system.crontab.write_text("")
+    added = "0 1 * * * backup\n" if change == "another line" else line
+    cli.environment["AT_START"] += f"""
+from dkimctl.cli import terminal
+terminal.confirms = lambda *_, **__: pathlib.Path({str(system.crontab)!r}).write_text({added!r})
+"""
+    done = cli("timer", "--sandbox")
+    if change == "another line":
+        assert (done.status, system.crontab.read_text()) == (0, added + line)
+    else:
+        assert (done.status, system.crontab.read_text()) == (4, line)
+        assert "was changed meanwhile" in done.err
 
 
 def test_it_is_asked_and_what_the_runs_will_not_have_is_said(cli, on_terminal, tmp_path):
