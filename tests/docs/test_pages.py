@@ -64,6 +64,12 @@ def test_links_lead_to_files_and_headings(name):
         assert not anchor or anchor in anchors(target.read_text(encoding="utf-8")), link
 
 
+@pytest.mark.parametrize("name", LINKING)
+def test_each_item_of_a_list_begins_a_line(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert re.findall(r".*[.;:)] - [`*\[A-Z].*", text) == []
+
+
 def anchors(page: str) -> set[str]:
     headings = re.findall(r"^#+ (.*)$", page, re.MULTILINE)
     return {re.sub(r"[^\w -]", "", text).lower().replace(" ", "-") for text in headings}
