@@ -74,7 +74,8 @@ _REMEDIES = {
     "then register another selector",
     Verdict.TRUNCATED: "enter the whole value; a panel that takes 255 characters at most needs "
     "several strings",
-    Verdict.MALFORMED: "enter the registered value, character for character",
+    Verdict.MALFORMED: "correct what is named there; the value has to be the registered one, as "
+    "it is",
     Verdict.DUPLICATE: "delete all TXT records of that name but the registered one",
     Verdict.REVOKED: "enter the registered value in place of the empty key",
 }
