@@ -19,7 +19,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, requires, version
-from importlib.util import find_spec
 from typing import NamedTuple
 
 from dkimctl import __version__
@@ -85,12 +84,6 @@ class Remark(NamedTuple):
 
 def check_python(_session: Session) -> Iterator[Remark]:
     yield Remark(Health.OK, f"Python {platform.python_version()}, dkimctl {__version__}")
-    if find_spec("click"):
-        yield Remark(
-            Health.NOTE,
-            "click is installed as well, which makes commands that send requests 45 ms slower",
-            "to avoid that, install dkimctl in an environment of its own, such as with pipx",
-        )
 
 
 def check_libraries(_session: Session) -> Iterator[Remark]:

@@ -21,7 +21,6 @@ from dkimctl.rotation.successors import due_of, lines_of, newest_of
 from dkimctl.settings.config import RotationSettings
 
 NOT_CHECKED = "unchecked"  # the state of a record that no look has seen anything certain of
-_MAX_AGE_OF_LOOK = timedelta(days=1)  # that of `rotate --retired --no-check`
 
 
 class KeyStage(StrEnum):
@@ -180,7 +179,7 @@ def keys_of(domain: DomainKeys, settings: RotationSettings, now: datetime) -> It
             for key in due_of(domain, settings, now)
             if key.spec is None
         }
-    grace = RetirementPolicy(now, now - _MAX_AGE_OF_LOOK, grace=settings.grace)
+    grace = RetirementPolicy(now, now, grace=settings.grace)
     for status in statuses_of(domain.histories, grace):
         registration = status.registration
         key = _registered_key(status, settings, now, due.get(registration.third_party))
@@ -221,7 +220,7 @@ def _registered_key(
         if took_over <= now:
             stage, since = KeyStage.GRACE, took_over
             action, due = NextAction.REMOVE, removable_at
-            if takeover.retirement is Retirement.RETIRED:
+            if status.is_over:
                 stage, since = KeyStage.RETIRED, removable_at
         elif begins <= now:
             stage, since, due = KeyStage.SUCCESSOR_SIGNING, begins, None

@@ -65,9 +65,12 @@ def test_a_new_ledger_asks_before_a_domain_gets_a_second_key(cli, account, on_te
     cli.environment["DKIMCTL_STATE_DIR"] = str(cli.home / "other")
     plan = cli("register", "--dry-run", "domains.yaml")
     for err in (first.err, plan.err):
-        assert "a domain that was registered elsewhere gets a second key: example.net" in err
+        assert (
+            "without selector that was registered elsewhere gets a second key: example.net" in err
+        )
         assert "`dkimctl ledger import keys.json`" in err
-    status, shown = on_terminal(["register", "domains.yaml"], [("1 domain as new? [y/N]: ", "")])
+    question = "1 domain without selector as new? [y/N]: "
+    status, shown = on_terminal(["register", "domains.yaml"], [(question, "")])
     assert (status, "not confirmed, so nothing was sent" in shown) == (1, True)
     assert cli("ledger", "import", "keys.json").status == 0
     status, shown = on_terminal(["register", "domains.yaml"])
@@ -284,6 +287,7 @@ class TestForget:
         assert known(ledger) == [pair[0], kept]
         done = cli("ledger", "forget", "--force", "*.com", "--format", "json")
         assert (done.status, done.json["count"]) == (0, 1)
+        assert json.loads(done.err)["warnings"][0]["code"] == "still_signs"
         assert known(ledger) == [kept]
 
     def test_nothing_is_forgotten_that_cannot_be_written(self, cli, ledger, pair):

@@ -19,7 +19,7 @@ from dkimctl.formats.renderer import Format
 from dkimctl.models import Outcome, named
 from dkimctl.registration.saved_results import import_results, read_saved_results, results_of
 from dkimctl.rotation.retirement import RetirementPolicy, as_result, not_seen_gone, read_known_keys
-from dkimctl.text import few, without_names
+from dkimctl.text import counted, few, without_names
 
 app = options.App(
     "dkimctl ledger import result.json",
@@ -155,6 +155,15 @@ def forget(
     rest = f", kept {kept} (not retired)" if kept else ""
     done = f"forgot {len(forgotten)}{rest}" if statuses else "nothing to do"
     reporter.note(f"dkimctl: {done}")
+    if signing := [named(item[0]) for item in forgotten if item[0].signs and not item.is_over]:
+        them = "it" if len(signing) == 1 else "them"
+        reporter.warn(
+            f"the service still has {counted(len(signing), 'key')}, and signs with {them} from the "
+            f"start date: {few(signing)}",
+            hint="it has no call to delete or disable a key: ask its operator to do that, and "
+            "leave its record in DNS until then",
+            code="still_signs",
+        )
     if statuses:
         reporter.note(
             "dkimctl: also remove their entries from your spec files, or `dkimctl register` sends "

@@ -349,14 +349,14 @@ def _tell_of_new_keys(
     if not (unsure and ledger.is_new) or (is_sandbox and not sandbox_data().exists()):
         return
     reporter.warn(
-        f"the ledger has nothing of this account yet ({session.ledger_file}); a domain that was "
-        f"registered elsewhere gets a second key: {few(unsure)}",
+        f"the ledger has nothing of this account yet ({session.ledger_file}); a domain without "
+        f"selector that was registered elsewhere gets a second key: {few(unsure)}",
         hint="to take over what is registered: there, `dkimctl show-dns --format json --output "
         "keys.json`; here, `dkimctl ledger import keys.json`",
         code="new_ledger",
     )
     if asks and not is_sandbox:
-        question = f"Register {counted(len(unsure), 'domain')} as new?"
+        question = f"Register {counted(len(unsure), 'domain')} without selector as new?"
         if not confirms(question, refusal=None, hint="nothing was sent"):
             raise NegativeAnswer("not confirmed, so nothing was sent")
 

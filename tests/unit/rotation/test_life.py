@@ -86,7 +86,7 @@ def test_a_key_without_a_successor(stages_of, one, stage, since, action, due):
         (key(made=9, starts=2, published=8), "grace period", 2, NextAction.REMOVE, -12),
         (key(made=9, starts=2, published=1), "grace period", 1, NextAction.REMOVE, -13),
         (key(made=23, starts=16, published=22), "retired", 2, NextAction.REMOVE, 2),
-        (key(made=23, starts=16, published=22, looked=3), "grace period", 16, NextAction.REMOVE, 2),
+        (key(made=23, starts=16, published=22, looked=3), "retired", 2, NextAction.REMOVE, 2),
     ],
 )  # fmt: skip
 def test_a_key_that_another_replaces(stages_of, new, stage, since, action, due):
