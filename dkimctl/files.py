@@ -331,7 +331,12 @@ def access_hint(path: Path, otherwise: str) -> str:
         if uid == own:
             break
         if place.parent.stat().st_uid == own:  # such as after a run by sudo
-            take_over = f"`sudo chown -R {_name_of(own)} {shlex.quote(str(place.parent))}`"
+            whole = place if place.is_dir() else place.parent.absolute()
+            us = _name_of(own).removeprefix("#")  # as chown takes a number
+            what = f"-R {us} {shlex.quote(str(whole))}"
+            if str(whole) == os.path.expanduser("~"):  # noqa: PTH111 - it need not be known
+                what = f"{us} {shlex.quote(str(place))}*"  # with its side files
+            take_over = f"`sudo chown {what}`"
             return f"{place} belongs to {_name_of(uid)}: to take it over, run {take_over}"
         return f"{place} belongs to {_name_of(uid)}: {run_as(_name_of(uid))}"
     return otherwise

@@ -218,7 +218,8 @@ def guess_kind(data: bytes) -> FileKind | None:
     if first.startswith(("- ", "domains:", "defaults:", "---")) or first == "-":
         return FileKind.SPECS
     if re.fullmatch(_WORD, re.sub(COMMENT, "", first).strip()):
-        return None if any(re.match(_YAML, line) for line in content) else FileKind.LIST
+        names = (re.sub(COMMENT, "", line) for line in content)
+        return None if any(re.match(_YAML, name) for name in names) else FileKind.LIST
     # The first line has a heading, or a domain in one of as many cells as all others.
     rows = [[cell.strip() for cell in re.split(r"[,;\t]", line)] for line in content]
     is_table = any(re.fullmatch(DOMAIN_HEADING, cell) for cell in rows[0]) or (

@@ -175,7 +175,8 @@ def check_records(
             status = show_checks(
                 kept(), open_renderer(None, None, reporter, wanted, NO_RUN) if is_shown else None,
                 None, reporter, wanted=wanted, progress=progress, selection=selection,
-                has_targets=True, has_timer=session.has_timer, is_written=True,
+                has_targets=True, has_timer=reporter.shows_notes and session.has_timer,
+                is_written=True,
             )  # fmt: skip
     except KeyboardInterrupt:
         hint = "the changes were made; to check again: `dkimctl check-dns`"
@@ -277,7 +278,7 @@ def show_checks(
     progress: ProgressDisplay,  # shown until the last check
     selection: Sequence[str],  # the words that select what is checked
     has_targets: bool,  # `publish` can publish what is missing
-    has_timer: bool,  # it replaces the keys
+    has_timer: bool,  # it replaces the keys; not asked where no notes are shown
     is_written: bool = False,  # it has
 ) -> ExitCode:
     """Show checks as they come, then the summary and the next step; returns the exit code."""

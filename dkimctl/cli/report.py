@@ -60,9 +60,13 @@ class Reporter:
         """`text`, which is ours, with the options of the profile in each command in backticks."""
         return complete_commands(text, self.command_options)
 
+    @property
+    def shows_notes(self) -> bool:
+        return not (self.quiet or self.as_json)
+
     def note(self, text: str) -> None:
         """Report something good to know, such as the next command."""
-        if not self.quiet and not self.as_json:
+        if self.shows_notes:
             _write_wrapped(printable(self.complete(text)))
 
     def summarize(self, text: str, counts: Mapping[Any, int]) -> None:

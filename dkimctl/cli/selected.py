@@ -16,7 +16,7 @@ from dkimctl.cli.session import Session
 from dkimctl.errors import ClocksDiffer, ExitCode, NegativeAnswer, UsageError, worst_check
 from dkimctl.formats.renderer import sound_record
 from dkimctl.models import Outcome, Registration, RegistrationKey, Result, named
-from dkimctl.names import Selection, is_file, is_glob, parse_domain
+from dkimctl.names import MAX_NAME, Selection, is_file, is_glob, parse_domain
 from dkimctl.registration import outcomes
 from dkimctl.registration.preflight import clock_fault
 from dkimctl.text import few, readable, without_names
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dkimctl.rotation.retirement import RetirementStatus
 
 MAX_AGE_OF_CHECK = "24h"  # of one that shows a successor in DNS
+_MAX_COMPARED = 2000  # domains, each of which takes 40 µs
 
 SelectionArgument = Annotated[
     list[str] | None,
@@ -123,8 +124,20 @@ def _near(session: Session, words: Sequence[str]) -> str:
     if not words:
         return ""
     domains = {domain for domain, _ in session.open_ledger(for_writing=False).known_keys()}
+    if len(domains) > _MAX_COMPARED:
+        domains &= _one_letter_away(words[0][:MAX_NAME])
     near = difflib.get_close_matches(words[0], domains, 1, 0.8)
     return f"did you mean {readable(near[0])}?" if near else ""
+
+
+def _one_letter_away(word: str) -> set[str]:
+    """All names with a letter more, less or other, or two letters the other way round."""
+    halves = [(word[:at], word[at:]) for at in range(len(word) + 1)]
+    changed = {head + tail[1:] for head, tail in halves}
+    changed |= {head + tail[1::-1] + tail[2:] for head, tail in halves}
+    letters = "abcdefghijklmnopqrstuvwxyz0123456789-."
+    starts = ((head + letter, tail) for head, tail in halves for letter in letters)
+    return changed.union(*((start + tail, start + tail[1:]) for start, tail in starts))
 
 
 def _file_hint(words: Sequence[str]) -> str:

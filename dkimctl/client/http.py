@@ -171,8 +171,10 @@ class HttpClient:
 
         def proxy_of(url: str) -> str:
             scheme, host = urlsplit(url).scheme, urlsplit(url).hostname or ""
-            is_direct = scheme == "http" or (proxy is None and (host in hosts or bypasses(host)))
-            return f"{proxy_name} ({proxy_source})" if proxy_name and not is_direct else ""
+            if not proxy_name or scheme == "http":
+                return ""
+            is_direct = proxy is None and (host in hosts or bypasses(host))
+            return "" if is_direct else f"{proxy_name} ({proxy_source})"
 
         return cls(make, timeout, proxy_of)
 
@@ -194,22 +196,21 @@ class HttpClient:
             self._local.deadline = ResponseDeadline()
             self._deadlines.append(self._local.deadline)
         deadline, url = self._local.deadline, request.url
-        proxy = self._proxy_of(url)
         started, outcome = time.monotonic(), "no response"
         try:
             response = self._exchange(request, self._local.client, deadline)
             if wrong_scheme := failures.requires_tls(url, response.status, response.body):
                 raise wrong_scheme
             if deadline.stop():  # a body that ends with its connection would pass for complete
-                raise failures.timed_out(url, proxy)
+                raise failures.timed_out(url, self._proxy_of(url))
             outcome = str(response.status)
             return response
         except _NOT_SENT as error:
-            raise failures.unreachable(url, error, proxy) from None
+            raise failures.unreachable(url, error, self._proxy_of(url)) from None
         except httpx.TimeoutException:
-            raise failures.timed_out(url, proxy) from None
+            raise failures.timed_out(url, self._proxy_of(url)) from None
         except (httpx.HTTPError, httpx.StreamError) as error:
-            is_late = deadline.stop()
+            is_late, proxy = deadline.stop(), self._proxy_of(url)
             raise (
                 failures.timed_out(url, proxy) if is_late else failures.cut_off(url, error, proxy)
             ) from None

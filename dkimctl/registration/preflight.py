@@ -56,7 +56,8 @@ class Planner:
             # difference. Nor do starts that have both passed: of an imported key, nobody knows
             # whether it is the first.
             names, has_begun = spec.implied, known.starts_at and known.starts_at <= self._now
-            if len(registrations) > 1 or known.key in self._successors:
+            ours = [each for each in registrations if not each.is_taken]
+            if len(ours) > 1 or known.key in self._successors:
                 names = ("key_len", "start_date")
             elif has_begun and spec.start_date and _start(spec.start_date) <= self._now:
                 names = (*names, "start_date")

@@ -25,6 +25,7 @@ PROGRAMS = {
         esac
     """,
     "crontab": """
+        echo "$*" >> asked
         case "$1" in
             -) cat > new && mv new tab ;;
             *) test ! -e denied || { echo "you are not allowed" >&2; exit 1; }
@@ -226,6 +227,17 @@ terminal.confirms = lambda *_, **__: pathlib.Path({str(system.crontab)!r}).write
     else:
         assert (done.status, system.crontab.read_text()) == (4, line)
         assert "was changed meanwhile" in done.err
+
+
+def test_cron_is_not_asked_where_nobody_reads_the_answer(cli, system):
+    """Cron logs each question, and a monitor checks every few minutes."""
+    system.has_systemd(False)
+    register(cli, "example.com")
+    asked = system.directory / "asked"
+    before = asked.read_text() if asked.exists() else ""
+    for words in (("--quiet",), ("--format", "json")):
+        cli("check-dns", "--sandbox", "--server", "127.0.0.1:1", *words)
+    assert (asked.read_text() if asked.exists() else "") == before
 
 
 def test_it_is_asked_and_what_the_runs_will_not_have_is_said(cli, on_terminal, tmp_path):

@@ -223,20 +223,28 @@ def test_an_ordinary_user_may_use_what_root_owns_and_is_not_told_to_change_it(ho
 def test_where_access_is_denied_the_hint_says_whose_it_is(needs_root):
     state = Path(tempfile.mkdtemp())  # pytest's own are closed to others
     os.chown(state, OTHER, OTHER)
-    mine, roots = state / "ledger.db", "/etc/shadow"
+    mine, roots, directory = state / "ledger.db", "/etc/shadow", state / "dkimctl"
     mine.touch()
+    directory.mkdir(mode=0o700)
     program = (
         "import os, sys; from pathlib import Path; from dkimctl.files import access_hint;"
         f"os.setuid({OTHER});"
         "[print(access_hint(Path(path), 'own')) for path in sys.argv[1:]]"
     )
-    paths = [mine, roots, state / "new.db", "/var/lib/none/ledger.db"]
-    done = subprocess.run(
-        [sys.executable, "-c", program, *map(str, paths)],
-        capture_output=True, check=True, text=True,
-    )  # fmt: skip
-    first, second, *rest = done.stdout.splitlines()
-    assert first.startswith(f"{mine} belongs to root: to take it over, run `sudo chown -R ")
+    paths = [mine, roots, directory / "ledger.db", state / "new.db", "/var/lib/none/ledger.db"]
+
+    def hints(home):
+        done = subprocess.run(
+            [sys.executable, "-c", program, *map(str, paths)],
+            capture_output=True, check=True, text=True, env={"HOME": str(home)},
+        )  # fmt: skip
+        return done.stdout.splitlines()
+
+    first, second, third, *rest = hints("/nowhere")
+    me = "nobody"
+    assert first == f"{mine} belongs to root: to take it over, run `sudo chown -R {me} {state}`"
     assert second == f"{roots} belongs to root: run it as that user: `sudo -u root dkimctl …`"
+    assert third.endswith(f" run `sudo chown -R {me} {directory}`"), "not all that is beside it"
     assert rest == ["own", "own"]
+    assert hints(state)[0].endswith(f"run `sudo chown {me} {mine}*`"), "not the whole home"
     shutil.rmtree(state)

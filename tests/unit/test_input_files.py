@@ -53,6 +53,8 @@ def test_a_character_may_lie_across_two_chunks(char):
      (b"\x1f\x8b\x08\0", FileKind.BINARY), (b"<?xml version='1.0'?>\n<a/>", FileKind.HTML),
      (b'{"sign_domain": "a.example", "setting_values": {}}\n', FileKind.SAVED),
      ("# mine\n\n  example.com\n  bücher.example.\n".encode(), FileKind.LIST),
+     (b"example.com # owner: Bob\nexample.net # see: x\n", FileKind.LIST),
+     (b"example.com\nexample.net: x\n", None),
      (b"domain\nexample.com\n", FileKind.CSV), (b"ns1 3600 IN A 192.0.2.1\n", FileKind.ZONE),
      (b"hello, world\nhow, are you\n", None), (b"a" * 100_000_000, None),
      (b"example.com\n" * 1_000_000 + b"\xff{<", FileKind.LIST),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import time
+from types import SimpleNamespace
+
 import pytest
 
+from dkimctl.cli.selected import _near
 from dkimctl.models import Registration, RegistrationKey
 from dkimctl.names import Selection, is_file
 
@@ -32,6 +36,17 @@ def test_names_and_globs_select(names, globs, selected, unmatched):
     assert [KNOWN.index(registration) for registration in selection.pick(KNOWN)] == selected
     assert selection.unmatched() == unmatched
     assert selection.is_empty is (names == [] and not globs)
+
+
+@pytest.mark.parametrize("typed", ["custmer-000001.example", "customer-000010.exampel", "x" * 9999])
+def test_a_near_domain_is_found_among_many_at_once(typed):
+    known = {(f"customer-{number:06d}.example", "s1") for number in range(100_000)}
+    session = SimpleNamespace(open_ledger=lambda **_: SimpleNamespace(known_keys=lambda: known))
+    started = time.process_time()
+    near = _near(session, [typed])
+    assert time.process_time() - started < 1
+    fixed = typed.replace("custm", "custom").replace("pel", "ple")
+    assert near == ("" if typed[0] == "x" else f"did you mean {fixed}?")
 
 
 @pytest.mark.parametrize(

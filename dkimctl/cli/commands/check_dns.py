@@ -148,7 +148,7 @@ def check_dns(
             status = checking.show_checks(
                 checks(), renderer, output, session.reporter, wanted=policy.wanted,
                 progress=progress, selection=selection or (), has_targets=session.has_dns_targets,
-                has_timer=session.has_timer,
+                has_timer=session.reporter.shows_notes and session.has_timer,
             )  # fmt: skip
             checking.warn_of_wildcards(session.reporter, missing, source)
             if notify:

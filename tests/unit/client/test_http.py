@@ -149,6 +149,27 @@ def test_a_response_that_ends_with_its_time_is_not_complete():
         client.send(http.HttpRequest("GET", serve(lambda request: drip).url, None))
 
 
+def test_which_proxy_it_was_is_looked_up_only_for_an_error(monkeypatch):
+    """On Windows, and for a long list of exceptions, that takes a while."""
+    asked = []
+    monkeypatch.setattr(http, "bypasses", asked.append)
+    names = {"proxy_name": "http://p.example", "proxy_source": "HTTPS_PROXY"}
+    with http.HttpClient.over_network(timeout=5, **names) as client:
+        monkeypatch.setattr(client, "_exchange", lambda *_: http.HttpResponse(200, b""))
+        client.send(http.HttpRequest("GET", "https://a.example", None))
+        assert asked == []
+
+        def refuse(*_):
+            raise http.httpx.ConnectError("refused")
+
+        monkeypatch.setattr(client, "_exchange", refuse)
+        with pytest.raises(
+            NotProcessed, match=r"through the proxy http://p.example \(HTTPS_PROXY\)"
+        ):
+            client.send(http.HttpRequest("GET", "https://a.example", None))
+        assert asked == ["a.example"]
+
+
 @pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "http://127.0.0.1:1", "nonsense://"])
 def test_proxies_of_the_environment_are_not_for_this_machine(monkeypatch, proxy):
     for name in "ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY":

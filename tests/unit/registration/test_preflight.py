@@ -122,6 +122,8 @@ def test_without_selector_a_length_and_a_start_are_those_of_the_first_key(
     assert outcome() == outcome(start_date=PAST, key_len=1024) == "differs"
     assert outcome(start_date=PAST) == outcome(implied=("start_date",)) == "exists"
     assert outcome(start_date="2026-01-01T00:00+00:00") == "exists", "both have begun"
+    ledger.record([make_registration(selector="s9", code="409", record=None)])
+    assert outcome() == "differs", "the key of another account is none of the domain's"
     ledger.note_replacements({known.key: "s0"})
     assert (outcome(), outcome(enable=False)) == ("exists", "differs")
     known = make_registration(selector="s3", regist_date=PAST)
