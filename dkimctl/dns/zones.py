@@ -106,7 +106,10 @@ async def _find_apex(
             if rrset.rdtype == SOA and candidate.is_subdomain(rrset.name):
                 return rrset.name, answers[0]
         if candidate == dns.name.root:
-            raise NoAnswer("the resolver has no SOA record at or above it")
+            raise NoAnswer(
+                "the resolver finds no zone for this name, not even the root: does this machine "
+                "reach DNS on the Internet?"
+            )
         candidate = candidate.parent()
 
 

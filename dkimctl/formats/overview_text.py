@@ -278,8 +278,10 @@ def spans_of(key: Key, now: datetime) -> Iterator[tuple[KeyStage, datetime, date
     """The phases of a key, each with its begin and end (UTC), as far as the begin is known.
 
     A later one may begin before the end of another. A phase whose end is not known goes on until
-    now, or until something is due.
+    now, or until something is due. There are none of a disabled key: nobody knows when it signed.
     """
+    if key.stage is KeyStage.DISABLED:
+        return
     open_end = max(now, key.due or now)
     for at, phase in enumerate(PHASES):
         begin, *later = key.dates[at:]
@@ -330,10 +332,11 @@ def timeline(statuses: Sequence[Key], now: datetime, layout: TableLayout) -> Ite
         return re.sub(pattern, lambda run: styled(run[0], _STYLES[run[1]], layout), text)
 
     def lines(cells: Sequence[str], bar: str, style: str = "") -> Iterator[str]:
+        """`bar` is coloured already."""
         apart, cells = set_apart(cells, widths, (True, True), layout)
         yield from (f"{line}\n" for line in apart)
         names = styled(_GAP.join(map(padded_to, cells, widths)), style, layout)
-        yield f"{names}{_GAP}{coloured(bar)}".rstrip() + "\n"
+        yield f"{names}{_GAP}{bar}".rstrip() + "\n"
 
     def column_of(time: datetime) -> int:
         return min(int(scale.share(time) * columns), columns - 1)
@@ -351,13 +354,17 @@ def timeline(statuses: Sequence[Key], now: datetime, layout: TableLayout) -> Ite
     dates = first + last.rjust(columns - len(first)) if has_room else first[:columns]
     yield from lines(_HEADER, dates, Style.BOLD)
     for cells, status in zip(rows, statuses, strict=True):
-        bar = [" "] * columns
+        bar, today = [" "] * columns, column_of(now)
         for phase, begins, ends in spans_of(status, now):
             begin = column_of(begins)
             end = max(begin + 1, column_of(ends))
             bar[begin:end] = _LOOKS[phase][0] * (end - begin)
-        bar[column_of(now)] = _TODAY
-        yield from lines(cells, "".join(bar))
+        if "".join(bar).isspace():
+            yield from lines(cells, str(status.stage).rjust(today + 1)[:columns])
+            continue
+        if not "".join(bar[:today] + bar[today + 1 :]).isspace():  # else its only mark stays
+            bar[today] = _TODAY
+        yield from lines(cells, coloured("".join(bar)))
     yield "\n"
     legend = "  ".join(f"{character} {name}" for name, (character, _) in _LOOKS.items())
     for line in wrapped(f"{legend}  {_TODAY} today", layout):

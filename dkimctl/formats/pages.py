@@ -68,7 +68,8 @@ def overview_page(overview: Overview, profile: str) -> str:
         ]
         name, selector = readable(status.sign_domain), status.selector or ""
         is_urgent = bool(status.urgency)
-        rows.append({"domain": name, "selector": selector, "is_urgent": is_urgent, "bars": bars})
+        rows.append({"domain": name, "selector": selector, "is_urgent": is_urgent, "bars": bars,
+                     "stage": str(status.stage)})  # fmt: skip
     template = environment(__package__).get_template("overview.html")
     return template.render(
         overview=overview, profile=profile, name_of=readable, rows=rows, ticks=ticks,

@@ -68,14 +68,14 @@ def register(
         ),
     ] = None,
     key_len: Annotated[
-        str | None, option("--key-len BITS", "With --domain: 2048 (default) or 1024.")
+        str | None, option("--key-len BITS", "Of plain lists and --domain: 2048 (default) or 1024.")
     ] = None,
     start_date: Annotated[
         str | None,
-        option("--start-date DATE", "With --domain: its start (default: midnight in seven days)."),
+        option("--start-date DATE", "Their start (default: midnight in seven days)."),
     ] = None,
     selector: Annotated[
-        str | None, option("--selector NAME", "With --domain (default: the service chooses).")
+        str | None, option("--selector NAME", "Theirs (default: the service chooses).")
     ] = None,
     dry_run: Annotated[
         bool, option("--dry-run -n", "Show what would be done; send nothing.")
@@ -384,6 +384,9 @@ def _note_next_steps(session: Session, selection: Sequence[str], *, is_table: bo
         note(f"dkimctl: or with nsupdate: {next_steps.publish(selection)}")
         zones = ("--format", "zone", "--find-zones", "--output-dir", new_name("zones"))
         note(f"dkimctl: or as zone files: {next_steps.command('show-dns', selection, *zones)}")
+    else:
+        note(f"dkimctl: next, once they are in DNS, check them: {next_steps.wait_for(selection)}")
+        return
     note(f"dkimctl: then check that they are published: {next_steps.wait_for(selection)}")
 
 

@@ -119,10 +119,11 @@ def test_each_phase_has_its_character():
     new = status(made=20, published=15, starts=-60)
     closed = status(made=90, starts=60, removed=30)
     late = status(made=60, starts=60, published=30)
-    lines = bars([old, new, closed, late, status(made=None)])
-    found = ["".join(line.split()[2:]) for line in lines[1:6]]
+    disabled, today = status(stage=KeyStage.DISABLED), status(made=0, starts=0, due=None)
+    lines = bars([old, new, closed, late, disabled, today])
+    found = ["".join(line.split()[2:]) for line in lines[1:7]]
     shapes = [re.sub(r"(.)\1+", r"\1", bar) for bar in found]
-    assert shapes == [".o#~|~x", ".o|o#", ".#|", "#|#", "|"]
+    assert shapes == [".o#~|~x", ".o|o#", ".#|", "#|#", "disabled", "#"]
     assert lines[-1] == ". registered  o published  # signing  ~ grace period  x retired  | today"
     coloured = "\n".join(bars([old, new, closed], colour=True))
     for style, character in (("2", "."), ("36", "o"), ("32", "#"), ("33", "~"), ("31", "x")):
