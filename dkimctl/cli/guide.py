@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -17,13 +16,13 @@ from dkimctl.cli.report import write
 from dkimctl.cli.sandbox import INSTALL, is_installed
 from dkimctl.cli.session import Session
 from dkimctl.dns.verdicts import Urgency
-from dkimctl.errors import CredentialsError, ExitCode
+from dkimctl.errors import ExitCode
 from dkimctl.formats.table import INDENT, Style, lines_of, styled, wrapped
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import named
 from dkimctl.names import Selection
 from dkimctl.rotation.life import NOT_IN_USE, Key, KeyStage, NextAction, due_first, read_keys
-from dkimctl.settings.profile import SourceKind, login_of, settings_of
+from dkimctl.settings.profile import SourceKind
 from dkimctl.settings.values import SANDBOX, SANDBOX_FIXED
 from dkimctl.text import counted, few, printable
 
@@ -92,7 +91,7 @@ def find_guide(session: Session) -> Guide:
     where += f": client ID {printable(profile.client_id or '')} at {profile.base_url}"
     log_in = {"`dkimctl login`": "verify and store the client secret"}
     login = Guide([f"{where}, not logged in."], log_in)
-    is_logged_in = profile.is_sandbox or _is_logged_in(session)
+    is_logged_in = profile.is_sandbox or session.is_logged_in
 
     ledger = session.open_ledger(for_writing=False)
     now = datetime.now(UTC)
@@ -110,8 +109,8 @@ def find_guide(session: Session) -> Guide:
             plan = next_steps.command("register --dry-run", [SPEC_FILE])
             register = next_steps.command("register", [SPEC_FILE])
             return Guide([line], {plan: "show what would be registered", register: "register it"})
-        option = "--domain example.com" if profile.is_sandbox else "--no-config"
-        return Guide([line], {f"`dkimctl init {option}`": f"write a first {SPEC_FILE}"})
+        option = " --domain example.com" if profile.is_sandbox else ""
+        return Guide([line], {f"`dkimctl init{option}`": f"write a first {SPEC_FILE}"})
     if is_logged_in:
         return registered
     first, rest = (registered, login) if registered.is_urgent else (login, registered)
@@ -132,20 +131,6 @@ def _guide_of_sandbox_alone(session: Session) -> Guide | None:
     line = "This is the sandbox: no account is set up yet."
     own = {"dkimctl init": "set up an account"}  # without backticks: not for the sandbox
     return guide._replace(lines=[*guide.lines, line], steps={**guide.steps, **own})
-
-
-def _is_logged_in(session: Session) -> bool:
-    """As far as is known: a secret in a keyring is not looked for, but its login is."""
-    if any(os.environ.get(name) for name in ("DKIMCTL_CLIENT_SECRET", "DKIMCTL_ACCESS_TOKEN")):
-        return True
-    profile = session.profile
-    if profile.credential_store == "file":
-        try:
-            return session.credential_store.has_secret(session.stored_account)
-        except CredentialsError:  # `login` says what is wrong
-            return False
-    login = login_of(profile)
-    return any(settings_of(stored) == login for stored in session.logins.values())
 
 
 def guide_of(keys: Sequence[Key], now: datetime, *, by_target: bool, by_timer: bool) -> Guide:

@@ -94,6 +94,7 @@ REMOVED = {
     "register --allow-wildcard-shadowing": "register first, then run `dkimctl publish "
     "--allow-wildcard-shadowing`",
     "publish --assume-successors": "it is an option of `dkimctl rotate --retired`",
+    "init --no-config": "leave it out: a config file that exists stays as it is",
     "list --filter": "write --stage or --state, or use jq on the output of --format json",
 }
 _OF_SHOW_DNS = (

@@ -310,6 +310,19 @@ class Session:
         return time.time() + (ahead if ahead > 3600.0 else 0.0)
 
     @property
+    def is_logged_in(self) -> bool:
+        """As far as is known: a secret in a keyring is not looked for, but its login is."""
+        if any(os.environ.get(name) for name in ("DKIMCTL_CLIENT_SECRET", "DKIMCTL_ACCESS_TOKEN")):
+            return True
+        if self.profile.credential_store == "file":
+            try:
+                return self.credential_store.has_secret(self.stored_account)
+            except CredentialsError:  # `login` says what is wrong
+                return False
+        login = profiles.login_of(self.profile)
+        return any(profiles.settings_of(stored) == login for stored in self.logins.values())
+
+    @property
     def has_dns_targets(self) -> bool:
         """Whether the config file says how to change DNS for the profile."""
         return any(target.is_for(self.profile.name) for target in self.config.dns)

@@ -74,7 +74,7 @@ def test_without_a_spec_file_it_names_what_writes_one(cli, account):
     shown = cli(env=account)
     assert "logged in" in shown.out
     [words] = next_of(shown)
-    assert words == ["init", "--no-config"]
+    assert words == ["init"]
     assert cli(*words, "--domain", "example.com", env=account).status == 0
     assert [words[0] for words in next_of(cli(env=account))] == ["register", "register"]
 

@@ -96,6 +96,7 @@ TYPED = {
         NOTHING_YET, [*ACCOUNT, ("[hand]", ""), ("mail.example.com)", "example.com")]
     ),
     "dkimctl init --": Typing(NOTHING_YET),
+    "dkimctl init --domain": Typing(),
     "dkimctl init --dns": Typing(NOTHING_YET, [*ACCOUNT, ("mail.example.com)", "example.com")]),
     "dkimctl login": Typing(answers=[("Client secret", "SECRET")]),
     "dkimctl login --profile": Typing(),

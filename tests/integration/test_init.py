@@ -73,7 +73,8 @@ def test_without_a_terminal_what_is_missing_is_named(cli, config, specs):
      (("--dns", "hand", "--class", "a.B"), "--class has no effect with --dns hand"),
      (("--dns", "gandi", "--class", "a.B"), "--class has no effect with --dns gandi"),
      (("--dns", "cloudfare"), "\"cloudfare\"\nhint: did you mean cloudflare?"),
-     (("--no-config", "--server", "192.0.2.1"), "--no-config writes nothing about DNS"),
+     (("--sandbox", "--server", "192.0.2.1"), "nothing is written about DNS: --sandbox"),
+     (("--no-config",), "a config file that exists stays as it is"),
      (("--credential-store", "x"), "--credential-store: unknown"),
      (("--output", "-"), "in --output: "), (("--output", ""), "in --output: "),
      (("--client-id", ""), "--client-id: "), (("--dns", "octodns"), "no --class"),
@@ -90,20 +91,56 @@ def test_a_mistake_is_named_and_nothing_written(cli, config, specs, words, says)
     assert list(cli.home.glob("*.yaml")) == []
 
 
-@pytest.mark.parametrize("name", ["config", "specs"])
 @pytest.mark.parametrize("is_link", [False, True])
-def test_nothing_is_written_over_what_is_there(cli, config, specs, name, is_link):
-    there, other = (config, specs) if name == "config" else (specs, config)
-    there.parent.mkdir(parents=True, exist_ok=True)
-    if is_link:
-        there.symlink_to("nowhere")
-    else:
-        there.write_text("mine")
+def test_what_is_there_stays_and_the_rest_is_written(cli, config, specs, is_link):
+    def put(file) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.symlink_to("nowhere") if is_link else file.write_text("# mine\n")
+
+    put(specs)
     done = cli("init", *ACCOUNT, *DOMAINS)
-    assert done.status == 2
-    assert f"{there.name} already exists; nothing was written" in done.err
-    assert is_link or there.read_text() == "mine"
-    assert not other.exists()
+    assert (done.status, config.exists()) == (2, False)
+    assert "--domain has no effect: domains.yaml is there already" in done.err
+    done = cli("init", *ACCOUNT)
+    assert done.status == 0, done.err
+    assert "dkimctl: domains.yaml is there already and stays as it is\n" in done.err
+    assert yaml.safe_load(config.read_text())["profiles"]["default"]["client_id"] == "my id"
+    both = cli("init", *ACCOUNT)
+    assert (both.status, both.out) == (1, "")
+    assert "are there already and stay as they are\ndkimctl: there is nothing to write" in both.err
+    assert is_link or specs.read_text() == "# mine\n"
+    if is_link:  # a config file cannot be one that is broken
+        return
+    specs.unlink()
+    config.unlink()
+    put(config)
+    done = cli("init", "--dns", "hand", *DOMAINS)
+    assert (done.status, specs.exists()) == (2, False)
+    assert "nothing is written about DNS: " in done.err
+    assert cli("init", *ACCOUNT, *DOMAINS).status == 0
+    assert config.read_text() == "# mine\n"
+    assert yaml.safe_load(specs.read_text())["domains"][0] == "example.com"
+
+
+def test_a_login_is_not_asked_for_again(cli, on_terminal, login, account, config, specs):
+    """As README does it: `init` after the first keys, for `publish` and the timer."""
+    assert login(account).status == 0
+    cli.write("domains.yaml", "domains: [first.example]\n")
+    assert cli("register", "domains.yaml").status == 0
+    specs.unlink()
+    status, shown = on_terminal(["init"], [("Profile [default]", ""), ("Auth URL [", ""),
+        ("Base URL [", ""), (f"Client ID [{account['DKIMCTL_CLIENT_ID']}]", ""),
+        ("How DNS is changed", "rfc2136"), ("Primary server", "127.0.0.1"), ("TSIG key", ""),
+    ])  # fmt: skip
+    assert status == 0, shown
+    assert [words[0] for words in commands_in(shown)] == ["publish"]
+    assert not specs.exists()
+    config.unlink()
+    done = cli("init", "--domain", "more.example")
+    assert done.status == 0, done.err
+    assert [words[0] for words in commands_in(done.err)] == ["register", "register"]
+    assert (shown := cli("status")).status == 0
+    assert "(config file" in shown.out
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="access lists protect files there")

@@ -265,7 +265,7 @@ def test_login_and_later_commands_keep_both_in_the_store_only(serve, cli, run):
 
 # Arguments for each command.
 ARGUMENTS = {
-    "init": ["init", "--no-config", "--domain", "example.com", "--output", "first.yaml"],
+    "init": ["init", "--config", "first.yaml", "--domain", "a.example", "--output", "x.yaml"],
     "doctor": ["doctor", "--format", "json"],
     "login": ["login", "--client-id", CLIENT_ID, "--credential-store", "file", "--secret-stdin"],
     "status": ["status", "--format", "json"],

@@ -24,6 +24,7 @@ from dkimctl.errors import ExitCode, OutputError, UsageError, naming, os_errors_
 from dkimctl.files import create_files, directory_fault, prepare_directory, refuse
 from dkimctl.formats.pages import environment
 from dkimctl.handoff.providers import octodns_providers
+from dkimctl.ledger.ledger import Ledger
 from dkimctl.names import parse_domain
 from dkimctl.publishing.tsig_key import read_tsig_key
 from dkimctl.settings import profile as profiles
@@ -68,7 +69,7 @@ _METHODS = {
 @app.command(
     "dkimctl init",
     "dkimctl init --sandbox --domain example.com",
-    "dkimctl init --no-config --domain example.com --output more.yaml",
+    "dkimctl init --domain example.com --output more.yaml",
     "dkimctl init --dns rfc2136 --server 192.0.2.1 --key-file tsig.key",
     "dkimctl init --dns cloudflare",
     takes_profile=True,
@@ -81,7 +82,6 @@ def init(
     output: Annotated[
         Path, option("--output -o FILE", "Spec file to write.", parser=read_output)
     ] = Path(next_steps.SPEC_FILE),
-    no_config: Annotated[bool, option("--no-config", "Write only the spec file.")] = False,
     dns: Annotated[
         str | None,
         _dns_option(
@@ -102,60 +102,113 @@ def init(
 ) -> int:
     """Write a first config file and a first spec file.
 
-    Asks for what the options leave open: profile, URLs, client ID, domains, and how DNS is changed.
-    The config file, whose place --config chooses, has a comment for every key. Secrets are not
-    asked for: `dkimctl login` does. Nothing is overwritten. With --sandbox, only the spec file is
-    written.
+    Asks for what neither options nor a login say: profile, URLs, client ID, domains, and how DNS is
+    changed. The config file, whose place --config chooses, has a comment for every key. Secrets are
+    not asked for: `dkimctl login` does. A file that exists stays as it is. With --sandbox, only the
+    spec file is written.
     """
     session = open_session(ctx)
     if not isinstance(output, Path):
         raise UsageError("in --output: init writes to files only", hint="write --output FILE")
     is_sandbox = bool(session.flags["sandbox"]) or _given_value(session, "profile") == SANDBOX
-    config = None if no_config or is_sandbox else session.config_file
+    config = None if is_sandbox else session.config_file
     values = {"--server": server, "--key-file": key_file, "--class": class_name}
     given = {name: value for name, value in values.items() if value is not None}
-    if config is None and (dns or given):
-        name = "--sandbox" if is_sandbox else "--no-config"
-        raise UsageError(f"{name} writes nothing about DNS", hint="leave out one of the two")
+    files = [file for file in (config, output) if file is not None]
+    there = [file for file in files if os.path.lexists(file)]
+    if (dns or given) and (is_sandbox or config in there):
+        why = "--sandbox writes only a spec file" if is_sandbox else f"{config} is there already"
+        hint = "leave it out" if is_sandbox else "write `dns` into it, or name another --config"
+        raise UsageError(f"nothing is written about DNS: {why}", hint=hint)
+    if domain and output in there:
+        hint = "add the domains to it, or name another file with --output"
+        raise UsageError(f"--domain has no effect: {output} is there already", hint=hint)
     if dns is not None:
         with naming("--dns"):
             dns = _parse_method(dns)
     elif given:
         dns = _METHODS[next(iter(given))]
-    _require_places(session, config, output)
+    config = None if config in there else config
+    if config is not None and _given_value(session, "config"):
+        with naming("--config"):
+            read_new_file(str(config))
     if not terminal.is_interactive():
         # The options that would have to answer what nothing else does.
-        needed = {
-            profiles.option(key).name: config is not None and _given_value(session, key) is None
-            for key in QUESTIONS
-        } | {
-            "--domain": domain is None,
-            "--server": dns == DnsMethod.RFC2136 and server is None,
-            "--class": dns == DnsMethod.OCTODNS and class_name is None,
-        }
-        if missing := [name for name, is_missing in needed.items() if is_missing]:
+        account = _known_account(session, config)
+        has_domains = bool(domain) or output in there or _has_domains(session, account)
+        asked = {profiles.option(key).name: account[key] for key in QUESTIONS if config is not None}
+        asked |= {"--domain": has_domains or None}
+        asked |= {"--server": server} if dns == DnsMethod.RFC2136 else {}
+        asked |= {"--class": class_name} if dns == DnsMethod.OCTODNS else {}
+        if missing := [name for name, value in asked.items() if value is None]:
             raise no_terminal(missing)
+    note = session.reporter.note
+    if there:
+        verb = "is there already and stays as it is"
+        if len(there) > 1:
+            verb = "are there already and stay as they are"
+        note(f"dkimctl: {listed([str(file) for file in there])} {verb}")
     with terminal.interruptible("nothing was written"):
-        texts, answers = {}, dict[str, Any]()
+        texts, answers = {}, _known_account(session, None) if config is None else {}
         if config is not None:
             answers = _read_answers(session, dns, given)
             texts[config] = _MODELINE.format("settings") + first_config(answers)
-        label = "Domains (such as example.com mail.example.com)"
-        domains = [
-            name
-            for words in ([None] if domain is None else domain)
-            for name in answer(session, label, "--domain", _parse_domains, words)
-        ]
-        texts[output] = _MODELINE.format("specs") + _filled(
-            "domains.yaml",
-            domains=list(dict.fromkeys(domains)),
-            **first_defaults(),
-        )
+        has_domains = _has_domains(session, answers)
+        if output not in there and (domain or not has_domains):
+            label = "Domains (such as example.com mail.example.com)"
+            domains = [
+                name
+                for words in ([None] if domain is None else domain)
+                for name in answer(session, label, "--domain", _parse_domains, words)
+            ]
+            texts[output] = _MODELINE.format("specs") + _filled(
+                "domains.yaml",
+                domains=list(dict.fromkeys(domains)),
+                **first_defaults(),
+            )
+        if not texts:
+            more = "" if output in there else "; `dkimctl init --domain DOMAIN` writes a spec file"
+            note(f"dkimctl: there is nothing to write{more}")
+            return ExitCode.NO
         _write(session, config, texts)
-    # Which files are there now, and the commands that come next.
-    note = session.reporter.note
     note(f"dkimctl: wrote {' and '.join(map(str, texts))}")
-    if is_sandbox and not is_installed():
+    names = ("register --dry-run", "register") if output in texts or not has_domains else ()
+    steps = [next_steps.command(name, [output]) for name in names]
+    if answers.get("target") is not None and has_domains:
+        steps.insert(0, "`dkimctl publish --check-access`")
+    _show_next(session, answers, steps)
+    return ExitCode.OK
+
+
+def _known_account(session: Session, config: Path | None) -> dict[str, Any]:
+    """What is known of the account before any question; None for what is not."""
+    if config is None:
+        known = session.resolve_settings(may_be_new=True).profile
+        return {key: getattr(known, key) for key in QUESTIONS}
+    login = session.logins.get(_given_value(session, "profile") or _used_profile(session), {})
+    given = {key: _given_value(session, key) for key in QUESTIONS}
+    return {key: login.get(key) if text is None else text for key, text in given.items()}
+
+
+def _used_profile(session: Session) -> str:
+    """The profile that is used where nothing is said, and no config file exists."""
+    return profiles.read_used_profile(session.state_dir) or profiles.DEFAULT_PROFILE
+
+
+def _has_domains(session: Session, account: Mapping[str, Any]) -> bool:
+    """Whether the ledger has domains of an account, which may be incomplete."""
+    base_url, client_id = account["base_url"], account["client_id"]
+    if not (base_url and client_id):
+        return False
+    ids = {"base_url": base_url, "client_id": client_id}
+    with Ledger.open_existing(session.ledger_file, **ids) as ledger:
+        return bool(ledger.count_domains(base_url, client_id))
+
+
+def _show_next(session: Session, answers: Mapping[str, Any], steps: list[str]) -> None:
+    """Say what is missing yet, and which commands come next."""
+    note = session.reporter.note
+    if session.profile.is_sandbox and not is_installed():
         note(f"dkimctl: next, for the embedded service: `{INSTALL}`")
     if not answers.get("has_keyring", True):
         file = session.state_dir / "credentials.json"
@@ -165,11 +218,10 @@ def init(
         )
     if (target := answers.get("target")) is not None and target.class_name:
         _explain_octodns(session, target)
-    steps = [next_steps.command(name, [output]) for name in ("register --dry-run", "register")]
-    if config is not None and not os.environ.get("DKIMCTL_CLIENT_SECRET"):
-        steps.insert(0, "`dkimctl login`")
-    note(f"dkimctl: next: {', then '.join(steps)}")
-    return ExitCode.OK
+    if not (session.profile.is_sandbox or session.is_logged_in):
+        steps = ["`dkimctl login`", *steps]
+    if steps:
+        note(f"dkimctl: next: {', then '.join(steps)}")
 
 
 def first_config(answers: dict[str, Any]) -> str:
@@ -189,20 +241,6 @@ def _filled(template: str, **values: object) -> str:
     return f"{templates.get_template(template).render(values)}\n"
 
 
-def _require_places(session: Session, config: Path | None, output: Path) -> None:
-    """Raise UsageError if a file exists already, also as a link, or cannot be written there."""
-    files = filter(None, (config, output))
-    if existing := [printable(str(file)) for file in files if os.path.lexists(file)]:
-        verb = "exists" if len(existing) == 1 else "exist"
-        hint = "edit it, or name other files with --config and --output; --no-config writes only "
-        raise UsageError(
-            f"{listed(existing)} already {verb}; nothing was written", hint=f"{hint}the spec file"
-        )
-    if config is not None and _given_value(session, "config"):
-        with naming("--config"):
-            read_new_file(str(config))
-
-
 def _given_value(session: Session, key: str) -> str | None:
     """What an option or the environment says; None if neither does."""
     value: str | None = session.flags[key]
@@ -219,12 +257,18 @@ def _read_answers(session: Session, method: str | None, given: Mapping[str, str]
             "dkimctl: a profile is one account of the service, under a name of your choice; Enter "
             "takes what is in brackets"
         )
-    answers = {"profile": ask("Profile", "--profile", profile_name, name, profiles.DEFAULT_PROFILE)}
+    used = _used_profile(session)
+    answers = {"profile": ask("Profile", "--profile", profile_name, name, used)}
+    login = session.logins.get(answers["profile"], {})
     for key, label in QUESTIONS.items():
         given_value, name = _given_value(session, key), profiles.option(key).name
-        answers[key] = ask(label, name, CHECKS[key], given_value)
+        default = login.get(key, "")
+        text = label.partition(" (")[0] if default else label
+        answers[key] = ask(text, name, CHECKS[key], given_value, default)
     if (store := session.flags["credential_store"]) is not None:
         answers["credential_store"] = parse_value("credential_store", store, "--credential-store")
+    elif login:
+        answers["credential_store"] = login["credential_store"]
     elif not (os.environ.get("DKIMCTL_CLIENT_SECRET") or session.has_keyring):
         answers |= {"credential_store": "file", "has_keyring": False}
     if method is None:
