@@ -350,4 +350,5 @@ def warn_of_urgent(
     for urgency, text in URGENT_WARNINGS.items():
         if names := names_of.get(urgency):
             to_do = wait if urgency is Urgency.PARTLY else hint
+            text = text if urgency is Urgency.SOON else f"URGENT: {text}"  # noqa: PLW2901
             reporter.warn(f"{text}: {len(names)} ({few(names)})", hint=to_do, code=urgency)

@@ -6,11 +6,12 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from dkimctl.cli import next_steps, terminal
-from dkimctl.cli.checking import check_records, open_source
+from dkimctl.cli.checking import check_records, open_source, warn_of_urgent
 from dkimctl.cli.options import ALLOW_SHADOWING, read_duration
 from dkimctl.cli.output import LONG_TABLE, table_layout, write_chunks
 from dkimctl.cli.progress import PublicationProgress
@@ -24,12 +25,15 @@ from dkimctl.cli.selected import (
 )
 from dkimctl.cli.session import Session
 from dkimctl.cli.terminal import interrupting, stopping
+from dkimctl.dns.verdicts import Urgency
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, OutputError, UsageError, worst
 from dkimctl.formats.changes import render_changes
 from dkimctl.formats.renderer import PublicationFormat
 from dkimctl.models import Registration, RegistrationKey, named
+from dkimctl.names import Selection
 from dkimctl.publishing.plan import CHANGING, Action, Change, Target, apply_plan, make_plan
 from dkimctl.publishing.targets import open_targets
+from dkimctl.rotation.life import read_keys
 from dkimctl.text import MAX_ALIKE, counted, few, printable, without_names
 
 # What the summary calls a change that is planned, and one that was made; "created" alone is a word
@@ -186,10 +190,32 @@ def publish_records(
     finally:
         if not is_table:  # also after Ctrl-C: what was changed
             written = _write(plan, options, reporter)
+    _warn_of_undone(session, plan)
     if options.wait is None and made:
         wait = next_steps.wait_for(options.words)
         reporter.note(f"dkimctl: next, check that all servers have them: {wait}")
     return worst([written, reported, status])
+
+
+def _warn_of_undone(session: Session, plan: Sequence[Change]) -> None:
+    """Warn about keys that are urgent, as far as is known, and that are still not in DNS."""
+    left = {
+        change.key for change in plan if not (change.is_applied or change.action is Action.KEEP)
+    }
+    if not left:
+        return
+    ledger, now = session.open_ledger(for_writing=False), datetime.now(UTC)
+    names: dict[Urgency, list[str]] = {}
+    domains = []
+    for key in read_keys(ledger, Selection(), session.config.rotation, now):
+        if key.key in left and key.urgency:
+            names.setdefault(Urgency(key.urgency), []).append(named(key))
+            domains.append(key.sign_domain)
+    words = next_steps.select_domains(domains)
+    publish = next_steps.publish(words, by_target=True)
+    by_hand = f"or enter the records in a web panel: {next_steps.command('handoff', words)}"
+    hint = f"correct what is named above, then {publish}; {by_hand}"
+    warn_of_urgent(session.reporter, names, words, hint)
 
 
 @contextmanager

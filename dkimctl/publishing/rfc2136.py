@@ -34,6 +34,7 @@ _IN, _NONE, _ANY = 1, 254, 255
 _DNAME = 39
 _SOA_IN = struct.pack("!2H", SOA, _IN)
 _RUN_AGAIN = "run the same command again"
+_MAX_GRANTS = 5  # in a hint
 
 # A prerequisite does not hold.
 _CHANGED = frozenset((Rcode.NXDOMAIN, Rcode.YXDOMAIN, Rcode.YXRRSET, Rcode.NXRRSET))
@@ -212,7 +213,9 @@ class Rfc2136Target:
 
     def apply(self, zone: str, changes: Sequence[Change]) -> Iterator[Change]:
         """See Target. One message is in flight at a time."""
-        return _Updater(self, zone).send(changes)
+        updater = _Updater(self, zone)
+        yield from updater.send(changes)
+        yield from updater.refused()
 
     def check_access(self, zone: str, names: Sequence[str]) -> Access:
         """See Target. The update deletes a value that the name does not have."""
@@ -313,8 +316,8 @@ class Rfc2136Target:
             "lets TCP pass",
         )
 
-    def refused(self, rcode: int, to: str) -> DkimctlError:
-        """For a question or an update that is answered with an RCODE of no use."""
+    def refused(self, rcode: int, to: str, names: Sequence[str] = ()) -> DkimctlError:
+        """For a question or an update, of these names, that is answered with an RCODE of no use."""
         what = f"answers {rcode_text(rcode)} to {printable(to)}"
         if rcode not in (*_REFUSED, Rcode.NOTIMP):
             hint = "the zone may not be loaded, have expired, be frozen, or not be writable"
@@ -322,10 +325,18 @@ class Rfc2136Target:
         hint = "the message was not signed: set `key_file`, or allow the address of this machine"
         if self._key:
             hint = f"allow the TSIG key {self._key}"
+        # What an update-policy of BIND needs; a signing domain has one name of all its selectors.
+        domains = dict.fromkeys(name.partition("._domainkey.")[2] for name in names)
+        if not all(domains) or not 0 < len(domains) <= _MAX_GRANTS:
+            domains = {"DOMAIN": None}
+        key = self._key.rstrip(".") or "KEYNAME"
+        grants = " ".join(
+            f"grant {key} wildcard *._domainkey.{printable(domain)} TXT;" for domain in domains
+        )
         hint += (
-            " to read and change TXT records of the zone: update-policy in BIND, an ACL with the "
-            "action update in Knot DNS, dnsupdate=yes and TSIG-ALLOW-DNSUPDATE in PowerDNS; for a "
-            "secondary server, name the primary in `server`"
+            f" to read and change TXT records of the zone: in BIND, `{grants}` in update-policy; "
+            "in Knot DNS, an ACL with the action update; in PowerDNS, dnsupdate=yes and "
+            "TSIG-ALLOW-DNSUPDATE; for a secondary server, name the primary in `server`"
         )
         return self._error(what, hint, DnsRefused)
 
@@ -402,6 +413,7 @@ class _Updater:
         self._target = target
         self._zone = zone
         self._is_accepted = False
+        self._refused: list[Change] = []  # not yielded yet, to name all of them in one error
         self._refusal: DkimctlError | None = None
         self._end: DkimctlError | None = None
 
@@ -450,12 +462,20 @@ class _Updater:
             except DkimctlError as unread:
                 yield changes[0].failed(unread)
         else:
-            refusal = self._target.refused(rcode, f"the update of the zone {self._zone}")
+            names = [change.name for change in (*self._refused, *changes)]
+            what = f"the update of the zone {self._zone}"
+            refusal = self._target.refused(rcode, what, names)
             if rcode in _REFUSED:
+                self._refused += changes
                 self._refusal = refusal
             else:
                 self._end = refusal
-            yield from (change.failed(refusal) for change in changes)
+                yield from (change.failed(refusal) for change in changes)
+
+    def refused(self) -> Iterator[Change]:
+        """The changes that were refused, when all are sent."""
+        if self._refusal is not None:
+            yield from (change.failed(self._refusal) for change in self._refused)
 
     def _look(self, changes: Sequence[Change], unknown: DkimctlError | None) -> Iterator[Change]:
         """Find out what became of changes that were sent; `unknown`: why there is no answer.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from dkimctl.addresses import parse_server
 from dkimctl.credentials.keyring_store import ReferencedSecrets
 from dkimctl.errors import DkimctlError, DnsRefused, ServiceError
-from dkimctl.models import Registration
+from dkimctl.models import DnsRecord, DomainSpec, Registration
 from dkimctl.names import is_glob
 from dkimctl.publishing.octodns import OctodnsTarget, convert
 from dkimctl.publishing.plan import Access, Target, TargetZone, by_target_zone, find_target_zones
@@ -18,7 +18,7 @@ from dkimctl.settings.config import Config, DnsTarget
 from dkimctl.settings.values import is_reference
 from dkimctl.threads import work_in_parallel
 
-_MADE_UP = "dkimctl-access-check._domainkey"  # a name to try in a zone without registrations
+_MADE_UP = "dkimctl-access-check"  # a selector to try where none is known
 
 
 def open_targets(config: Config, profile: str, secrets: ReferencedSecrets) -> list[Target]:
@@ -86,7 +86,7 @@ def check_access(
     if tries_named:
         known = {(id(item.target), item.zone) for item, _ in grouped}
         zones = [zone for target in targets for zone in target.zones if not is_glob(zone)]
-        names = [f"{_MADE_UP}.{zone}" for zone in zones]
+        names = [f"{_MADE_UP}._domainkey.{zone}" for zone in zones]
         for name, place in find_target_zones(names, targets).items():
             if place is not None and (id(place.target), place.zone) not in known:
                 jobs.append((place, [name], ()))
@@ -119,3 +119,25 @@ def check_access(
     untried = Access(None, None, "no selected domain is in its zones")
     tried += [ZoneAccess(label, "", 0, untried) for label in dict.fromkeys(idle)]
     return sorted(tried, key=lambda zone: (zone.target, zone.zone)), uncovered
+
+
+def try_new_keys(
+    specs: Iterable[DomainSpec], targets: Sequence[Target]
+) -> Iterator[tuple[DomainSpec, Registration, DkimctlError | None]]:
+    """The registration that each spec asks for, and why its record could not be published.
+
+    They sign whether they are in DNS or not. What no target covers is not tried.
+    """
+    tried = []
+    for spec in specs:
+        fqdn = f"{spec.selector or _MADE_UP}._domainkey.{spec.sign_domain}"
+        asked = spec.key_len, spec.start_date, spec.default, spec.enable
+        record = DnsRecord(fqdn, "TXT", "")
+        tried.append((spec, Registration(spec.sign_domain, spec.selector, *asked, record)))
+    faults = {
+        registration.key: zone.why_not_written
+        for zone in check_access([registration for _, registration in tried], targets)[0]
+        for registration in zone.registrations
+    }
+    for spec, registration in tried:
+        yield spec, registration, faults.get(registration.key)

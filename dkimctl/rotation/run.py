@@ -23,7 +23,6 @@ from dkimctl.errors import ClocksDiffer, DkimctlError, Interrupted, LedgerError,
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import (
     USABLE,
-    DnsRecord,
     DomainSpec,
     KeyHistory,
     Outcome,
@@ -34,7 +33,7 @@ from dkimctl.models import (
 )
 from dkimctl.names import Selection
 from dkimctl.publishing.plan import CHANGING, Action, Change, Target, apply_plan, make_plan
-from dkimctl.publishing.targets import check_access
+from dkimctl.publishing.targets import try_new_keys
 from dkimctl.registration import outcomes
 from dkimctl.registration.engine import RegistrationEngine
 from dkimctl.registration.preflight import Planner, clock_fault
@@ -225,27 +224,16 @@ class RotationRun:
                 return
 
     def _publishable(self, due: DueKeys) -> list[DomainSpec]:
-        """Those that are due, unless their DNS target cannot be written: then others are tried.
-
-        A successor begins to sign whether it is in DNS or not. What no target covers is not tried.
-        """
+        """Those that are due, unless their DNS target cannot be written: then others are tried."""
         self._open_targets()
         writable, wanted, left = list[DomainSpec](), len(due.specs), [*due.specs, *due.postponed]
         size = wanted
         while left and len(writable) < wanted:
-            specs, left = {spec.key: spec for spec in left[:size]}, left[size:]
+            specs, left = left[:size], left[size:]
             size *= 2  # so that few rounds wait for servers that are down
-            registrations = []
-            for spec in specs.values():
-                record = DnsRecord(f"{spec.selector}._domainkey.{spec.sign_domain}", "TXT", "")
-                registrations.append(outcomes.pending(spec).registration._replace(record=record))
-            faults = {each.key: self._targets_error for each in registrations}
-            for zone in check_access(registrations, self._targets)[0]:
-                fault = zone.why_not_written
-                faults |= {registration.key: fault for registration in zone.registrations}
-            for registration in registrations:
-                if (fault := faults[registration.key]) is None:
-                    writable.append(specs[registration.key])
+            for spec, registration, why in try_new_keys(specs, self._targets):
+                if (fault := why or self._targets_error) is None:
+                    writable.append(spec)
                     continue
                 text = f"not registered, since it could not be published: {fault.message}"
                 task = Task(Step.REGISTER, State.FAILED, registration, text, error=fault)

@@ -183,7 +183,7 @@ def test_check_access_changes_nothing_also_before_anything_is_registered(cli, se
     serial = server.ask("example.com", "SOA")[0].serial
     done = publish(cli, "--check-access")
     assert (done.status, done.out.split()[-3:]) == (0, ["0", "yes", "yes"])
-    assert "whether a policy drops others shows only when publishing" in done.err
+    assert "a policy that refuses or drops others shows only when publishing" in done.err
     assert publish(cli, "--check-access", "--quiet")[:3] == (0, "", "")
     assert publish(cli, "--check-access", "example.com").status == 1
     cli.write("config.yaml", CONFIG.format(server=server).replace("[example.com]", '["*.com"]'))
@@ -380,6 +380,33 @@ def test_register_publish_needs_targets_before_it_sends_anything(keys):
     done = keys.register(specs("none.example.com", "s1", later), "--publish", status=2)
     assert "no DNS target" in done.err
     assert keys.cli("show-dns", "none.example.com").status == 1, "nothing was sent"
+
+
+def test_register_publish_registers_nothing_if_a_target_cannot_be_written(
+    cli, zone, tmp_path, needs_tool
+):
+    """And says what is urgent, if a policy refuses some names afterwards."""
+    entries = "".join(
+        f"- {{sign_domain: {domain}, selector: s1, key_len: 2048}}\n"
+        for domain in ("example.com", "mail.example.com", "news.example.com")
+    )
+    words = ("register", *SANDBOX, "--publish", "--wait", "1s", "-")
+    policy = "update-policy { grant dkim wildcard *._domainkey.example.com TXT; };"
+    with serving("named", zone, tmp_path, needs_tool, updates=policy[:-1]) as server:
+        configure(cli, server, WRONG_SECRET)
+        refused = cli(*words, stdin=entries)
+        assert (refused.status, refused.out) == (3, "")
+        assert "so nothing was registered" in refused.err
+        assert "nothing is registered" in cli("list", "--sandbox").err
+        configure(cli, server)
+        done = cli(*words, stdin=entries)
+    assert done.status == 3, done.err
+    for domain in ("mail.example.com", "news.example.com"):
+        assert f"grant dkim wildcard *._domainkey.{domain} TXT;" in done.err
+    *_, last, hint = done.err.splitlines()
+    assert "URGENT: signing now without DNS" in last
+    assert "2 (mail.example.com (selector s1), news.example.com (selector s1))" in last
+    assert "publish --sandbox --config config.yaml mail.example.com news.example.com`" in hint
 
 
 def test_records_past_their_grace_period_are_left_out(keys):

@@ -120,7 +120,7 @@ WRONG = [
     ("secret", {"secret": WRONG_SECRET}, "BADSIG"),
     ("name", {"key": "other"}, "BADKEY"),
     ("algorithm", {"algorithm": "hmac-sha512"}, "BADKEY"),
-    ("clock", {}, "its clock is 7,2"),
+    ("clock", {}, "its clock is (2 h|1 h 59 min)"),
 ]
 
 
@@ -164,7 +164,7 @@ def test_a_key_without_permission_is_refused_and_explained(serve, program):
     for error in failed.values():
         assert isinstance(error, DnsRefused)
         assert f"allow the TSIG key {key} to read and change TXT records" in error.hint
-    assert target.check_access("example.com", NAMES) == (True, False, error.message, error.hint)
+    assert target.check_access("example.com", NAMES)[:3] == (True, False, error.message)
     assert (transfer(server), serial(server)) == before
 
 

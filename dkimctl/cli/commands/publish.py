@@ -170,8 +170,8 @@ def report_access(
     """Say what a yes means, and warn about what needs attention."""
     if any(zone.access.writable for zone in zones):
         reporter.note(
-            "dkimctl: WRITE was tried with an update that changes nothing; whether a policy "
-            "drops others shows only when publishing"
+            "dkimctl: WRITE was tried at one name of each zone, with an update that changes "
+            "nothing; a policy that refuses or drops others shows only when publishing"
         )
     by_hint: dict[str, list[ZoneAccess]] = {}  # those for which there is something to do
     for zone in zones:

@@ -6,7 +6,7 @@ import gc
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -38,6 +38,9 @@ from dkimctl.registration.engine import RegistrationEngine
 from dkimctl.registration.preflight import Planner, clock_fault, inspect_entries, plan
 from dkimctl.specs.entries import ENTRY_FIELDS, Entries
 from dkimctl.text import counted, few
+
+if TYPE_CHECKING:
+    from dkimctl.publishing.plan import Target
 
 app = options.App()
 _FORMATS = [fmt for fmt in Format if fmt not in PER_ZONE]
@@ -154,6 +157,7 @@ def register(
         if text is not None:
             with naming(f"--{field.replace('_', '-')}"):
                 stated[field] = ENTRY_FIELDS[field](text, True)
+    to_publish: list[Registration] = []
     with interrupting():
         entries = session.read_specs(*files, domains=domains, stated=stated)
         specs = entries.specs
@@ -182,10 +186,9 @@ def register(
             _tell_of_new_keys(session, ledger, planner, specs, unsure)
             return _show_plan(session, entries, planner, output_options)
         doing = Doing.REFRESHING if refresh else Doing.REGISTERING
-        registered: list[Registration] = []
         status = _register(
-            session, selection, entries, unsure, planning, output_options, doing,
-            None if targets is None else registered,
+            session, selection, entries, unsure, planning, output_options, doing, targets,
+            to_publish,
         )  # fmt: skip
     if targets is None:
         return status
@@ -196,8 +199,8 @@ def register(
     publish_options = publication.PublishOptions(
         selection, yes=True, wait=wait or "2m", is_shown=is_shown
     )
-    to_publish = publication.without_left_out(session, registered)
-    published = publication.publish_records(session, to_publish, targets, publish_options)
+    registered = publication.without_left_out(session, to_publish)
+    published = publication.publish_records(session, registered, targets, publish_options)
     return worst([ExitCode(status), published])
 
 
@@ -240,12 +243,13 @@ def _register(
     planning: Mapping[str, Any],
     output: OutputOptions,
     doing: Doing,
-    to_publish: list[Registration] | None,
+    targets: Sequence[Target] | None,
+    to_publish: list[Registration],
 ) -> int:
     """Send what is not registered yet, and show the results; returns the exit code.
 
     `selection` selects the entries in later commands, and `planning` is how to plan them.
-    `to_publish` gets what has a record to publish; without it, says how to publish that.
+    `to_publish` gets what has a record to publish; without `targets`, says how to publish that.
     """
     reporter, specs = session.reporter, entries.specs
     with ExitStack() as lock:
@@ -263,12 +267,15 @@ def _register(
         _warn_of_entries(session, run.prepare(specs, datetime.now(UTC), entries.dates))
         if planner.new_entries(spec for spec in specs if spec.replaces is not None):
             _require_clock(session)
+        if targets is not None:
+            new = planner.new_entries(spec for spec in specs if spec.enable is not False)
+            _require_targets(new, targets)
         _tell_of_new_keys(session, ledger, planner, specs, unsure, asks=True)
 
         def settled() -> Generator[Result, None, None]:
             with progress:
                 for result in run.execute(specs):
-                    if to_publish is not None and publishable(result) is not None:
+                    if targets is not None and publishable(result) is not None:
                         to_publish.append(result.registration)
                     yield result
             if run.stopped is None:
@@ -314,7 +321,7 @@ def _register(
     if stopped is not None:
         reporter.error(stopped)
         return worst([shown.status, stopped.exit_code])
-    if to_publish is None and USABLE & shown.counts.keys():
+    if targets is None and USABLE & shown.counts.keys():
         # A selection with entries that are not registered would end with exit code 1.
         selection = selection if shown.counts.keys() <= USABLE else ()
         _note_next_steps(session, selection, is_table=output.fmt is Format.TABLE)
@@ -359,6 +366,20 @@ def _tell_of_new_keys(
         question = f"Register {counted(len(unsure), 'domain')} without selector as new?"
         if not confirms(question, refusal=None, hint="nothing was sent"):
             raise NegativeAnswer("not confirmed, so nothing was sent")
+
+
+def _require_targets(new: Sequence[DomainSpec], targets: Sequence[Target]) -> None:
+    """Raise DkimctlError if a target cannot be written that has to publish one of these keys."""
+    from dkimctl.publishing.targets import try_new_keys
+
+    tried = [(spec, fault) for spec, _, fault in try_new_keys(new, targets) if fault is not None]
+    if tried:
+        names, fault = few([named(spec) for spec, _ in tried]), tried[0][1]
+        raise type(fault)(
+            f"{counted(len(tried), 'key')} could not be published ({names}), so nothing was "
+            f"registered: {fault.message}",
+            hint=f"{fault.hint}; or register without --publish",
+        )
 
 
 def _require_clock(session: Session) -> None:

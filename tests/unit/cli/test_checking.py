@@ -60,7 +60,7 @@ def test_quiet_shows_what_is_wrong_alone(show):
     code, out, err = show(checks, fmt=None, quiet=True)
     assert (code, len(out.splitlines())) == (1, 2)
     assert "bad.example" in out
-    assert err.startswith("dkimctl: warning: signing now without DNS")
+    assert err.startswith("dkimctl: warning: URGENT: signing now without DNS")
 
 
 def test_urgent_records_are_named(show):
