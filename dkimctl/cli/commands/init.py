@@ -102,10 +102,10 @@ def init(
 ) -> int:
     """Write a first config file and a first spec file.
 
-    Asks for what neither options nor a login say: profile, URLs, client ID, domains, and how DNS is
-    changed. The config file, whose place --config chooses, has a comment for every key. Secrets are
-    not asked for: `dkimctl login` does. A file that exists stays as it is. With --sandbox, only the
-    spec file is written.
+    Asks for what neither options nor a login give: profile, URLs, client ID, domains, and how DNS
+    is changed. The config file, whose place --config chooses, has a comment for every key. Secrets
+    are not asked for: `dkimctl login` does. A file that exists stays as it is. With --sandbox, only
+    the spec file is written.
     """
     session = open_session(ctx)
     if not isinstance(output, Path):
