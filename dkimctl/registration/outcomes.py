@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from dkimctl import dkim
-from dkimctl.models import DomainSpec, Outcome, Registration, Result, key_of, utc_time
+from dkimctl.models import ClosedKey, DomainSpec, Outcome, Registration, Result, key_of, utc_time
 
 _ATTRIBUTES = ("key_len", "start_date", "default", "enable")  # what an entry asks of its key
 _LASTING = ("default", "enable")  # what each key of a domain has, however often it is rotated
@@ -85,6 +85,13 @@ def registration_for(
 
         ours = sorted(same or ours, key=order)
     return ours[-1] if ours else None
+
+
+def of_closed(spec: DomainSpec, closed: ClosedKey) -> Result:
+    """The outcome of `spec`, whose key was replaced and removed."""
+    reason = f"replaced by {closed.replaced_by}; " if closed.replaced_by else ""
+    day = f" on {closed.closed_at.date()}" if closed.closed_at else ""
+    return Result(_requested(spec), Outcome.RETIRED, f"{reason}its record was removed{day}")
 
 
 def begins_early(spec: DomainSpec, registration: Registration, now: datetime) -> bool:

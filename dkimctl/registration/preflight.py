@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dkimctl.errors import ClocksDiffer, NegativeAnswer, UsageError
 from dkimctl.files import new_name
-from dkimctl.models import DomainSpec, Result, named
+from dkimctl.models import ClosedKey, DomainSpec, RegistrationKey, Result, named
 from dkimctl.registration import outcomes
 from dkimctl.specs.entries import parse_start_date
 from dkimctl.text import counted, few
@@ -76,7 +76,16 @@ class Planner:
                 key_len=spec.key_len or known.key_len,
                 start_date=spec.start_date or start_date,
             )
-        return spec if spec.selector is not None else self._plan_without_selector(spec)
+        if spec.selector is None:
+            return self._plan_without_selector(spec)
+        closed = None if self._refresh else self._closed.get(spec.key)
+        if closed is None or self.is_in_doubt(spec):
+            return spec
+        return outcomes.of_closed(spec, closed)
+
+    @cached_property
+    def _closed(self) -> Mapping[RegistrationKey, ClosedKey]:
+        return {closed.key: closed for closed in self._ledger.closed_keys()}
 
     @cached_property
     def _successors(self) -> Set[tuple[str, str]]:

@@ -185,7 +185,15 @@ def test_a_removed_key_that_the_service_answers_for(removed):
     """As long as its successor signs, it stays removed; then it is urgent, and put back."""
     run, [new] = removed.cli, [name.split()[0] for name in removed.ledger()]
     [store] = run.home.rglob("sandbox.db")
-    removed.register(A)  # the file still has it
+    entry = SPECS.format(f"- {{sign_domain: {A}, selector: s1}}\n")  # the file still has it
+    for words in (("--dry-run",), ()):
+        done = run("register", "-", "--format", "table", *words, stdin=entry)
+        assert done.status == 0, done
+        assert f"replaced by {new}; its record was removed on" in " ".join(done.out.split())
+        assert "warning" not in done.err
+        assert "publish" not in done.err
+    assert removed.run() == []
+    assert run("register", "--refresh", "-", stdin=entry).status == 0
     assert urgent(removed) == set()
     assert f"{A} (selector s1)" in run("publish", "--dry-run").err, "left out"
     assert removed.run() == [("s1", "remove", "done")]

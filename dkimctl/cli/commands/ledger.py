@@ -164,7 +164,7 @@ def forget(
             "leave its record in DNS until then",
             code="still_signs",
         )
-    if statuses:
+    if len(over) < len(forgotten):
         reporter.note(
             "dkimctl: also remove their entries from your spec files, or `dkimctl register` sends "
             "them again"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections import Counter
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from datetime import UTC, datetime
@@ -228,6 +229,7 @@ def _show_plan(session: Session, entries: Entries, planner: Planner, output: Out
             hint="use --format table, json or markdown",
         )
     shown = show(plan(specs, planner), output, reporter, Doing.PLANNING, expected=len(specs))
+    _note_retired(session, shown.counts)
     if shown.counts[Outcome.PENDING]:
         command = next_steps.same_command(without=("--dry-run", "-n"))
         reporter.note(f"dkimctl: nothing was sent; next: `{command}`")
@@ -296,6 +298,7 @@ def _register(
                 counts = run.counts_if_nothing_sent
                 reporter.summarize(summary(counts, doing), counts)
                 raise (_interrupted(counts) if isinstance(error, Interrupted) else error) from None
+    _note_retired(session, shown.counts)
     if unanswered:
         reporter.warn(
             f"{len(unanswered)} entries of earlier runs, not in this one, were never answered: "
@@ -409,6 +412,14 @@ def _note_next_steps(session: Session, selection: Sequence[str], *, is_table: bo
         note(f"dkimctl: next, once they are in DNS, check them: {next_steps.wait_for(selection)}")
         return
     note(f"dkimctl: then check that they are published: {next_steps.wait_for(selection)}")
+
+
+def _note_retired(session: Session, counts: Counter[Outcome]) -> None:
+    if counts[Outcome.RETIRED]:
+        session.reporter.note(
+            "dkimctl: what is retired was not sent: remove such an entry, or only its selector, so "
+            "that it stands for the key in use"
+        )
 
 
 def _interrupted(counts: Mapping[Outcome, int]) -> Interrupted:
