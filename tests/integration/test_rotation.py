@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
 import sys
 
 import pytest
@@ -12,6 +14,7 @@ from dated import FAKETIME, faketime
 from dkimctl.models import RegistrationKey, key_of
 from documents import example
 from lives import PRIMARY, Life
+from needs import NO_NAMESPACE, give_up
 
 FIRST = {key_of(f"{domain}.example.com", "s1") for domain in "ab"}
 SECOND = {key_of(f"{domain}.example.com", "s20270701") for domain in "ab"}
@@ -111,3 +114,14 @@ def test_the_checks_of_the_docs(cli, on):
     done = on("2027-01-02 10:00", example("--from records.json --format csv"))
     assert "published 2" in done.stderr
     assert "s1._domainkey.example.com,published" in done.stdout
+
+
+def test_the_rehearsal(shell, needs_tool):
+    for tool in ("faketime", "named", "ip"):
+        needs_tool(tool)
+    if subprocess.run([needs_tool("unshare"), "-rmnp", "--kill-child", "true"]).returncode:
+        give_up(NO_NAMESPACE)
+    done = shell(example("unshare -rmnp"), {}, timeout=120)
+    assert re.findall("registered 1, published 1|nothing is due|removed 1", done.stderr) == [
+        "registered 1, published 1", "nothing is due", "removed 1"
+    ]  # fmt: skip
