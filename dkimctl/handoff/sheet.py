@@ -152,7 +152,7 @@ def _make_record(
         timing = Timing.LATER if starts_at > now else Timing.NOW
     if not registration.signs:
         timing = Timing.DISABLED
-    elif starts_at is not None and starts_at - AHEAD > now:
+    elif starts_at is not None and starts_at - now > AHEAD:
         due = starts_at - AHEAD
     name = zone.place.zone
     host = record.fqdn[: -len(name) - 1] if name else record.fqdn

@@ -246,7 +246,8 @@ def _registered_key(
         urgency = urgency_of_start(registration, history, now, settings.lead)
         action, due = NextAction.PUBLISH, None  # then it is urgent to publish it
         if starts_at is not None and created_at is not None:
-            due = max(starts_at - warning_time(settings.lead), created_at).astimezone(UTC)
+            lead = min(warning_time(settings.lead), starts_at - created_at)
+            due = starts_at.astimezone(UTC) - lead
         note = _seen(history)
     dates = KeyDates(created_at, history.published_at, signs_since, replaced_at, removable_at)
     is_used = stage not in NOT_IN_USE

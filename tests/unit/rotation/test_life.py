@@ -51,6 +51,14 @@ def stages_of():
     return stages_of
 
 
+@pytest.mark.parametrize("offset", ["+00:00", "-12:00"])
+def test_the_first_of_all_times_is_as_good_as_any(stages_of, offset):
+    first = f"0001-01-01T00:00:00{offset}"
+    status = stages_of(s1=key(regist_date=first, start_date=first, verdict="missing"))["s1"]
+    assert (status.stage, status.action) == ("signing", NextAction.PUBLISH)
+    assert status.due == datetime.fromisoformat(first)
+
+
 @pytest.mark.parametrize(
     ("one", "stage", "since", "action", "due"),
     [
