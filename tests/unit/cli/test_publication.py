@@ -34,7 +34,10 @@ def publish(capsys):
 
     def run(target, registrations, *, as_json=False, **options):
         reporter = Reporter(as_json=as_json)
-        session = SimpleNamespace(reporter=reporter)
+        session = SimpleNamespace(
+            reporter=reporter, config=SimpleNamespace(rotation=None),
+            open_ledger=lambda **_: SimpleNamespace(domains=lambda: ()),
+        )  # fmt: skip
         chosen = PublishOptions(["example.com"], **options)
         code = publish_records(session, registrations, [target], chosen)
         reporter.close()
