@@ -331,10 +331,10 @@ class Rfc2136Target:
             domains = {"DOMAIN": None}
         key = self._key.rstrip(".") or "KEYNAME"
         grants = " ".join(
-            f"grant {key} wildcard *._domainkey.{printable(domain)} TXT;" for domain in domains
+            f"`grant {key} wildcard *._domainkey.{printable(domain)} TXT;`" for domain in domains
         )
         hint += (
-            f" to read and change TXT records of the zone: in BIND, `{grants}` in update-policy; "
+            f" to read and change TXT records of the zone: in BIND, {grants} in update-policy; "
             "in Knot DNS, an ACL with the action update; in PowerDNS, dnsupdate=yes and "
             "TSIG-ALLOW-DNSUPDATE; for a secondary server, name the primary in `server`"
         )
