@@ -167,6 +167,7 @@ class FileKind(Enum):
     SAVED = "is output of dkimctl, in JSON", "`ledger import` and --from read that of --format json"
     ZONE = "is a zone file", "write a list such as '- example.com', of the domains in From:"
     CONFIG = "is a config file", "give it to --config"
+    MAIL = "is a mail", "check its signatures with `dkimctl verify`"
     SPECS = "is a spec file (YAML)", ""
     CSV = "is a table (CSV)", ""
     LIST = "is a plain list", ""
@@ -189,6 +190,8 @@ DOMAIN_HEADING = r'(?i)"?(?:sign(?:ing)?[ _-]?)?domain(?:[ _-]?name)?s?"?'
 COMMENT = r"(?:^|\s)#.*"  # of a plain list
 SEPARATOR = r'"?sep=([,;\t]?)"?\s*'  # the first line of a table, as Excel reads it
 _ZONE = r"(?i)\$(?:ORIGIN|TTL|INCLUDE|GENERATE)\s|\S+\s.*\bIN\s+(?:SOA|NS|A|AAAA|MX|TXT|CNAME)\s"
+_CONFIG = r"(?:default_profile|profiles|dns|rotation|notify):"
+_MAIL = r"(?i)From |(?:From|To|Date|Subject|Received|Return-Path|DKIM-Signature|Message-ID|X-.+?): "
 _SAVED = r'[{,]\s*"(?:items|outcome|setting_values)"\s*:'
 
 
@@ -213,8 +216,10 @@ def guess_kind(data: bytes) -> FileKind | None:
         return FileKind.SAVED if re.search(_SAVED, " ".join(content)) else None
     if any(re.match(_ZONE, line) for line in content):
         return FileKind.ZONE
-    if any(re.match(r"(?:profiles|default_profile):", line) for line in text.splitlines()[:_LINES]):
+    if any(re.match(_CONFIG, line) for line in text.splitlines()[:_LINES]):
         return FileKind.CONFIG
+    if re.match(_MAIL, first):
+        return FileKind.MAIL
     if first.startswith(("- ", "domains:", "defaults:", "---")) or first == "-":
         return FileKind.SPECS
     if re.fullmatch(_WORD, re.sub(COMMENT, "", first).strip()):

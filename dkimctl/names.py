@@ -29,7 +29,7 @@ _NOT_LDH = r"[^A-Za-z0-9-]"
 
 # These patterns are text, which `re` compiles only if there is a mistake.
 _OTHER_THINGS = (
-    (r"[\s,;]", "is not one domain name", "write each domain by itself, without commas"),
+    (r"[\s,;]", "is not one domain name", "write each by itself, without spaces or commas"),
     (r":", "contains a colon", "write only the name; after the colon of a YAML key, put a space"),
     (r"/", "is a URL or a path", "write only the domain name, such as example.com"),
     (r"@", "is an email address", "write only the part after the @"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import errno
 import importlib
 import io
@@ -75,7 +76,7 @@ _EXPLAINED = dict.fromkeys(
     "the service has no call to unregister a key: replace it with `dkimctl rotate DOMAIN`; "
     "`dkimctl rotate --retired` lists the records to delete from DNS, and `dkimctl ledger forget "
     "DOMAIN` removes retired keys from the ledger",
-)
+) | {"version": "run `dkimctl --version`"}
 SHORT_FORMAT = "-[nqvy]*f"  # also after the letters of flags, such as in -nf
 _OPTION_NAME = r"--[a-z-]{1,30}|-[a-zA-Z]"
 _COMMAND_NAME = r"[a-z][a-z-]{0,20}"
@@ -309,8 +310,10 @@ def _usage_error(error: Any) -> UsageError:
         elif typed in ("-o", "--output") and formats:
             has_page = any("--html" in param.opts for param in params)
             hint = f"write --format {' or '.join(formats)}{', or --html FILE' * has_page}"
-        elif error.possibilities:
-            hint = f"did you mean {error.possibilities[0]}?"
+        else:  # without the dashes, which make short words alike
+            bare = {name.lstrip("-"): name for name in error.possibilities or ()}
+            if alike := difflib.get_close_matches(typed.lstrip("-"), bare, 1, 0.7):
+                hint = f"did you mean {bare[alike[0]]}?"
     elif kind == "BadParameter":  # the option without its short form, or the argument
         is_option = error.param.param_type_name == "option"
         name = f"'{error.param.opts[0]}'" if is_option else error.param.get_error_hint(context)

@@ -34,7 +34,7 @@ from dkimctl.names import Selection
 from dkimctl.publishing.plan import CHANGING, Action, Change, Target, apply_plan, make_plan
 from dkimctl.publishing.targets import open_targets
 from dkimctl.rotation.life import read_keys
-from dkimctl.text import MAX_ALIKE, counted, few, printable, without_names
+from dkimctl.text import MAX_ALIKE, counted, few, printable, readable, without_names
 
 # What the summary calls a change that is planned, and one that was made; "created" alone is a word
 # of registering.
@@ -301,7 +301,7 @@ def _report(plan: Sequence[Change], options: PublishOptions, reporter: Reporter)
     for (_, _, kind), (first, *more) in list(alike.items())[:most]:
         message, error = first.reason, first.error or DkimctlError("")
         if more:
-            names = few([first.fqdn, *(change.fqdn for change in more)])
+            names = few([readable(change.fqdn) for change in (first, *more)])
             is_same = all(change.reason == message for change in more)
             message = f"{len(more) + 1} records ({names}): {message if is_same else kind}"
         elif first.fqdn not in message:

@@ -161,10 +161,12 @@ class HttpClient:
 
         try:
             make().close()  # reports mistakes now, not on the first request
-        except (ValueError, httpx.InvalidURL, ImportError):
+        except (ValueError, httpx.InvalidURL, ImportError) as error:
             # The error's text could contain the proxy's password.
+            is_socks = isinstance(error, ImportError)  # of a package that is not needed otherwise
             raise UsageError(
-                "invalid proxy address" + (f" ({proxy_source})" if proxy_source else ""),
+                ("a SOCKS proxy cannot be used" if is_socks else "invalid proxy address")
+                + (f" ({proxy_source})" if proxy_source else ""),
                 hint="write http://HOST:PORT there, and names and addresses without brackets in "
                 "NO_PROXY",
             ) from None

@@ -30,13 +30,15 @@ def read_saved_results(path: str) -> SavedResults:
     data = read_bytes(path, largest=1 << 29)  # bytes; 100,000 registrations are 85 MB
     try:
         reply = decode_reply(data, is_saved=True)
+        if len(reply.faults) > 1 and not reply.items:  # such as the output of `list`
+            raise DecodeError(f"none of its items can be read: {reply.faults[0]}")
     except DecodeError as error:
         name, reason, kind = "<stdin>" if path == "-" else path, str(error), guess_kind(data)
         if kind and kind not in (FileKind.SAVED, FileKind.UTF_16):  # whose JSON lacks something
             reason = f"it {kind.what}"
         elif not data.lstrip().startswith((b"{", b"[")):
             reason = "it is not JSON"
-        hint = "name a file written by --format json, or a response of the service"
+        hint = "name a file written by --format json of register or show-dns, or a response"
         raise UsageError(f"{name} is not a saved result: {reason}", hint=hint) from None
     return SavedResults(reply.items, reply.faults, reply.retired)
 

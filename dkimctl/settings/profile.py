@@ -342,7 +342,9 @@ def _usable(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         unusable = _unusable(path, error.strerror or "cannot be used")
-        if isinstance(error, PermissionError):
+        if isinstance(error, NotADirectoryError):
+            unusable.hint = "set DKIMCTL_STATE_DIR to a directory"
+        elif isinstance(error, PermissionError):
             unusable.hint = files.access_hint(path, unusable.hint)
         raise unusable from None
 

@@ -89,20 +89,21 @@ def parse_start_date(text: str) -> str:
 
     Raises UsageError with a hint that says what to write.
     """
-    if not re.fullmatch(_START_DATE, text[:64]):  # characters, more than any date has
-        written = re.match(_DATE_AND_PERHAPS_TIME, text)
-        day, hour = (written[1], written[2] or "00:00") if written else ("2026-12-01", "00:00")
+    is_complete = re.fullmatch(_START_DATE, text[:64])  # characters, more than any date has
+    written = re.match(_DATE_AND_PERHAPS_TIME, text)
+    day, hour = (written[1], written[2] or "00:00") if written else ("2027-07-01", "00:00")
+    try:
+        start = datetime.fromisoformat(text if is_complete else f"{day}T{hour}+09:00")
+        start.astimezone(UTC)
+    except (ValueError, OverflowError):
+        message = f"{quoted(text)} is not a date in the calendar"
+        raise UsageError(message, hint="correct the date, time or offset") from None
+    if not is_complete:
         raise UsageError(
             f"{quoted(text)} is not a date and time to the minute, with an offset",
             hint=f"write {day}T{hour}+09:00, with the offset of your time zone",
         )
-    try:
-        time = datetime.fromisoformat(text)
-        time.astimezone(UTC)
-    except (ValueError, OverflowError):
-        message = f"{quoted(text)} is not a date in the calendar"
-        raise UsageError(message, hint="correct the date, time or offset") from None
-    return time.isoformat(timespec="minutes")
+    return start.isoformat(timespec="minutes")
 
 
 def _read_mapping(

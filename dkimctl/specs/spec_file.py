@@ -70,6 +70,11 @@ def read_specs(
     if problems:
         raise InputError(problems)
     with naming(_DOMAIN):
+        for domain in domains:
+            if is_file(domain) and is_ordinary(domain.lower()):
+                raise UsageError(
+                    f"{domain} is the name of a file", hint=f"write {domain} without --domain"
+                )
         names = [parse_domain(domain) for domain in domains]
         if repeated := _repeated(names):
             raise UsageError(f"{repeated} is named twice", hint="name each domain once")

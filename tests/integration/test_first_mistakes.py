@@ -70,13 +70,31 @@ def test_directories_urls_and_patterns_are_no_files(told, cli):
         (f"https://me:{SECRET}@example.com/x", '"https://example.com" is a URL', ": example.com"),
         ("user@example.com", '"user@example.com" is an email address', "after the @"),
         ("s1._domainkey.example.com", "is the name of a key record", ": example.com"),
-        ("example.com,example.net", "is not one domain name", "without commas"),
+        ("example.com,example.net", "is not one domain name", "without spaces or commas"),
     ],
 )
 def test_other_things_than_domains(told, word, error, hint):
     message, advice = told("show-dns", "--sandbox", word)
     assert message.endswith(error)
     assert advice.endswith(hint)
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "hint"),
+    [
+        (("--domain", "domains.yaml"), "is the name of a file", "domains.yaml without --domain"),
+        (("--domain", "a.test", "--start-date", "2027-02-30"), "not a date in the cal", "correct"),
+        (("--domain", "a.test", "--start-date", "2027-02-01"), "a date and time to", "2027-02-01T"),
+        (("mail",), "is a mail, not a spec file", "dkimctl verify"),
+        (("config",), "is a config file, not a spec file", "--config"),
+    ],
+)
+def test_what_register_cannot_take(told, cli, words, error, hint):
+    cli.write("mail", "From: a@example.com\nSubject: hello\n\nHi\n")
+    cli.write("config", "dns:\n  - provider: rfc2136\n")
+    message, advice = told("register", "--sandbox", *words)
+    assert error in message
+    assert hint in advice
 
 
 def test_names_of_files_that_a_shell_made_of_a_glob(told, cli):
@@ -92,6 +110,7 @@ def test_names_of_files_that_a_shell_made_of_a_glob(told, cli):
         ("", "it is empty"),
         ("- example.com\n", "it is a spec file (YAML)"),
         ("hello\n", "it is not JSON"),
+        ('{"items": [{"sign_domain": "a.test"}, {"sign_domain": "b.test"}]}', "none of its items"),
         ("a,sign_domain\nb,example.com\n", "it is a table (CSV)"),
         ("{}", "missing required field `items`"),
     ],

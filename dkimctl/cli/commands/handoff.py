@@ -33,7 +33,7 @@ from dkimctl.models import DnsRecord, Registration, named
 from dkimctl.names import Selection
 from dkimctl.rotation.life import KeyStage, NextAction, read_keys
 from dkimctl.rotation.retirement import retired_results
-from dkimctl.text import counted, few, printable
+from dkimctl.text import counted, few, printable, readable
 
 app = App()
 SheetRecords = list[tuple[Registration, DnsRecord]]
@@ -194,7 +194,7 @@ def _warn_unknown(reporter: Reporter, places: Mapping[str, DnsPlace]) -> ExitCod
             names_of.setdefault((what, place.reason), {})[place.zone or name] = None
     for (what, reason), about in names_of.items():
         reporter.warn(
-            f"the {what} of {few(list(about))} could not be found: {reason}",
+            f"the {what} of {few([*map(readable, about)])} could not be found: {reason}",
             hint="the sheet says so; to name the zone yourself, use --zone ZONE",
             code="place_unknown",
         )

@@ -38,7 +38,7 @@ from dkimctl.names import MAX_NAME, key_name_length, selector_template
 from dkimctl.registration.engine import RegistrationEngine
 from dkimctl.registration.preflight import Planner, clock_fault, inspect_entries, plan
 from dkimctl.specs.entries import ENTRY_FIELDS, Entries
-from dkimctl.text import counted, few
+from dkimctl.text import counted, few, readable
 
 if TYPE_CHECKING:
     from dkimctl.publishing.plan import Target
@@ -360,7 +360,8 @@ def _tell_of_new_keys(
         return
     reporter.warn(
         f"the ledger has nothing of this account yet ({session.ledger_file}); a domain without "
-        f"selector that was registered elsewhere gets a second key: {few(unsure)}",
+        "selector that was registered elsewhere gets a second key: "
+        f"{few([readable(domain) for domain in unsure])}",
         hint="to take over what is registered: there, `dkimctl show-dns --format json --output "
         "keys.json`; here, `dkimctl ledger import keys.json`",
         code="new_ledger",

@@ -102,6 +102,7 @@ def test_what_is_wrong_is_still_said(line, error, capsys):
     [("regster", "did you mean `dkimctl register`?"), (SECRET, "run `dkimctl --help`"),
      ("ledger imprt", "did you mean `dkimctl ledger import`?"),
      ("status --formt=json", "did you mean --format?"), ("show-dns --json", "write --format json"),
+     ("list --limit 3", "run `dkimctl list --help`"), ("version", "run `dkimctl --version`"),
      ("status -o json", "write --format table or json"),
      ("overview --output x.html", "write --format table or json, or --html FILE"),
      ("login --client-secret x", "no option takes a secret: `dkimctl login` asks for it"),
