@@ -22,6 +22,7 @@ from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import named
 from dkimctl.names import Selection
 from dkimctl.rotation.life import NOT_IN_USE, Key, KeyStage, NextAction, due_first, read_keys
+from dkimctl.settings.config import DnsTarget
 from dkimctl.settings.profile import SourceKind
 from dkimctl.settings.values import SANDBOX, SANDBOX_FIXED
 from dkimctl.text import counted, few, printable
@@ -97,8 +98,7 @@ def find_guide(session: Session) -> Guide:
     now = datetime.now(UTC)
     if keys := [*read_keys(ledger, Selection(), session.config.rotation, now)]:
         keys.sort(key=due_first)
-        by_target, by_timer = session.has_dns_targets, session.has_timer
-        registered = guide_of(keys, now, by_target=by_target, by_timer=by_timer)
+        registered = guide_of(keys, now, session.dns_targets, by_timer=session.has_timer)
     elif not is_logged_in:
         return login
     else:
@@ -133,10 +133,12 @@ def _guide_of_sandbox_alone(session: Session) -> Guide | None:
     return guide._replace(lines=[*guide.lines, line], steps={**guide.steps, **own})
 
 
-def guide_of(keys: Sequence[Key], now: datetime, *, by_target: bool, by_timer: bool) -> Guide:
+def guide_of(
+    keys: Sequence[Key], now: datetime, targets: Sequence[DnsTarget] = (), *, by_timer: bool
+) -> Guide:
     """What these keys need first.
 
-    `by_target`: the config file says how to change DNS; `by_timer`: a timer does what is due.
+    `targets` are those of the config file; `by_timer`: a timer does what is due.
     """
     used = [key for key in keys if key.stage not in NOT_IN_USE]
     stages = Counter(str(key.stage) for key in keys)
@@ -148,31 +150,21 @@ def guide_of(keys: Sequence[Key], now: datetime, *, by_target: bool, by_timer: b
         verb = singular if len(some) == 1 else plural
         return f"{counted(len(some), 'key')} {verb} {rest}: {few([*map(named, some)])}."
 
-    def to_publish(some: Sequence[Key]) -> dict[str, str]:
-        selection = next_steps.select_domains(key.sign_domain for key in some)
-        show = {
-            next_steps.command("show-dns", selection): "show the records to put into DNS",
-            next_steps.command("handoff", selection): "or a sheet of what to enter in a web panel",
-        }
-        publish = {next_steps.publish(selection, by_target=True): "put the records into DNS"}
-        wait = {next_steps.wait_for(selection): "wait until all servers have them"}
-        return (publish if by_target else show) | wait
-
     lines, steps = list[str](), dict[str, str]()
     if urgent := [key for key in keys if key.urgency]:
         for urgency, text in URGENT_WARNINGS.items():
             if some := [named(key) for key in urgent if key.urgency == urgency]:
                 word = "URGENT" if urgency is not Urgency.SOON else "Soon urgent"
                 lines.append(f"{word}: {text}: {len(some)} ({few(some)}).")
-        return Guide([*lines, summary], to_publish(urgent), is_urgent=True)
+        return Guide([*lines, summary], _to_publish(urgent, targets), is_urgent=True)
     if undecided := [key for key in keys if key.needs_attention]:
         line = said_of(undecided, "needs", "need", "your decision")
         return Guide([line, summary], {"`dkimctl list --sort-by due`": "see the notes"})
     if missing := [key for key in keys if key.action is NextAction.PUBLISH]:
         line = said_of(missing, "has", "have", "not been seen in DNS")
-        if by_target and by_timer:
+        if by_timer and all(_covers(targets, key) for key in missing):
             return Guide([line, "The timer publishes them.", summary], _WELL)
-        return Guide([line, summary], to_publish(missing))
+        return Guide([line, summary], _to_publish(missing, targets))
 
     due = [key for key in keys if key.due is not None and key.due <= now]
     if old := [key for key in due if key.action is NextAction.REGISTER]:
@@ -183,9 +175,9 @@ def guide_of(keys: Sequence[Key], now: datetime, *, by_target: bool, by_timer: b
     if gone := [key for key in due if key.action is NextAction.REMOVE]:
         lines.append(said_of(gone, "is", "are", "retired, and can leave DNS"))
         steps["`dkimctl rotate --retired`"] = "look at DNS, and list them"
-    if lines and by_target:
+    if lines and targets:
         steps = {"`dkimctl rotate run`": "do it", "`dkimctl timer`": "install a timer that does it"}
-    if lines and by_timer:
+    if lines and by_timer and (targets or not gone):
         lines, steps = [*lines, "The timer does that."], _WELL
     if lines:
         return Guide([*lines, summary], steps)
@@ -197,4 +189,30 @@ def guide_of(keys: Sequence[Key], now: datetime, *, by_target: bool, by_timer: b
         # A key that waits does so for its start.
         what = "signing starts" if first.action is NextAction.WAIT else first.action
         well += f" Next: {at:%Y-%m-%d}, {what}, {named(first)}."
-    return Guide([well, summary], _WELL)
+    timer = {"`dkimctl timer`": "install a timer that replaces old keys"}
+    return Guide([well, summary], (timer if targets and not by_timer else {}) | _WELL)
+
+
+def _covers(targets: Sequence[DnsTarget], key: Key) -> bool:
+    return any(target.may_have(key.sign_domain) for target in targets)
+
+
+def _to_publish(keys: Sequence[Key], targets: Sequence[DnsTarget]) -> dict[str, str]:
+    """The commands that put the records of keys into DNS, and wait for them."""
+    selection = next_steps.select_domains(key.sign_domain for key in keys)
+    wait = {next_steps.wait_for(selection): "wait until all servers have them"}
+    if not targets:
+        return {
+            next_steps.command("show-dns", selection): "show the records to put into DNS",
+            next_steps.command("handoff", selection): "or a sheet of what to enter in a web panel",
+        } | wait
+    covered = [key.sign_domain for key in keys if _covers(targets, key)]
+    by_hand = [key.sign_domain for key in keys if not _covers(targets, key)]
+    steps = {}
+    if covered:
+        publish = next_steps.publish(next_steps.select_domains(covered), by_target=True)
+        steps[publish] = "put the records into DNS"
+    if by_hand or not all(target.zones for target in targets):  # else its server decides
+        sheet = next_steps.command("handoff", next_steps.select_domains(by_hand or covered))
+        steps[sheet] = "what to enter by hand, where no target of `dns` has the zone"
+    return steps | wait

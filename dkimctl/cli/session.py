@@ -31,7 +31,7 @@ from dkimctl.files import config_path, state_dir
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import Secret, Token
 from dkimctl.settings import profile as profiles
-from dkimctl.settings.config import Config, load_config
+from dkimctl.settings.config import Config, DnsTarget, load_config
 from dkimctl.settings.values import CHECKS
 from dkimctl.specs import spec_file
 from dkimctl.text import counted
@@ -323,9 +323,13 @@ class Session:
         return any(profiles.settings_of(stored) == login for stored in self.logins.values())
 
     @property
+    def dns_targets(self) -> list[DnsTarget]:
+        """How the config file says to change DNS for the profile."""
+        return [target for target in self.config.dns if target.is_for(self.profile.name)]
+
+    @property
     def has_dns_targets(self) -> bool:
-        """Whether the config file says how to change DNS for the profile."""
-        return any(target.is_for(self.profile.name) for target in self.config.dns)
+        return bool(self.dns_targets)
 
     @property
     def has_timer(self) -> bool:

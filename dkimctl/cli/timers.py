@@ -55,6 +55,7 @@ class Plan(NamedTuple):
 
     steps: Sequence[Step] = ()
     see: Sequence[str] = ()
+    by_hand: str = ""  # for another scheduler, where neither systemd nor cron is: the command
 
 
 def find_plan(job: Job, *, remove: bool) -> Plan:
@@ -76,11 +77,7 @@ def find_plan(job: Job, *, remove: bool) -> Plan:
         return _plan_units(job, units, remove=remove)
     if shutil.which("crontab"):
         return _plan_crontab(job, line, remove=remove)
-    if remove:
-        return Plan()
-    # As after su: systemd has no session for the user.
-    hint = "log in as this user by ssh, install cron, or have your scheduler run the command"
-    raise UsageError("neither systemd nor cron is available here", hint=f"{hint}; see {_DOCS}")
+    return Plan() if remove else Plan(by_hand=_shell_command(job))
 
 
 def installed_timer(profile: str, state_dir: Path) -> str:
@@ -208,10 +205,14 @@ def _unit_word(word: str) -> str:
     return escaped if re.fullmatch(r"[\w@%+=:,./$-]+", escaped) else f'"{escaped}"'
 
 
-def _crontab_line(job: Job) -> str:
+def _shell_command(job: Job) -> str:
     file = shlex.quote(str(job.secrets))
     variables = " ".join(f"{name}={shlex.quote(text)}" for name, text in job.variables.items())
-    command = f"set -a; [ ! -r {file} ] || . {file}; {variables} {shlex.join(job.words)}"
+    return f"set -a; [ ! -r {file} ] || . {file}; {variables} {shlex.join(job.words)}"
+
+
+def _crontab_line(job: Job) -> str:
+    command = _shell_command(job)
     # Another minute on each machine, and always the same on one.
     at = zlib.crc32(f"{os.uname().nodename} {command}".encode()) % (60 * _HOURS)
     times = f"{at % 60} {at // 60}-23/{_HOURS} * * *"

@@ -24,7 +24,7 @@ _MIN_WIDTH = 40
 _SEPARATOR = "\x1f"  # between cells that are kept; `printable` leaves none in them
 # Titles of columns with names, and with dates, whose time of day may be left out.
 _NAMES = frozenset((
-    "DOMAIN", "SELECTOR", "RECORD", "ZONE", "UNDER", "TARGET", "PROFILE", "CLIENT ID", "BASE URL"
+    "DOMAIN", "SELECTOR", "RECORD", "ZONE", "UNDER", "TARGET", "PROFILE"
 ))  # fmt: skip
 _DATES = frozenset(("START", "DUE"))
 _TIME_OF_DAY = r"(?<=^\d{4}-\d\d-\d\d)T.*"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
 import shlex
 from collections.abc import Callable, Mapping
@@ -14,7 +15,7 @@ from dkimctl.addresses import parse_server
 from dkimctl.errors import InputError, UsageError
 from dkimctl.files import path_fault, refuse
 from dkimctl.input_files import MAX_CONFIG_BYTES, read_bytes
-from dkimctl.names import is_glob, parse_zone
+from dkimctl.names import is_glob, parents, parse_zone
 from dkimctl.settings import values
 from dkimctl.specs.entries import read_defaults
 from dkimctl.strict_yaml import Document, Node
@@ -69,6 +70,11 @@ class DnsTarget(NamedTuple):
     def is_for(self, profile: str) -> bool:
         """Whether the profile may use it."""
         return profile in self.profiles if self.profiles else profile != values.SANDBOX
+
+    def may_have(self, domain: str) -> bool:
+        """Whether a zone of it may hold the keys of a domain, as far as `zones` tells."""
+        above = list(parents(f"_domainkey.{domain.lower()}"))
+        return not self.zones or any(fnmatch.filter(above, zone.lower()) for zone in self.zones)
 
     def shares_profile(self, other: DnsTarget) -> bool:
         """Whether there is a profile that may use both."""

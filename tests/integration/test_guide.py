@@ -92,7 +92,7 @@ def test_what_is_urgent_comes_first(cli):
     assert "later.example" not in shown.out
     targets = "dns: [{provider: rfc2136, server: 127.0.0.1, profiles: [sandbox]}]\n"
     cli.write("config.yaml", targets)
-    publish, _ = next_of(cli("--sandbox", "--config", "config.yaml"))
+    publish, _, _ = next_of(cli("--sandbox", "--config", "config.yaml"))
     assert publish == ["publish", "--sandbox", "--config", "config.yaml", "now.example"]
 
 

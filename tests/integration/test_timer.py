@@ -268,6 +268,10 @@ def test_without_systemd_and_cron_the_way_by_hand_is_named(cli, tmp_path):
     cli.environment["PATH"] = str(tmp_path)
     done = cli("timer", "--sandbox")
     assert (done.status, "neither systemd nor cron" in done.err) == (2, True)
+    register(cli, "example.com")
+    words = ["/bin/sh", "-ec", cli("timer", "--sandbox").out]
+    ran = subprocess.run(words, env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
     cli.environment["AT_START"] += "timers.sys = type('', (), {'platform': 'darwin'})"
     done = cli("timer", "--sandbox", "--yes")
     assert (done.status, "have launchd run `dkimctl rotate" in done.err) == (2, True)

@@ -87,16 +87,16 @@ def list_(ctx: typer.Context, fmt: TableOrJsonOption = None) -> int:
         cells = (
             "*" if in_use else " ",
             profile["name"],
-            profile["client_id"],
-            profile["base_url"],
-            ", ".join(profile["defined_in"]),
             "not needed" if profile["name"] == SANDBOX else words[logged_in],
+            ", ".join(profile["defined_in"]),
         )
         mark = Style.BOLD if in_use else ""
-        styles = [mark, mark, "", "", "", Style.GREEN if logged_in else ""]
-        chosen = f"in use, by {source}" if in_use else ""
-        rows.append(Row(cells, styles, below(chosen, layout)))
-    write(table(["", "PROFILE", "CLIENT ID", "BASE URL", "FROM", "LOGGED IN"], rows, layout))
+        styles = [mark, mark, Style.GREEN if logged_in else "", ""]
+        ids = (profile["client_id"], profile["base_url"])
+        who = " at ".join(filter(None, ids)) or "no account yet"
+        lines = [who, *([f"in use, by {source}"] if in_use else [])]
+        rows.append(Row(cells, styles, [part for text in lines for part in below(text, layout)]))
+    write(table(["", "PROFILE", "LOGGED IN", "FROM"], rows, layout))
     return ExitCode.OK
 
 

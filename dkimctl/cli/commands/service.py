@@ -33,6 +33,7 @@ from dkimctl.cli.options import (
 )
 from dkimctl.cli.report import Reporter, write
 from dkimctl.cli.sandbox import open_service_store
+from dkimctl.credentials.keyring_store import KeyringStore
 from dkimctl.errors import ExitCode, OutputError, UsageError, os_errors_as
 from dkimctl.files import create_files, directory_fault, refuse
 from dkimctl.text import counted, few, format_duration, printable
@@ -238,11 +239,16 @@ def _announce_secret(
 ) -> None:
     """Log the change, and say how the client logs in."""
     _log_change(f"client {action}", client_id)
-    command = f"dkimctl login --auth-url URL --base-url URL --client-id {shlex.quote(client_id)}"
+    url = "http://127.0.0.1:8025"  # the default of `serve`
+    command = (
+        f"dkimctl login --auth-url {url} --base-url {url} --client-id {shlex.quote(client_id)}"
+    )
+    if not KeyringStore().is_there:
+        command += " --credential-store file"
     if secret_file:
         command += f" --secret-stdin < {shlex.quote(str(secret_file))}"
         reporter.note(f"dkimctl: the secret is in {secret_file}; delete it after the login")
-    reporter.note(f"dkimctl: next, with the URL that `dkimctl serve` prints: {command}")
+    reporter.note(f"dkimctl: next, with another URL if `dkimctl serve` prints one: {command}")
 
 
 @registration.command(

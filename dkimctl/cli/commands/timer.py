@@ -45,6 +45,12 @@ def timer(
     reporter, job = session.reporter, find_job(session, remove=remove)
     plan = timers.find_plan(job, remove=remove)
     what = f"the timer of the profile {job.profile}"
+    if plan.by_hand:
+        _warn(session, job)
+        write([f"{plan.by_hand}\n"])
+        # As after su: systemd has no session for the user.
+        hint = "log in as this user by ssh, install cron, or have your scheduler run the line above"
+        raise UsageError("neither systemd nor cron is available here", hint=hint)
     if not plan.steps:
         reporter.note(f"dkimctl: {what} is {'not ' if remove else ''}installed")
     else:
@@ -112,6 +118,10 @@ def _warn(session: Session, job: timers.Job) -> None:
         warn(
             f"its runs do not have the variables of your shell: {listed(sorted(names))}", hint=hint
         )
+    clone = Path(job.words[0]).parent.parent.parent  # whose environment has the program in bin
+    if (clone / ".git").exists():
+        hint = "install it for good first, such as with pipx: the runs fail once the clone is gone"
+        warn(f"it runs the program of a clone, {job.words[0]}", hint=hint)
     is_in_keyring = profile.credential_store == "keyring" and not profile.is_sandbox
     if is_in_keyring and "DKIMCTL_CLIENT_SECRET" not in names:
         hint = "run `dkimctl login --credential-store file`"

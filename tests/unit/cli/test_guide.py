@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from dkimctl.cli.guide import guide_of
 from dkimctl.models import KeyHistory, Registration
 from dkimctl.rotation.life import Key, KeyDates, KeyStage, NextAction
+from dkimctl.settings.config import DnsTarget
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 
@@ -17,7 +18,8 @@ def key(name: str, stage=KeyStage.SIGNING, action=NextAction.REGISTER, due=None,
 
 
 def commands(*statuses, by_target: bool = False, by_timer: bool = False) -> list[str]:
-    guide = guide_of(statuses, NOW, by_target=by_target, by_timer=by_timer)
+    targets = [DnsTarget("rfc2136", zones=("*.example",))] if by_target else []
+    guide = guide_of(statuses, NOW, targets, by_timer=by_timer)
     return [command.strip("`") for command in guide.steps]
 
 
@@ -33,7 +35,8 @@ def test_due_keys_are_replaced_by_hand_or_by_a_timer():
     assert commands(OLD, GONE) == ["dkimctl rotate old.example", "dkimctl rotate --retired"]
     assert commands(GONE, FINE) == ["dkimctl rotate --retired"]
     assert commands(OLD, GONE, by_target=True) == ["dkimctl rotate run", "dkimctl timer"]
-    for keys in ((OLD, GONE), (UNSEEN,)):
+    assert commands(FINE, by_target=True)[0] == "dkimctl timer"
+    for keys in ((OLD, GONE), (UNSEEN,), (FINE,)):
         left = commands(*keys, by_target=True, by_timer=True)
         assert left == ["dkimctl overview", "dkimctl check-dns"], "the timer does the rest"
 
@@ -42,3 +45,12 @@ def test_what_matters_more_comes_first():
     assert commands(OLD, UNSEEN)[0] == "dkimctl show-dns new.example"
     assert commands(OLD, UNSEEN, by_target=True)[0] == "dkimctl publish new.example"
     assert commands(OLD, UNSEEN, LOST) == ["dkimctl list --sort-by due"]
+
+
+def test_what_no_target_has_is_published_by_hand():
+    other = DnsTarget("rfc2136", zones=("old.example",))
+    covered, by_hand, _ = guide_of([OLD._replace(action=NextAction.PUBLISH), UNSEEN], NOW, [other],
+                                   by_timer=True).steps  # fmt: skip
+    assert (covered, by_hand) == ("`dkimctl publish old.example`", "`dkimctl handoff new.example`")
+    steps = guide_of([UNSEEN], NOW, [DnsTarget("rfc2136")], by_timer=False).steps
+    assert [step.split()[1] for step in steps] == ["publish", "handoff", "check-dns"]
