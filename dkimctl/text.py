@@ -185,3 +185,8 @@ def format_duration(time: timedelta | float, *, units: Literal[1, 2] = 2) -> str
         counts.append(f"{count} {name}" if count else "")
     first = next((at for at, text in enumerate(counts) if text), len(counts))
     return " ".join(filter(None, counts[first : first + units])) or "0 s"
+
+
+def install_beside(*packages: str) -> str:
+    """The hint for libraries that are missing. No registry has dkimctl, with its extras."""
+    return f"beside dkimctl, run `pip install {' '.join(packages)}` (with pipx: `pipx inject`)"

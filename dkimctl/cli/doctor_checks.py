@@ -127,7 +127,9 @@ def library_problem(line: str, version_of: Callable[[str], str | None]) -> Remar
 
 
 def check_service_extra(_session: Session) -> Iterator[Remark]:
-    missing = Remark(Health.WRONG, "it is not installed", f"run `{INSTALL}`")
+    missing = Remark(
+        Health.WRONG, "it is not installed", f"in the clone of dkimctl, run `{INSTALL}`"
+    )
     yield Remark(Health.OK, "installed") if is_installed() else missing
 
 

@@ -75,7 +75,7 @@ def find_guide(session: Session) -> Guide:
     profile = session.profile
     try_it = {"`dkimctl init --sandbox --domain example.com`": "or try it without an account"}
     if not is_installed():
-        try_it = {f"`{INSTALL}`": "get the embedded service, to try it"}
+        try_it = {f"`{INSTALL}`": "in the clone of dkimctl: get the embedded service"}
         if profile.is_sandbox:
             return Guide(["The embedded service is not installed."], try_it)
     elif Path(SPEC_FILE).exists():

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dkimctl.service.database import Store
 
 
-INSTALL = "pip install 'dkimctl[service]'"
+INSTALL = "pip install '.[service]'"  # no registry has dkimctl
 _MODULES = ("falcon", "sqlalchemy", "alembic", "cryptography", "granian")
 
 
@@ -42,7 +42,7 @@ def needs_service_extra() -> Iterator[None]:
     except ModuleNotFoundError as error:
         raise UsageError(
             f"the embedded service is not installed (no module {error.name})",
-            hint=f"run `{INSTALL}`",
+            hint=f"in the clone of dkimctl, run `{INSTALL}`",
         ) from error
 
 

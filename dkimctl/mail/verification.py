@@ -18,7 +18,7 @@ from dkimctl.errors import UsageError
 from dkimctl.mail import message as mail
 from dkimctl.mail.message import MailVerdict, Message, Signature
 from dkimctl.models import Registration, RegistrationKey, key_of
-from dkimctl.text import quoted
+from dkimctl.text import install_beside, quoted
 
 MAX_SIGNATURES = 20  # that are verified
 _MAX_READ = 20_000  # that are read, to find those of registered domains
@@ -40,7 +40,7 @@ def require_dkimpy() -> None:
     except ImportError:
         raise UsageError(
             "verifying mail needs dkimpy, which is not installed",
-            hint="run `pip install 'dkimctl[mail]'`",
+            hint=install_beside("dkimpy"),
         ) from None
 
 

@@ -18,7 +18,7 @@ from dkimctl.models import Secret
 from dkimctl.names import is_glob, parents, parse_zone, zone_finder
 from dkimctl.publishing.plan import Access, Change, NameState, changed_error, is_same, outcome_of
 from dkimctl.publishing.provider_errors import Failures, short_line
-from dkimctl.text import few, printable
+from dkimctl.text import few, install_beside, printable
 
 _ONE_STRING = MAX_STRING // 2  # characters; each can have a backslash
 _ANSWERED = ("CNAME", "A", "AAAA", "MX", "TXT", "HTTPS")  # what a wildcard may have for hosts
@@ -255,9 +255,9 @@ def load_class(class_name: str) -> Any:
         provider: Any = getattr(import_module(module_name), attribute, None)
     except ModuleNotFoundError as error:
         if error.name == "octodns":
-            hint = "install octoDNS: `pip install 'dkimctl[octodns]'`"
+            hint = install_beside("octodns")
         elif error.name == (package := class_name.partition(".")[0]):
-            hint = f"install it beside dkimctl: pip install {package.replace('_', '-')}"
+            hint = install_beside(package.replace("_", "-"))
         reason = f"there is no module {printable(str(error.name))}"
         raise UsageError(f"cannot import {name}: {reason}", hint=hint) from None
     except Exception as error:  # noqa: BLE001 - a module can raise anything while it is imported

@@ -27,7 +27,7 @@ from dkimctl.service import schema
 from dkimctl.service.key_pairs import PLAIN_HEADER, Passphrase, WrongPassphrase
 from dkimctl.service.location import DatabaseUrl, Location
 from dkimctl.service.schema import passphrases, registrations
-from dkimctl.text import printable
+from dkimctl.text import install_beside, printable
 
 _Transactions = dict[str, dict[str, Any]]  # execution options of SQLAlchemy, by what it is for
 
@@ -417,7 +417,7 @@ def _postgresql_engine(url: DatabaseUrl) -> sa.Engine:
     except ModuleNotFoundError as error:
         raise UsageError(
             f"PostgreSQL cannot be used (no module {error.name})",
-            hint="run `pip install 'dkimctl[postgres]'`",
+            hint=install_beside("'psycopg[binary]'"),
         ) from None
     except (sa.exc.ArgumentError, ValueError):  # their texts quote the URL, with a password
         raise UsageError(

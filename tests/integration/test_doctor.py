@@ -227,9 +227,9 @@ def test_it_can_be_interrupted(cli, scripted_account, scripted_server):
 def test_without_the_service_extra(doctor, cli):
     cli.at_start("import sys; sys.modules['falcon'] = None\n")
     assert doctor("--sandbox", "--offline")["embedded service"] == "wrong"
-    assert "pip install 'dkimctl[service]'" in doctor.said["embedded service"]
-    assert "pip install 'dkimctl[service]'" in cli("--sandbox").out
-    assert "pip install 'dkimctl[service]'" in cli().out
+    assert "pip install '.[service]'" in doctor.said["embedded service"]
+    assert "pip install '.[service]'" in cli("--sandbox").out
+    assert "pip install '.[service]'" in cli().out
 
 
 def test_the_lines_fit_the_terminal_and_quiet_shows_what_is_wrong(cli):

@@ -187,7 +187,7 @@ def test_a_provider_is_known_by_name_and_a_machine_without_a_keyring_is_noticed(
     keyring = {"PYTHONPATH": str(cli.home), "PYTHON_KEYRING_BACKEND": "own.Keyring"}
     done = cli(*words, "--config", "with.yaml", "--output", "more.yaml", env=keyring)
     assert "keyring" not in done.err
-    assert "octodns-cloudflare`, and set CLOUDFLARE_TOKEN" in done.err
+    assert "octodns-cloudflare` (with pipx: `pipx inject`), and set CLOUDFLARE_TOKEN" in done.err
     done = cli(*words, env={"PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring"})
     assert "this machine has no keyring" in done.err
     with_keyring, without = (

@@ -131,7 +131,7 @@ def test_without_the_service_extra_the_sandbox_says_what_to_install(cli):
     for words in (("register", "--sandbox", EXAMPLE), ("serve",), ("service", "client", "list")):
         done = cli(*words, env=environment)
         assert done.status == 2
-        assert "pip install 'dkimctl[service]'" in done.err
+        assert "pip install '.[service]'" in done.err
 
 
 def test_private_keys_are_encrypted_with_a_passphrase(cli):

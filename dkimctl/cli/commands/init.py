@@ -39,7 +39,7 @@ from dkimctl.settings.values import (
 )
 from dkimctl.specs.entries import first_defaults
 from dkimctl.strict_yaml import yaml_scalar
-from dkimctl.text import listed, printable, quoted
+from dkimctl.text import install_beside, listed, printable, quoted
 
 app = App()
 
@@ -209,7 +209,7 @@ def _show_next(session: Session, answers: Mapping[str, Any], steps: list[str]) -
     """Say what is missing yet, and which commands come next."""
     note = session.reporter.note
     if session.profile.is_sandbox and not is_installed():
-        note(f"dkimctl: next, for the embedded service: `{INSTALL}`")
+        note(f"dkimctl: next, for the embedded service, in the clone of dkimctl: `{INSTALL}`")
     if not answers.get("has_keyring", True):
         file = session.state_dir / "credentials.json"
         note(
@@ -317,9 +317,8 @@ def _parse_method(text: str) -> str:
 def _explain_octodns(session: Session, target: DnsTarget) -> None:
     """Say what the provider still needs: packages, and variables that are not set."""
     module = target.class_name.partition(".")[0]
-    packages = {"octodns": "'dkimctl[octodns]'", module: module.replace("_", "-")}
-    missing = [package for name, package in packages.items() if find_spec(name) is None]
-    texts = [f"run `pip install {' '.join(missing)}`"] if missing else []
+    missing = [name.replace("_", "-") for name in ("octodns", module) if find_spec(name) is None]
+    texts = [install_beside(*missing)] if missing else []
     references = [str(text) for text in target.settings.values() if is_reference(str(text))]
     names = [text.removeprefix("env/") for text in references]
     if unset := [name for name in names if not os.environ.get(name)]:

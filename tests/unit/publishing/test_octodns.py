@@ -237,7 +237,7 @@ def test_settings_that_do_not_fit_are_an_error():
         ("octodns_none_such.X", "no module octodns_none_such", "pip install octodns-none-such"),
         ("octodns.provider.none.X", "no module octodns.provider.none", "check `class`"),
         ("octodns.provider.yaml.None_", "is not an octoDNS provider", "check `class`"),
-        ("octodns_x.X", "no module octodns", "pip install 'dkimctl[octodns]'"),
+        ("octodns_x.X", "no module octodns", "pip install octodns"),
         ("octodns.zone.Zone", "is not an octoDNS provider", "check `class`"),
         # A run that is killed would leave their files cut.
         ("octodns.provider.yaml.YamlProvider", "writes zone files", "`dkimctl show-dns`"),
