@@ -311,6 +311,13 @@ class TestRetired:
         files = re.findall(r"--output ([\w.-]+)", cli(*NO_CHECK, "example.com").err)
         assert files == ["remove-2.txt", "retired-2.json", "forgotten-2.json"]
 
+    def test_who_deletes_it_is_said(self, cli, pair):
+        cli.write("x.yaml", "dns: [{provider: rfc2136, server: 127.0.0.1, profiles: [sandbox]}]\n")
+        words = (*NO_CHECK, "example.com", "--config", "x.yaml")
+        assert "next, to delete: `dkimctl rotate run --sandbox --config x.yaml`" in cli(*words).err
+        cli.at_start("from dkimctl.cli import session; session.installed_timer = lambda *_: 'cron'")
+        assert "dkimctl: the timer deletes them\n" in cli(*words).err
+
     def test_a_generated_zone_is_without_what_was_forgotten(self, cli, pair, shell):
         shell(example("forget '*' --still-published"), {"DKIMCTL_PROFILE": "sandbox"})
         saved = json.loads((cli.home / "forgotten.json").read_text())["items"]

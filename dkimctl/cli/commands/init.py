@@ -147,7 +147,7 @@ def init(
         verb = "is there already and stays as it is"
         if len(there) > 1:
             verb = "are there already and stay as they are"
-        note(f"dkimctl: {listed([str(file) for file in there])} {verb}")
+        note(f"dkimctl: {' and '.join(map(str, there))} {verb}")
     with terminal.interruptible("nothing was written"):
         texts, answers = {}, _known_account(session, None) if config is None else {}
         if config is not None:

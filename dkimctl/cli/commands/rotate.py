@@ -177,9 +177,12 @@ def rotate(
         )
         file = new_name("remove.txt")
         delete = f"{list_them} --format nsupdate --output {file} && nsupdate -k KEYFILE {file}"
-        if session.has_dns_targets and not assumed:
+        is_by_run = session.has_dns_targets and not assumed
+        if is_by_run:
             delete = "dkimctl rotate run"
-        if output_options.fmt is not Format.NSUPDATE:
+        if is_by_run and session.has_timer:
+            session.reporter.note("dkimctl: the timer deletes them")
+        elif output_options.fmt is not Format.NSUPDATE:
             session.reporter.note(f"dkimctl: next, to delete: `{delete}`")
         file = new_name("retired.json")
         session.reporter.note(
