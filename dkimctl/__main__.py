@@ -14,6 +14,12 @@ from dkimctl import __version__
 _GC_THRESHOLD = 50_000  # objects
 
 
+def _report_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
+    """Report an exception as Python does, unless memory runs out, which `run` says itself."""
+    if unraisable.exc_type is not MemoryError:
+        sys.__unraisablehook__(unraisable)
+
+
 def main() -> int:
     """Run the command line and return the exit status."""
     if sys.argv[1:] in (["--version"], ["-V"]):  # without imports, because scripts ask for it
@@ -21,6 +27,7 @@ def main() -> int:
             os.write(1, f"dkimctl {__version__}\n".encode())
             return 0
     gc.set_threshold(_GC_THRESHOLD)
+    sys.unraisablehook = _report_unraisable
     if sys.platform != "win32":  # keep secrets out of a core dump, such as after a crash in C
         import resource
 

@@ -250,7 +250,13 @@ def _as_dkimctl_error(error: Exception) -> DkimctlError:
     if isinstance(error, TyperException):
         return _usage_error(error)
     if isinstance(error, MemoryError):
-        return DkimctlError("out of memory", hint="end other programs, or select fewer domains")
+        failure = DkimctlError(
+            "not enough memory",
+            hint="select fewer domains, end other programs, or raise the limit (`ulimit -v`, "
+            "MemoryMax= of systemd, --memory of a container)",
+        )
+        failure.code = "memory"
+        return failure
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
         hint = "raise the limit, such as with `ulimit -n 4096`, or end other programs"
         return DkimctlError("too many open files", hint=hint)

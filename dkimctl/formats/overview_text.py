@@ -5,10 +5,13 @@ As values, as JSON, and as the text that fits one screen of a terminal.
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter, itemgetter
 from typing import NamedTuple, TypeAlias
 
 from dkimctl.dns.verdicts import Urgency
@@ -20,6 +23,7 @@ from dkimctl.rotation.life import NOT_IN_USE, Key, KeyStage, NextAction, due_fir
 from dkimctl.text import format_duration, printable, readable
 
 WEEK, MONTH = timedelta(days=7), timedelta(days=30)
+MOST_DOMAINS = 40  # of a timeline
 _WHATS = {
     NextAction.PUBLISH: "publish",
     NextAction.REGISTER: "register successor",
@@ -60,7 +64,8 @@ class Overview(NamedTuple):
     week: Sequence[Event]  # of the next 7 days, and those that are overdue
     month: Sequence[Event]  # of the 23 days after that
     ages: Sequence[AgeBand]
-    statuses: Sequence[Key]
+    first: Sequence[Key]  # of the MOST_DOMAINS of which something is due first, in that order
+    known: int  # keys, also those that are not in use
 
     @property
     def is_bad(self) -> bool:
@@ -69,38 +74,64 @@ class Overview(NamedTuple):
 
 
 def make_overview(keys: Iterable[Key], now: datetime, lead: timedelta) -> Overview:
-    """The overview of these keys, removed ones left out."""
-    known = sorted((key for key in keys if not key.is_removed), key=due_first)
-    used = [key for key in known if key.stage not in NOT_IN_USE]
-    events, end = list[Event](), now + MONTH
-    for key in known:
-        if key.enable and key.starts_at is not None and now <= key.starts_at < end:
-            events.append(Event(key.starts_at, "signing starts", key))
-        what = _WHATS.get(key.action)
-        if what and key.due is not None and key.due < end and not key.urgency:
-            events.append(Event(key.due, what, key))
+    """The overview of these keys, those of a domain together; removed ones are left out."""
+    domains, used, known = 0, 0, 0
+    stages, states, lengths = Counter[str](), Counter[str](), Counter[int]()
+    looked_at, days = None, Counter[int]()
+    urgent, undecided, overdue, events = list[Key](), list[Key](), list[Key](), list[Event]()
+    end = now + MONTH
+
+    def counted() -> Iterator[tuple[tuple[object, ...], list[Key]]]:
+        nonlocal domains, used, known, looked_at
+        kept = (key for key in keys if not key.is_removed)
+        for _, group in itertools.groupby(kept, attrgetter("sign_domain")):
+            of_domain, before = sorted(group, key=due_first), used
+            for key in of_domain:
+                known += 1
+                stages[key.stage] += 1
+                if key.urgency:
+                    urgent.append(key)
+                elif key.needs_attention:
+                    undecided.append(key)
+                if key.is_overdue(now - lead):
+                    overdue.append(key)
+                if key.enable and key.starts_at is not None and now <= key.starts_at < end:
+                    events.append(Event(key.starts_at, "signing starts", key))
+                what = _WHATS.get(key.action)
+                if what and key.due is not None and key.due < end and not key.urgency:
+                    events.append(Event(key.due, what, key))
+                if key.stage in NOT_IN_USE:
+                    continue
+                used += 1
+                states[str(key.state)] += 1
+                lengths[key.key_len or 0] += 1
+                if key.looked_at is not None:
+                    looked_at = max(looked_at or key.looked_at, key.looked_at)
+                if key.age is not None:
+                    days[key.age.days] += 1
+            domains += used > before
+            yield due_first(of_domain[0]), of_domain
+
+    # Few of all keys are kept: there may be 100,000.
+    first = heapq.nsmallest(MOST_DOMAINS, counted(), key=itemgetter(0))
+    lengths.pop(0, None)  # not known
     events.sort(key=lambda event: (event.at.date(), event.at))  # a start has its own offset
-    days = [key.age.days for key in used if key.age is not None]
+    for some in (urgent, undecided, overdue):
+        some.sort(key=due_first)
     bounds = zip((0, *_AGES), (*_AGES, None), strict=True)
     return Overview(
-        now,
-        len({key.sign_domain for key in used}),
-        len(used),
-        Counter(str(key.stage) for key in known),
-        Counter(str(key.state) for key in used if key.state is not None),
-        Counter(key.key_len for key in used if key.key_len is not None),
-        max((key.looked_at for key in used if key.looked_at is not None), default=None),
-        [key for key in known if key.urgency],
-        [key for key in known if key.needs_attention and not key.urgency],
-        [key for key in known if key.is_overdue(now - lead)],
+        now, domains, used, stages, states, lengths, looked_at, urgent, undecided, overdue,
         [event for event in events if event.at < now + WEEK],
         [event for event in events if event.at >= now + WEEK],
         [
-            AgeBand(begin, end, sum(begin <= age and (end is None or age < end) for age in days))
-            for begin, end in bounds
+            AgeBand(begin, below, sum(
+                days[age] for age in days if begin <= age and (below is None or age < below)
+            ))
+            for begin, below in bounds
         ],
+        [key for _, of_domain in first for key in of_domain],
         known,
-    )
+    )  # fmt: skip
 
 
 def overview_lines(overview: Overview) -> Iterator[str]:
@@ -194,12 +225,12 @@ def overview_text(
         lines.append(f"  {days:<12} {f'{bar} ' if bar else ''}{band.keys:,}\n")
     yield from lines
     left = height - sum(line.count("\n") for line in lines) - _AROUND_TIMELINE
-    shown = first_domains(overview.statuses, min(max(left, _FEWEST_KEYS), _MOST_KEYS))
+    shown = first_domains(overview.first, min(max(left, _FEWEST_KEYS), _MOST_KEYS))
     if not shown:
         return
     yield _title("Timeline", "what is due first", layout)
     yield from timeline(shown, now, layout)
-    if more := len(overview.statuses) - len(shown):
+    if more := overview.known - len(shown):
         rest = f"{_counted(more, 'more key')}: `dkimctl list --sort-by due` lists all"
         yield from wrapped(complete(rest), layout)
 

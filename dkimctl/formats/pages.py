@@ -10,14 +10,13 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from dkimctl.formats import overview_text as texts
-from dkimctl.formats.overview_text import MONTH, Event, Overview
+from dkimctl.formats.overview_text import MONTH, MOST_DOMAINS, Event, Overview
 from dkimctl.text import printable, readable
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 _MOST_DAYS = 20  # rows of a week or month
-_MOST_KEYS = 40  # of the timeline
 _PAST, _FUTURE = timedelta(days=365), timedelta(days=180)  # that are drawn at most
 _WIDTH = 600.0  # of the bars, in units of the picture
 
@@ -44,7 +43,7 @@ def environment(package: str) -> Environment:
 def overview_page(overview: Overview, profile: str) -> str:
     """The page, for the keys of a profile."""
     now = overview.now
-    shown = texts.first_domains(overview.statuses, _MOST_KEYS)
+    shown = texts.first_domains(overview.first, MOST_DOMAINS)
     scale = texts.Scale(shown, now, _PAST, _FUTURE, least=MONTH)
 
     def x(time: datetime) -> float:
@@ -75,6 +74,6 @@ def overview_page(overview: Overview, profile: str) -> str:
         overview=overview, profile=profile, name_of=readable, rows=rows, ticks=ticks,
         week=event_rows(overview.week), week_length=texts.WEEK,
         month=event_rows(overview.month), month_length=MONTH,
-        left_out=len(overview.statuses) - len(shown), today=x(now), phases=[*texts.PHASES],
+        left_out=overview.known - len(shown), today=x(now), phases=[*texts.PHASES],
         width=_WIDTH, most=max((band.keys for band in overview.ages), default=0) or 1,
     )  # fmt: skip

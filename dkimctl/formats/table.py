@@ -70,33 +70,32 @@ def table(
     widths = [*map(len, columns)]
     same: dict[Sequence[str], Sequence[str]] = {}
     is_empty = True
-    for cells, styles, lines in rows:
-        text = _SEPARATOR.join([printable(cell) if cell else "-" for cell in cells])
-        if cells:
+    for row in rows:
+        text = _SEPARATOR.join([printable(cell) if cell else "-" for cell in row.cells])
+        if text:
             is_empty = False
             width_of = len if text.isascii() else columns_of
             widths = [*map(max, widths, map(width_of, text.split(_SEPARATOR)))]
-        key = tuple(styles)
-        kept.append((text, same.setdefault(key, key), "".join(lines)))
+        looks: Sequence[str] = tuple(row.styles)
+        kept.append((text, same.setdefault(looks, looks), "".join(row.below)))
     shown, cut = list(range(len(columns))), frozenset[int]()
-    if sum(widths) + len(_GAP) * (len(widths) - 1) > max(layout.width, _MIN_WIDTH):
+    has_room = sum(widths) + len(_GAP) * (len(widths) - 1) <= max(layout.width, _MIN_WIDTH)
+    if not has_room:
         texts = (text.split(_SEPARATOR) for text, *_ in kept if text)
         shown, widths, cut = _fitted(columns, texts, layout, optional)
-    is_whole = len(shown) == len(columns) and not cut
     names = [columns[at] in _NAMES for at in shown]
     if not is_empty:
         titles = [columns[at] for at in shown]
         yield from _lines_of_row(titles, [Style.BOLD] * len(titles), widths, names, layout)
     for text, styles, lines in kept:
-        if text:
-            cells = text.split(_SEPARATOR)
-            if is_whole:
-                yield from _lines_of_row(cells, styles, widths, names, layout)
-            else:
-                chosen = [_day(cells[at]) if at in cut else cells[at] for at in shown]
-                looks = [styles[at] for at in shown] if styles else ()
-                yield from _lines_of_row(chosen, looks, widths, names, layout)
-            if layout.wide and len(shown) < len(columns):
+        cells = text.split(_SEPARATOR) if text else []
+        if has_room and cells and text.isascii() and not layout.colour:  # the usual long list
+            yield _GAP.join(map(str.ljust, cells, widths)).rstrip(" ") + "\n"
+        elif cells:
+            chosen = [_day(cells[at]) if at in cut else cells[at] for at in shown]
+            looks = [styles[at] for at in shown] if styles else ()
+            yield from _lines_of_row(chosen, looks, widths, names, layout)
+            if layout.wide and len(shown) < len(cells):
                 rest = [f"{columns[at]} {cells[at]}" for at in range(len(cells)) if at not in shown]
                 yield from below(", ".join(rest), layout)
         yield lines

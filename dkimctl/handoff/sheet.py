@@ -162,10 +162,10 @@ def _make_record(
     )  # fmt: skip
 
 
-def render_sheet(sheet: Sheet, fmt: SheetFormat, language: Language) -> str:
-    """The text of a sheet; JSON has no language."""
+def render_sheet(sheet: Sheet, fmt: SheetFormat, language: Language) -> Iterable[str]:
+    """The text of a sheet, in chunks; JSON has no language."""
     if fmt is SheetFormat.JSON:
-        return f"{json_line(_document(sheet))}\n"
+        return _json(sheet)
     if fmt is SheetFormat.HTML:
         from markupsafe import Markup
 
@@ -184,13 +184,15 @@ def render_sheet(sheet: Sheet, fmt: SheetFormat, language: Language) -> str:
     templates.filters["block"] = lambda lines: fenced([*map(printable, lines)])
     templates.filters |= {"heading": heading, "wrap": wrapped, "item": item, "columns": columns}
     page = _page(sheet, words)
-    return templates.get_template(name).render(
+    stream = templates.get_template(name).stream(
         page=page, words=words, sheet=sheet, language=language
     )
+    stream.enable_buffering(100)
+    return stream
 
 
-def _document(sheet: Sheet) -> dict[str, object]:
-    """The JSON; times are UTC. None: not known, or none."""
+def _json(sheet: Sheet) -> Iterator[str]:
+    """One JSON object; times are UTC. None: not known, or none."""
 
     def utc(time: datetime | None) -> str | None:
         return written_time(time.astimezone(UTC)) if time else None
@@ -202,20 +204,23 @@ def _document(sheet: Sheet) -> dict[str, object]:
         times = {"starts_at": utc(record.starts_at), "due": utc(record.due)}
         return {**fields, "type": "TXT", "ttl": sheet.ttl, "strings": strings, **times}
 
-    zones = [
-        {
+    action, contact = "delete" if sheet.is_removal else "add", sheet.contact or None
+    head = {"made_at": utc(sheet.made_at), "action": action, "contact": contact}
+    yield f'{json_line(head)[:-1]},"zones":['
+    for number, zone in enumerate(sheet.zones):
+        facts = {
             "zone": zone.place.zone or None,
             "name": readable(zone.name),
             "provider": zone.provider.key if zone.provider else None,
             "name_servers": zone.place.name_servers,
             "trouble": zone.place.trouble or None,
             "reason": zone.place.reason or None,
-            "records": list(map(record_fields, zone.records)),
         }
-        for zone in sheet.zones
-    ]
-    action, contact = "delete" if sheet.is_removal else "add", sheet.contact or None
-    return {"made_at": utc(sheet.made_at), "action": action, "contact": contact, "zones": zones}
+        yield f'{"," if number else ""}{json_line(facts)[:-1]},"records":['
+        for at, record in enumerate(zone.records):
+            yield f"{',' if at else ''}{json_line(record_fields(record))}"
+        yield "]}"
+    yield "]}\n"
 
 
 class SheetField(NamedTuple):
@@ -227,7 +232,10 @@ class SheetField(NamedTuple):
 
 
 def _page(sheet: Sheet, words: Words) -> dict[str, object]:
-    """What the templates show, from top to bottom, but for texts without conditions."""
+    """What the templates show, from top to bottom, but for texts without conditions.
+
+    Zones and records are made when they are written, since there may be many.
+    """
     # The texts that differ between records to add and to delete.
     if sheet.is_removal:
         kind, check, nevers = "delete_", ["delete_check"], ["delete_other", "delete_changed"]
@@ -256,7 +264,8 @@ def _page(sheet: Sheet, words: Words) -> dict[str, object]:
     return {
         "title": words.fill(f"{kind}title"),
         "lead": [about, words.fill(harmless), contact],
-        "zones": [_zone_part(zone, words, sheet, numbers) for zone in sheet.zones],
+        "zones": (_zone_part(zone, words, sheet, numbers) for zone in sheet.zones),
+        "only_zone": sheet.zones[0].name if len(sheet.zones) == 1 else "",
         "nevers": map(words.fill, nevers),
         "check_lead": words.paragraph(*check),
         "commands": [
@@ -298,7 +307,7 @@ def _zone_part(
         "notices": notices,
         "panel": panel,
         "steps": [] if sheet.is_removal else list(_panel_steps(zone, words)),
-        "records": [_record_part(each, zone, words, sheet, next(numbers)) for each in zone.records],
+        "records": (_record_part(each, zone, words, sheet, next(numbers)) for each in zone.records),
     }
 
 

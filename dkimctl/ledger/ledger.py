@@ -220,8 +220,12 @@ class Ledger:
             requests = intents.select_open_requests(self._connection, self._account_id)
             return [intent for _, request in requests for intent in request]
 
-    def domains(self) -> Iterator[DomainKeys]:
-        """What is known of the keys of each signing domain, sorted by it, in one pass."""
+    def domains(self, *, with_values: bool = True) -> Iterator[DomainKeys]:
+        """What is known of the keys of each signing domain, sorted by it, in one pass.
+
+        Without the values of records, which are "" then, a key takes half the memory; those of
+        which the length of the key is not known have them.
+        """
         # Those without a registration may be anywhere between others.
         sent: dict[str, list[Intent]] = {}
         begun: dict[str, dict[RegistrationKey, str]] = {}
@@ -234,7 +238,11 @@ class Ledger:
             closed.setdefault(closed_key.key.sign_domain, []).append(closed_key)
         no_keys: Iterator[tuple[Registration, KeyHistory]] = iter(())
         others = ((domain, no_keys) for domain in sorted({*sent, *begun, *closed}))
-        query = f"SELECT {COLUMNS}, {tables.HISTORY} ORDER BY sign_domain, selector"
+        columns = COLUMNS
+        if not with_values:
+            lean = "iif(key_len IS NULL OR value IS NULL, value, '')"
+            columns = COLUMNS.replace(" value,", f" {lean},")
+        query = f"SELECT {columns}, {tables.HISTORY} ORDER BY sign_domain, selector"
         keys = map(_registered, self._rows(query))
         registered = itertools.groupby(keys, lambda pair: pair[0].key.sign_domain)
         merged = heapq.merge(registered, others, key=itemgetter(0))

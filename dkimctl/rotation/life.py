@@ -146,9 +146,10 @@ def read_keys(
 ) -> Iterator[Key]:
     """The selected keys of the ledger, by domain, and in each by the time when they start.
 
-    Also those that may be registered, since their requests got no answer, and removed ones.
+    Also those that may be registered, since their requests got no answer, and removed ones. Their
+    records have no values.
     """
-    for domain in ledger.domains():
+    for domain in ledger.domains(with_values=False):
         known: list[Registration | Intent | ClosedKey] = [*domain.histories]
         known += (*domain.intents, *domain.closed)
         if next(selection.pick(known), None) is not None:

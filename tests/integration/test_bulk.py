@@ -11,6 +11,8 @@ import time
 
 import pytest
 
+from portfolio import ENVIRONMENT, Portfolio, fill
+
 posix = pytest.mark.skipif(sys.platform == "win32", reason="sends a POSIX signal")
 
 
@@ -267,3 +269,20 @@ class TestWaiting:
         done = cli("register", "-", "--batch-size", 1, "--format", "json", stdin=specs(12))
         assert done.status == 0, done.err
         assert json.loads(done.err)["summary"] == {"created": 12}
+
+
+@posix
+@pytest.mark.nightly
+def test_100_000_keys_are_shown_with_little_memory(cli):
+    portfolio = Portfolio(cli.home / "state", "A" * 392)
+    fill(portfolio, 100_000)
+    portfolio.save()
+    environment = ENVIRONMENT | {"DKIMCTL_STATE_DIR": str(cli.home / "state")}
+    sheet = ("handoff", "--zone", "example", "--output", "sheet.html")
+    for kib, words in (10**5, ["list"]), (10**5, ["overview"]), (3 * 10**5, sheet), (10**5, sheet):
+        cli.prefix = ["bash", "-c", f'ulimit -v {kib}; exec "$@"', "bash"]
+        done = cli(*words, env=environment)
+        has_failed = words is sheet and kib == 10**5
+        assert done.err.startswith("dkimctl: error: not enough memory") is has_failed, done.err
+        assert (done.status == 4) is has_failed
+        assert "Traceback" not in done.err

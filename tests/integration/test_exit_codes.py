@@ -212,7 +212,7 @@ def test_ctrl_c_while_a_library_executes_text_is_130(cli):
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        ("MemoryError", "out of memory"),
+        ("MemoryError", "not enough memory"),
         ("OSError(errno.EMFILE, 'x')", "too many open files"),
         ("OSError(errno.ENFILE, 'x')", "too many open files"),
     ],

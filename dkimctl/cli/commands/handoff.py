@@ -132,8 +132,10 @@ def handoff(
         records, places, now.astimezone(), {} if retired else _add_first(reporter, places, zones),
         panel=panel, ttl=ttl, contact=contact, is_removal=retired,
     )  # fmt: skip
-    text = render_sheet(sheet, fmt, language or Language.ENGLISH)
-    write_chunks([text], output, is_paged=fmt is SheetFormat.TEXT)
+    count = len(records)
+    records.clear()  # there may be 100,000
+    chunks = render_sheet(sheet, fmt, language or Language.ENGLISH)
+    write_chunks(chunks, output, is_paged=fmt is SheetFormat.TEXT)
     too_long = [named(record) for record in sheet.records if record.is_too_long and not retired]
     if too_long:
         reporter.warn(
@@ -142,10 +144,10 @@ def handoff(
             "bits; the sheet says so too",
             code="too_long",
         )
-    counts = {"records": len(records), "zones": len(sheet.zones)}
-    what = f"{counted(len(records), 'record')} in {counted(len(sheet.zones), 'zone')}"
+    counts = {"records": count, "zones": len(sheet.zones)}
+    what = f"{counted(count, 'record')} in {counted(len(sheet.zones), 'zone')}"
     reporter.summarize(f"wrote {output} ({what})" if output else what, counts)
-    if records:
+    if count:
         words = next_steps.select_domains(record.sign_domain for record in sheet.records)
         check, wait = next_steps.command("check-dns", words), next_steps.wait_for(words)
         step = f"deleted: {check}" if retired else f"added: {wait}"
@@ -210,7 +212,7 @@ def _needed_records(
     Notes which these are, and warns of what is not usable; that is exit code 1. Raises
     NegativeAnswer if nothing is selected.
     """
-    results = list(registered_results(session, selection))
+    results = registered_results(session, selection)
     ledger = session.open_ledger(for_writing=False)
     past = {
         key.key

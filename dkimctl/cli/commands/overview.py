@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from datetime import UTC, datetime
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated
 
@@ -63,10 +64,11 @@ def overview(
     now = datetime.now(UTC)
     selected = read_selection(session, selection)
     rotation = session.config.rotation
-    keys = [*read_keys(session.open_ledger(for_writing=False), selected, rotation, now)]
-    if not keys:
+    keys = read_keys(session.open_ledger(for_writing=False), selected, rotation, now)
+    first = [*islice(keys, 1)]
+    if not first:
         require_empty(session, selected)
-    made = make_overview(keys, now, rotation.lead)
+    made = make_overview(chain(first, keys), now, rotation.lead)
     if html is not None:
         write_chunks([overview_page(made, session.profile.name)], html)
         reporter.note(f"dkimctl: wrote {html}")

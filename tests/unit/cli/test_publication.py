@@ -36,7 +36,7 @@ def publish(capsys):
         reporter = Reporter(as_json=as_json)
         session = SimpleNamespace(
             reporter=reporter, config=SimpleNamespace(rotation=None),
-            open_ledger=lambda **_: SimpleNamespace(domains=lambda: ()),
+            open_ledger=lambda **_: SimpleNamespace(domains=lambda **_: ()),
         )  # fmt: skip
         chosen = PublishOptions(["example.com"], **options)
         code = publish_records(session, registrations, [target], chosen)

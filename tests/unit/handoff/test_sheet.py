@@ -173,7 +173,7 @@ HOSTILE_CONTACT = f"</code><script>alert(1)</script> `x` ** [a](b) | {HOSTILE}"
 
 
 def render(sheet: Sheet, fmt: SheetFormat, language: Language = Language.ENGLISH) -> str:
-    return render_sheet(sheet, fmt, language)
+    return "".join(render_sheet(sheet, fmt, language))
 
 
 class Html(HTMLParser):
