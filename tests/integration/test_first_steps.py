@@ -106,6 +106,7 @@ MARK = "<!-- From here on written by tests/integration/test_first_steps.py: do n
 HEAD = """
 What a terminal shows someone who begins with nothing, and types only what `dkimctl` has said:
 `dkimctl` by itself always says where you stand and what comes next. Long keys are cut here.
+`g=*` in records is from before RFC 6376, which dropped it: receivers ignore it.
 """
 SANDBOX = """
 ### Without an account
