@@ -418,8 +418,8 @@ def _note_next_steps(session: Session, selection: Sequence[str], *, is_table: bo
 def _note_retired(session: Session, counts: Counter[Outcome]) -> None:
     if counts[Outcome.RETIRED]:
         session.reporter.note(
-            "dkimctl: what is retired was not sent: remove such an entry, or only its selector, so "
-            "that it stands for the key in use"
+            "dkimctl: retired entries are not sent: remove them, or leave out their selectors to "
+            "mean the keys in use"
         )
 
 
