@@ -121,6 +121,8 @@ def show(
         failure = error
     warnings.close()
     reporter.summarize(summary(counts, doing), counts)
+    for outcome in (outcome for outcome in _HINTS if is_table and counts[outcome]):
+        reporter.note(f"dkimctl: {outcome}: {_HINTS[outcome]}")
     if failure is not None:
         reporter.error(failure)
     return Shown(counts, failure)

@@ -97,6 +97,14 @@ def test_what_register_cannot_take(told, cli, words, error, hint):
     assert hint in advice
 
 
+def test_a_table_says_what_to_do_about_an_entry_that_differs(cli):
+    words = ("register", "--sandbox", "--domain", "a.test", "--format", "table")
+    assert cli(*words).status == 0
+    done = cli(*words, "--key-len", "1024")
+    assert done.status == 1
+    assert "dkimctl: differs: correct the entry, or register another selector" in done.err
+
+
 def test_names_of_files_that_a_shell_made_of_a_glob(told, cli):
     cli.write("notes", "")
     cli.write("mail.example", "")
