@@ -282,7 +282,8 @@ def run_notice_program(
     if status:
         raise ServiceError(
             f"{program} {how}",
-            hint="run it by hand to see why, with the document in docs/timers.md as its input",
+            hint="run it by hand to see why, with the document of "
+            "https://github.com/dkimctl/dkimctl/blob/main/docs/timers.md#notices as its input",
         )
 
 

@@ -140,11 +140,7 @@ def guide_of(
 
     `targets` are those of the config file; `by_timer`: a timer does what is due.
     """
-    used = [key for key in keys if key.stage not in NOT_IN_USE]
-    stages = Counter(str(key.stage) for key in keys)
-    counts = ", ".join(f"{stage} {stages[stage]}" for stage in KeyStage if stages[stage])
-    domains = len({key.sign_domain for key in used})
-    summary = f"{counted(len(used), 'key')} of {counted(domains, 'domain')}: {counts}."
+    summary = _summary(keys)
 
     def said_of(some: Sequence[Key], singular: str, plural: str, rest: str) -> str:
         verb = singular if len(some) == 1 else plural
@@ -188,9 +184,26 @@ def guide_of(
         at, first = min(planned, key=lambda pair: pair[0])
         # A key that waits does so for its start.
         what = "signing starts" if first.action is NextAction.WAIT else first.action
-        well += f" Next: {at:%Y-%m-%d}, {what}, {named(first)}."
+        names = [
+            named(key) for due, key in planned
+            if due.date() == at.date() and key.action is first.action
+        ]  # fmt: skip
+        who = names[0] if len(names) == 1 else f"{len(names)} keys ({few(names)})"
+        well += f" Next: {at:%Y-%m-%d}, {what}, {who}."
     timer = {"`dkimctl timer`": "install a timer that replaces old keys"}
     return Guide([well, summary], (timer if targets and not by_timer else {}) | _WELL)
+
+
+def _summary(keys: Sequence[Key]) -> str:
+    used = [key for key in keys if key.stage not in NOT_IN_USE]
+    domains = len({key.sign_domain for key in used})
+    text = f"{counted(len(used), 'key')} of {counted(domains, 'domain')}"
+    stages = Counter(key.stage for key in keys)
+    for title, is_closed in ((": ", False), (". Not in use: ", True)):
+        shown = [stage for stage in KeyStage if (stage in NOT_IN_USE) is is_closed]
+        counts = ", ".join(f"{stage} {stages[stage]}" for stage in shown if stages[stage])
+        text += title + counts if counts else ""
+    return f"{text}."
 
 
 def _covers(targets: Sequence[DnsTarget], key: Key) -> bool:

@@ -60,6 +60,10 @@ class Reporter:
         """`text`, which is ours, with the options of the profile in each command in backticks."""
         return complete_commands(text, self.command_options)
 
+    def complete_hint(self, hint: str) -> str:
+        """As `complete`, with the config file and what set a value named."""
+        return self.complete(name_sources(hint, self.command_options))
+
     @property
     def shows_notes(self) -> bool:
         return not (self.quiet or self.as_json)
@@ -108,7 +112,7 @@ class Reporter:
             _write_line(json.dumps(document))
 
     def _report(self, kind: str, text: str, hint: str, code: str) -> None:
-        hint = self.complete(name_sources(hint, self.command_options))
+        hint = self.complete_hint(hint)
         if self.as_json:
             self._reports[kind].append({"code": code, "message": text, "hint": hint})
             return

@@ -25,8 +25,10 @@ from dkimctl.files import atomic_writer, read_regular
 from dkimctl.text import printable
 
 SYSTEM_UNITS = Path("/etc/systemd/system")
+SYSTEM_CRON = Path("/etc/cron.d")
 _CRONTAB = "a line of your crontab"
 _DOCS = "https://github.com/dkimctl/dkimctl/blob/main/docs/timers.md"
+_MAX_FILES = 100
 _HOURS = 6  # between two runs
 _PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
 _NO_SUM = "0" * 8
@@ -90,6 +92,11 @@ def installed_timer(profile: str, state_dir: Path) -> str:
         with suppress(OSError):
             if timer.exists():
                 found[str(timer)] = service.read_text(encoding="utf-8", errors="replace")
+    with suppress(OSError):
+        for file in sorted(SYSTEM_CRON.iterdir())[:_MAX_FILES]:
+            with suppress(OSError):
+                text = read_regular(file, 1 << 16, check=lambda _: None).decode(errors="replace")
+                found[str(file)] = text if _line_of(text, profile) else None
     # Where systemd runs for the user, cron, which logs each question, is not asked.
     uid = os.geteuid()
     if not Path(f"/run/user/{uid}/systemd" if uid else "/run/systemd/system").exists():

@@ -87,19 +87,23 @@ def table(
     if not is_empty:
         titles = [columns[at] for at in shown]
         yield from _lines_of_row(titles, [Style.BOLD] * len(titles), widths, names, layout)
+    left_out = dict.fromkeys(title for at, title in enumerate(columns) if at not in shown)
     for text, styles, lines in kept:
         cells = text.split(_SEPARATOR) if text else []
         if has_room and cells and text.isascii() and not layout.colour:  # the usual long list
             yield _GAP.join(map(str.ljust, cells, widths)).rstrip(" ") + "\n"
         elif cells:
+            missing = [at for at in range(len(cells)) if at not in shown or (
+                at in cut and _day(cells[at]) != cells[at]
+            )]  # fmt: skip
+            left_out |= dict.fromkeys("times of day" for at in missing if at in shown)
             chosen = [_day(cells[at]) if at in cut else cells[at] for at in shown]
             looks = [styles[at] for at in shown] if styles else ()
             yield from _lines_of_row(chosen, looks, widths, names, layout)
-            if layout.wide and len(shown) < len(cells):
-                rest = [f"{columns[at]} {cells[at]}" for at in range(len(cells)) if at not in shown]
+            if layout.wide and missing:
+                rest = [f"{columns[at]} {cells[at]}" for at in missing]
                 yield from below(", ".join(rest), layout)
         yield lines
-    left_out = [title for at, title in enumerate(columns) if at not in shown]
     if left_out and not is_empty and not layout.wide:
         what = f"left out for the width: {', '.join(left_out)}; --wide shows all"
         yield from wrapped(what, layout, Style.DIM)

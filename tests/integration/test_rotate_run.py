@@ -236,6 +236,7 @@ def test_without_the_key_file_it_registers_nothing_and_ends_with_two(due):
     done = due.cli(*RUN, "--wait", "0s")
     assert done.status == 2, done
     assert "no such TSIG key file" in done.out
+    assert str(due.cli.home / "config.yaml") in done.out
     due.cli.home.joinpath("elsewhere").rename(due.cli.home / "tsig.key")
     assert [one[1:] for one in due.run()] == [("register", "done"), ("publish", "done")]
 

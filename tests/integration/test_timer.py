@@ -57,6 +57,7 @@ import os, pathlib
 from dkimctl.cli import timers
 os.geteuid = lambda: {uid}
 timers.SYSTEM_UNITS = pathlib.Path({str(directory / "units")!r})
+timers.SYSTEM_CRON = pathlib.Path({str(directory / "cron.d")!r})
 """
         cli.environment["AT_START"] = at_start
 
@@ -200,6 +201,12 @@ def test_which_lines_of_a_crontab_are_the_timer_of_a_ledger(cli, system):
     ):  # fmt: skip
         system.crontab.write_text(other)
         assert doctor(cli) == ("note", "nothing is overdue; no timer is installed"), other
+    file = system.directory / "cron.d/dkimctl"
+    file.parent.mkdir()
+    file.write_text("17 */6 * * *  root  /usr/local/sbin/dkimctl rotate run --quiet\n")
+    assert doctor(cli) == ("ok", f"nothing is overdue; {file}")
+    file.write_text(f"DKIMCTL_STATE_DIR={state}-2\n{file.read_text()}")
+    assert doctor(cli)[0] == "note"
     system.crontab.write_text(f"{by_hand}'sandbox'\n")
     assert doctor(cli)[0] == "ok"
     # A line that was commented out, or is for another profile, stays where it is.

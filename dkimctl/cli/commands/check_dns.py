@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Annotated
 
 import typer
@@ -150,6 +150,7 @@ def check_dns(
                 progress=progress, selection=selection or (), has_targets=session.has_dns_targets,
                 has_timer=session.reporter.shows_notes and session.has_timer,
             )  # fmt: skip
+            _note_automation(session, missing)
             checking.warn_of_wildcards(session.reporter, missing, source)
             if notify:
                 status = worst_check([status, notices.send()])
@@ -193,3 +194,12 @@ def _select(
     return selected.Checkable(
         results, session.reporter, retired=retired, counted=counted, status=status
     )
+
+
+def _note_automation(session: Session, missing: Collection[str]) -> None:
+    if not missing or session.has_dns_targets or session.profile.is_sandbox:
+        return
+    how = "`dkimctl init --dns PROVIDER`, or rfc2136 for your own server"
+    if session.config_file.exists():
+        how = f"set `dns` in {session.config_file}"
+    session.reporter.note(f"dkimctl: or let dkimctl change DNS: {how}")

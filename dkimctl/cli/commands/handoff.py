@@ -151,7 +151,7 @@ def handoff(
         words = next_steps.select_domains(record.sign_domain for record in sheet.records)
         check, wait = next_steps.command("check-dns", words), next_steps.wait_for(words)
         step = f"deleted: {check}" if retired else f"added: {wait}"
-        reporter.note(f"when the records are {step}")
+        reporter.note(f"dkimctl: when the records are {step}")
     return worst(codes)
 
 

@@ -249,7 +249,7 @@ def _row(reporter: Reporter, alike: Sequence[Task], layout: TableLayout) -> Row:
         names = listed([named(task.registration) for task in alike], most=_MAX_NAMED)
         if any(task.reason != reason for task in alike):
             reason = _nameless(task)
-    hint = reporter.complete(task.error.hint) if task.error is not None else ""
+    hint = reporter.complete_hint(task.error.hint) if task.error is not None else ""
     for text in (names, reason, hint):
         lines += below(text, layout)
     if task.state is State.BY_HAND and (record := registration.record):

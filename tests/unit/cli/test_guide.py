@@ -41,6 +41,16 @@ def test_due_keys_are_replaced_by_hand_or_by_a_timer():
         assert left == ["dkimctl overview", "dkimctl check-dns"], "the timer does the rest"
 
 
+def test_what_is_well_counts_what_is_in_use_and_all_that_starts_on_a_day():
+    waits = [key(f"k{at}", action=NextAction.WAIT, due=NOW + timedelta(days=5)) for at in range(3)]
+    gone = key("gone", KeyStage.REMOVED, NextAction.NONE)
+    well, summary = guide_of([*waits, FINE, gone], NOW, by_timer=True).lines
+    assert "Next: 2027-01-06, signing starts, 3 keys (k0.example (selector s1), k1." in well
+    assert summary == "4 keys of 4 domains: signing 4. Not in use: removed 1."
+    summary = guide_of([gone], NOW, by_timer=True).lines[1]
+    assert summary == "0 keys of 0 domains. Not in use: removed 1."
+
+
 def test_what_matters_more_comes_first():
     assert commands(OLD, UNSEEN)[0] == "dkimctl show-dns new.example"
     assert commands(OLD, UNSEEN, by_target=True)[0] == "dkimctl publish new.example"

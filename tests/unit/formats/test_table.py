@@ -51,7 +51,7 @@ def test_where_the_width_is_missing_neither_names_nor_dates_are_broken(result):
         "example.com  s1        invalid  400             2026-03-01",
         "  no",
         "",
-        "left out for the width: BITS; --wide shows all",
+        "left out for the width: BITS, times of day; --wide shows all",
     ]
     wide = table_of(*results, width=60, wide=True).splitlines()
     assert "xn--r8jz45g.jp  s1        created  201 created 2026-02-01" in wide
