@@ -95,8 +95,8 @@ def installed_timer(profile: str, state_dir: Path) -> str:
     with suppress(OSError):
         for file in sorted(SYSTEM_CRON.iterdir())[:_MAX_FILES]:
             with suppress(OSError):
-                text = read_regular(file, 1 << 16, check=lambda _: None).decode(errors="replace")
-                found[str(file)] = text if _line_of(text, profile) else None
+                lines = read_regular(file, 1 << 16, check=lambda _: None).decode(errors="replace")
+                found[str(file)] = lines if _line_of(lines, profile) else None
     # Where systemd runs for the user, cron, which logs each question, is not asked.
     uid = os.geteuid()
     if not Path(f"/run/user/{uid}/systemd" if uid else "/run/systemd/system").exists():

@@ -105,7 +105,8 @@ def table(
                 yield from below(", ".join(rest), layout)
         yield lines
     if left_out and not is_empty and not layout.wide:
-        what = f"left out for the width: {', '.join(left_out)}; --wide shows all"
+        how = "--wide shows all" if optional else "--format json has all"
+        what = f"left out for the width: {', '.join(left_out)}; {how}"
         yield from wrapped(what, layout, Style.DIM)
 
 
