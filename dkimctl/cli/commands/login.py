@@ -104,8 +104,12 @@ def login(
         f"dkimctl: logged in as {account.client_id} at {account.base_url} "
         f"(profile {profile.name}); the secret is in the {store.name}"
     )
-    file = next_steps.SPEC_FILE if Path(next_steps.SPEC_FILE).exists() else "FILE"
-    session.reporter.note(f"dkimctl: next: {next_steps.command('register --dry-run', [file])}")
+    has_file = Path(next_steps.SPEC_FILE).exists()
+    is_first = not has_file and not session.ledger_file.exists()
+    file = next_steps.SPEC_FILE if has_file or is_first else "FILE"
+    step = next_steps.command("register --dry-run", [file])
+    init = "`dkimctl init`, which writes a first spec file, then " if is_first else ""
+    session.reporter.note(f"dkimctl: next: {init}{step}")
     return ExitCode.OK
 
 

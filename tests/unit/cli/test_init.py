@@ -31,6 +31,7 @@ def test_without_its_comment_signs_it_is_valid(tmp_path):
     settings = {"token": "env/TOKEN"}
     for target in (None, DnsTarget("octodns", class_name="a.B", settings=settings)):
         text = first_config(ANSWERS | {"target": target})
+        assert max(map(len, text.splitlines())) < 80
         for _ in range(2):  # some comments are in comments
             text = re.sub(r"(?m)^( *)# (?=#| *(?:- )?[a-z_]+:(?: [^a-z]| [^ ]+$|$))", r"\1", text)
         path.write_text(text, encoding="utf-8")
