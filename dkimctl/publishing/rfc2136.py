@@ -231,7 +231,7 @@ class Rfc2136Target:
                 return Access(True, True)
             if isinstance(answer, DkimctlError):
                 return Access(True, None, answer.message, answer.hint)
-            raise self.refused(answer, f"the update of the zone {zone}")
+            raise self.refused(answer, f"the update of the zone {zone}", names)
         except DkimctlError as error:
             writable = False if isinstance(error, DnsRefused) else None
             return Access(True, writable, error.message, error.hint)

@@ -236,6 +236,7 @@ def test_keys_that_have_been_replaced_are_left_out(cli, replaced):
     done = cli("handoff", "--zone", "example", "old.example")
     assert "left out, since they have been replaced: 1 (old.example (selector s1))" in done.err
     assert "dkimctl handoff --sandbox --retired" in done.err
+    assert "1 record was seen published already, at the last look at DNS (" in done.err
 
 
 def test_records_to_delete_need_proof_from_dns(cli, needs_tool, tmp_path, replaced, key_records):

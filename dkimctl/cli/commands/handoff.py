@@ -24,12 +24,13 @@ from dkimctl.cli.selected import (
 )
 from dkimctl.cli.session import Session, open_session
 from dkimctl.dns.check import Checker
+from dkimctl.dns.verdicts import Verdict
 from dkimctl.dns.wildcards import find_shadowed
 from dkimctl.errors import ExitCode, ServiceError, UsageError, worst
 from dkimctl.formats.renderer import outside_zones, publishable, sound_record
 from dkimctl.handoff.providers import DnsPlace, Trouble, find_places, provider_with
 from dkimctl.handoff.sheet import Language, SheetFormat, make_sheet, render_sheet
-from dkimctl.models import DnsRecord, Registration, named
+from dkimctl.models import DnsRecord, Registration, RegistrationKey, named
 from dkimctl.names import Selection
 from dkimctl.rotation.life import KeyStage, NextAction, read_keys
 from dkimctl.rotation.retirement import retired_results
@@ -214,11 +215,12 @@ def _needed_records(
     """
     results = registered_results(session, selection)
     ledger = session.open_ledger(for_writing=False)
-    past = {
-        key.key
-        for key in read_keys(ledger, selection, session.config.rotation, now)
-        if key.stage is KeyStage.RETIRED or key.action is NextAction.REMOVE
-    }
+    past, seen = set[RegistrationKey](), list[datetime]()
+    for key in read_keys(ledger, selection, session.config.rotation, now):
+        if key.stage is KeyStage.RETIRED or key.action is NextAction.REMOVE:
+            past.add(key.key)
+        elif key.state == Verdict.PUBLISHED and key.looked_at is not None:
+            seen.append(key.looked_at)
     usable, replaced, status = [], [], ExitCode.OK
     warnings = AttentionWarnings(session.reporter)
     for result in results:
@@ -233,6 +235,12 @@ def _needed_records(
         session.reporter.note(
             f"dkimctl: left out, since they have been replaced: {len(replaced)} ({few(replaced)}); "
             "`dkimctl handoff --retired` writes the sheet to delete them"
+        )
+    if seen:
+        are = "was" if len(seen) == 1 else "were"
+        session.reporter.note(
+            f"dkimctl: {counted(len(seen), 'record')} {are} seen published already, at the last "
+            f"look at DNS ({max(seen):%Y-%m-%d} UTC)"
         )
     warnings.close()
     return usable, status
