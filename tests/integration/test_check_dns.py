@@ -168,6 +168,18 @@ def test_a_truncated_answer_is_fetched_over_tcp(check, serve, cli, program):
     assert "7 TXT records" in items["big.example.com"]["reason"]
 
 
+def test_what_has_dkimctl_change_dns_is_named_until_a_target_is_set(cli, serve, account):
+    cli.environment |= account
+    assert cli("register", "--domain", "example.com").status == 0
+    words = ("check-dns", "--server", serve("nsd", ""))
+    assert "or let dkimctl change DNS: `dkimctl init --dns PROVIDER`" in cli(*words).err
+    cli.write("config.yaml", "{}\n")
+    config = "--config", "config.yaml"
+    assert "or let dkimctl change DNS: set `dns` in config.yaml\n" in cli(*words, *config).err
+    cli.write("config.yaml", "dns: [{provider: rfc2136, server: 127.0.0.1}]\n")
+    assert "let dkimctl" not in cli(*words, *config).err
+
+
 def test_equal_answers_are_counted(cli, serve, on_terminal):
     register(cli, *(f"d{number}.example" for number in range(23)), key_len=1024)
     words = ("check-dns", "--sandbox", "--server", serve("nsd", ""))
