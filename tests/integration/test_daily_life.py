@@ -153,7 +153,7 @@ def test_which_of_the_customers_domains_is_wrong(ask_dns):
 
 
 def test_a_sheet_for_the_customer(ask_dns, cli):
-    ask_dns("What do I send him?", 0)
+    ask_dns("What do I send him, if a record is not in DNS yet?", 0)
     page = (cli.home / "sheet.html").read_text(encoding="utf-8")
     for name in ("mail", "news", "shop"):
         assert f">s1._domainkey.{name}</code>" in page
