@@ -96,7 +96,7 @@ def parse_start_date(text: str) -> str:
         start = datetime.fromisoformat(text if is_complete else f"{day}T{hour}+09:00")
         start.astimezone(UTC)
     except (ValueError, OverflowError):
-        message = f"{quoted(text)} is not a date in the calendar"
+        message = f"{quoted(text)} is not a date and time that exists"
         raise UsageError(message, hint="correct the date, time or offset") from None
     if not is_complete:
         raise UsageError(

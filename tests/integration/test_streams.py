@@ -298,7 +298,7 @@ def test_problems_that_are_alike_are_counted(cli):
     assert more == (
         "dkimctl: error: bad.yaml: … and 10 more like these (lines 21 to 30; --verbose lists them)"
     )
-    assert hint.startswith("hint: write each domain by itself")
+    assert hint.startswith("hint: write each by itself")
     assert len(cli("register", "--sandbox", "bad.yaml", "-v").err.splitlines()) == 60
     done = cli("register", "--sandbox", "bad.yaml", "--format", "json")
     assert len(json.loads(done.err)["errors"]) == 30

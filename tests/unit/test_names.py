@@ -127,9 +127,9 @@ def test_invalid_templates_are_refused_with_the_reason(template, what):
      ("2026-12-01T09:30", "write 2026-12-01T09:30+09:00"),
      ("2026-12-01 09:30:00+09:00", "write 2026-12-01T09:30+09:00"),
      ("2026-12-01T09:30:01Z", "write 2026-12-01T09:30+09:00"),
-     ("tomorrow", "write 2026-12-01T00:00+09:00"),
-     ("\uff12026-12-01T09:30Z", "write 2026-12-01T00:00+09:00"),
-     ("2026-12-01T24:00Z", "write 2026-12-01T"), ("2026-02-29T00:00Z", "correct the date"),
+     ("tomorrow", "write 2027-07-01T00:00+09:00"),
+     ("\uff12026-12-01T09:30Z", "write 2027-07-01T00:00+09:00"),
+     ("2026-12-01T24:00Z", "correct the date"), ("2026-02-29T00:00Z", "correct the date"),
      ("2026-12-01T00:00+24:00", "correct the date"),
      ("0001-01-01T00:00+09:00", "correct the date")],
 )  # fmt: skip
