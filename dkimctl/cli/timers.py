@@ -44,7 +44,7 @@ class Job(NamedTuple):
     secrets: Path  # may be missing
 
 
-class Step(NamedTuple):
+class TimerStep(NamedTuple):
     """A part of what installs or removes a timer: its title, what it writes, and what does it."""
 
     title: str
@@ -52,15 +52,15 @@ class Step(NamedTuple):
     do: Callable[[], object]  # may raise OutputError; the next plan then goes on
 
 
-class Plan(NamedTuple):
+class TimerPlan(NamedTuple):
     """What is left to do, and how to see the timer afterwards."""
 
-    steps: Sequence[Step] = ()
+    steps: Sequence[TimerStep] = ()
     see: Sequence[str] = ()
     by_hand: str = ""  # for another scheduler, where neither systemd nor cron is: the command
 
 
-def find_plan(job: Job, *, remove: bool) -> Plan:
+def find_plan(job: Job, *, remove: bool) -> TimerPlan:
     """What installs or removes the timer. Raises DkimctlError, also if what is there is edited."""
     if sys.platform in ("win32", "darwin"):
         name = "the Task Scheduler" if sys.platform == "win32" else "launchd"
@@ -79,34 +79,34 @@ def find_plan(job: Job, *, remove: bool) -> Plan:
         return _plan_units(job, units, remove=remove)
     if shutil.which("crontab"):
         return _plan_crontab(job, line, remove=remove)
-    return Plan() if remove else Plan(by_hand=_shell_command(job))
+    return TimerPlan() if remove else TimerPlan(by_hand=_shell_command(job))
 
 
 def installed_timer(profile: str, state_dir: Path) -> str:
     """Where the timer of a profile is, edited or not, enabled or not; "" if there is none."""
     if sys.platform in ("win32", "darwin"):
         return ""
-    found = dict[str, str | None]()
+    texts = dict[str, str | None]()
     for directory in {_own_units(), SYSTEM_UNITS}:
         service, timer = _unit_files(profile, directory)
         with suppress(OSError):
             if timer.exists():
-                found[str(timer)] = service.read_text(encoding="utf-8", errors="replace")
+                texts[str(timer)] = service.read_text(encoding="utf-8", errors="replace")
     with suppress(OSError):
         for file in sorted(SYSTEM_CRON.iterdir())[:_MAX_FILES]:
             with suppress(OSError):
                 lines = read_regular(file, 1 << 16, check=lambda _: None).decode(errors="replace")
-                found[str(file)] = lines if _line_of(lines, profile) else None
+                texts[str(file)] = lines if _line_of(lines, profile) else None
     # Where systemd runs for the user, cron, which logs each question, is not asked.
     uid = os.geteuid()
     if not Path(f"/run/user/{uid}/systemd" if uid else "/run/systemd/system").exists():
         with suppress(OutputError):
-            found[_CRONTAB] = _line_of(_read_crontab(), profile)
+            texts[_CRONTAB] = _line_of(_read_crontab(), profile)
     # One of another directory of state is the timer of another ledger.
     name, path = "DKIMCTL_STATE_DIR=", str(state_dir.absolute())
     ours = _unit_word(f"{name}{path}"), f"{name}{shlex.quote(path)}".replace("%", "\\%")
     is_ours = rf"(?:{'|'.join(map(re.escape, ours))})(?!\S)"
-    for place, text in found.items():
+    for place, text in texts.items():
         if text is not None and (name not in text or re.search(is_ours, text)):
             return place
     return ""
@@ -118,35 +118,36 @@ def lingers() -> bool:
     return os.geteuid() == 0 or _run(words, may_fail="").stdout.strip() == b"yes"
 
 
-def _plan_units(job: Job, files: Sequence[Path], *, remove: bool) -> Plan:
+def _plan_units(job: Job, files: Sequence[Path], *, remove: bool) -> TimerPlan:
     systemctl, timer = _systemctl(), files[1].name
     shown = ["journalctl", *systemctl[1:], "--unit", files[0].stem]
     see = [f"its next run: `{shlex.join([*systemctl, 'list-timers', timer])}`",
            f"the output of its runs: `{shlex.join(shown)}`"]  # fmt: skip
 
-    def run(*words: str) -> Step:
+    def run(*words: str) -> TimerStep:
         command = [*systemctl, *words]
-        return Step(f"run {' '.join(command)}", "", partial(_run, command))
+        return TimerStep(f"run {' '.join(command)}", "", partial(_run, command))
 
     steps = []
     for file, text in zip(files, _units(job), strict=True):
-        wanted, found = None if remove else text, "" if os.path.lexists(file) else None
+        wanted, present = None if remove else text, "" if os.path.lexists(file) else None
         with suppress(OSError):  # such as for the link of a masked unit
-            found = read_regular(file, 1 << 20, check=lambda _: None).decode(errors="replace")
-        steps += _changing(str(file), found, wanted, partial(_write, file, wanted))
+            present = read_regular(file, 1 << 20, check=lambda _: None).decode(errors="replace")
+        steps += _changing(str(file), present, wanted, partial(_write, file, wanted))
     if remove and steps:
         stop = [run("disable", "--now", timer)] if os.path.lexists(files[1]) else []
-        return Plan([*stop, *steps, run("daemon-reload")])
+        return TimerPlan([*stop, *steps, run("daemon-reload")])
     if remove or not (steps or _run([*systemctl, "is-active", timer], may_fail="").returncode):
-        return Plan([], see)
+        return TimerPlan([], see)
     # A timer that runs takes its new times when it is restarted.
-    return Plan([*steps, run("daemon-reload"), run("enable", timer), run("restart", timer)], see)
+    restart = [run("daemon-reload"), run("enable", timer), run("restart", timer)]
+    return TimerPlan([*steps, *restart], see)
 
 
-def _plan_crontab(job: Job, line: str | None, *, remove: bool) -> Plan:
+def _plan_crontab(job: Job, line: str | None, *, remove: bool) -> TimerPlan:
     wanted = None if remove else _crontab_line(job)
     steps = _changing(_CRONTAB, line, wanted, partial(_edit_crontab, job.profile, line, wanted))
-    return Plan(steps, ["its line: `crontab -l`; cron mails the output of its runs"])
+    return TimerPlan(steps, ["its line: `crontab -l`; cron mails the output of its runs"])
 
 
 def _edit_crontab(profile: str, old: str | None, new: str | None) -> None:
@@ -162,17 +163,17 @@ def _edit_crontab(profile: str, old: str | None, new: str | None) -> None:
 
 
 def _changing(
-    name: str, found: str | None, wanted: str | None, do: Callable[[], object]
-) -> list[Step]:
+    name: str, present: str | None, wanted: str | None, do: Callable[[], object]
+) -> list[TimerStep]:
     """The step for a text that is not as it should be. Raises NegativeAnswer if it is not ours."""
-    if found == wanted:
+    if present == wanted:
         return []
-    if found is not None and not _is_ours(found):
+    if present is not None and not _is_ours(present):
         raise NegativeAnswer(
             f"edited, or not by `dkimctl timer`, and left as it is: {printable(name)}",
             hint="keep it as it is, or remove it and run this again",
         )
-    return [Step(f"{'delete' if wanted is None else 'write'} {name}", wanted or "", do)]
+    return [TimerStep(f"{'delete' if wanted is None else 'write'} {name}", wanted or "", do)]
 
 
 def _write(file: Path, text: str | None) -> None:

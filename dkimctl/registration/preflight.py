@@ -186,15 +186,15 @@ def inspect_entries(
         ],
     }
     texts = []
-    for text, found in kinds.items():
-        if not found:
+    for text, affected in kinds.items():
+        if not affected:
             continue
-        named_date = found[0].start_date or ""
+        named_date = affected[0].start_date or ""
         place = (dates or {}).get(named_date) if "{date}" in text else None
-        if any(spec.start_date != found[0].start_date for spec in found):
+        if any(spec.start_date != affected[0].start_date for spec in affected):
             named_date += " (and others)"
-        domains = few([spec.sign_domain for spec in found], limit=3)
-        what = text.format(f"{counted(len(found), 'domain')} ({domains})", date=named_date)
+        domains = few([spec.sign_domain for spec in affected], limit=3)
+        what = text.format(f"{counted(len(affected), 'domain')} ({domains})", date=named_date)
         texts.append(f"{place}: {what}" if place else what)
     return texts
 
