@@ -179,7 +179,12 @@ def guide_of(
         return Guide([*lines, summary], steps)
 
     well = "All is well."
-    planned = [(key.due, key) for key in keys if key.due and key.action is not NextAction.NONE]
+    # A key that waits for its successor's start is not counted beside it.
+    waiting = (KeyStage.SUCCESSOR_REGISTERED, KeyStage.SUCCESSOR_PUBLISHED)
+    planned = [
+        (key.due, key) for key in keys
+        if key.due and key.action is not NextAction.NONE and key.stage not in waiting
+    ]  # fmt: skip
     if planned:
         at, first = min(planned, key=lambda pair: pair[0])
         # A key that waits does so for its start.

@@ -83,7 +83,11 @@ def test_other_things_than_domains(told, word, error, hint):
     ("words", "error", "hint"),
     [
         (("--domain", "domains.yaml"), "is the name of a file", "domains.yaml without --domain"),
-        (("--domain", "a.test", "--start-date", "2027-02-30"), "not a date in the cal", "correct"),
+        (
+            ("--domain", "a.test", "--start-date", "2027-02-30"),
+            "not a date and time that exists",
+            "correct",
+        ),
         (("--domain", "a.test", "--start-date", "2027-02-01"), "a date and time to", "2027-02-01T"),
         (("mail",), "is a mail, not a spec file", "dkimctl verify"),
         (("config",), "is a config file, not a spec file", "--config"),

@@ -121,7 +121,7 @@ def test_the_secret_of_a_new_client_goes_to_a_file(cli, live_service, login):
     if sys.platform != "win32":
         assert stat.S_IMODE((cli.home / "secret.txt").stat().st_mode) == 0o600
     client_id = done.out.strip()
-    [line] = re.findall("dkimctl login .* < secret.txt$", done.err, re.MULTILINE)
+    [line] = re.findall("`(dkimctl login .* < secret.txt)`$", done.err, re.MULTILINE)
     assert f"--client-id {client_id} " in line
     assert "--credential-store file" in line
     url = live_service.url
