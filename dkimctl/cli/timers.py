@@ -21,14 +21,13 @@ from typing import NamedTuple
 import platformdirs
 
 from dkimctl.errors import NegativeAnswer, OutputError, UsageError, os_errors_as
-from dkimctl.files import atomic_writer, read_regular
+from dkimctl.files import atomic_writer
 from dkimctl.text import printable
 
 SYSTEM_UNITS = Path("/etc/systemd/system")
 SYSTEM_CRON = Path("/etc/cron.d")
 _CRONTAB = "a line of your crontab"
 _DOCS = "https://github.com/dkimctl/dkimctl/blob/main/docs/timers.md"
-_MAX_FILES = 100
 _HOURS = 6  # between two runs
 _PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
 _NO_SUM = "0" * 8
@@ -61,7 +60,7 @@ class TimerPlan(NamedTuple):
 
 
 def find_plan(job: Job, *, remove: bool) -> TimerPlan:
-    """What installs or removes the timer. Raises DkimctlError, also if what is there is edited."""
+    """What installs or removes the timer. Raises DkimctlError, also if there is one not ours."""
     if sys.platform in ("win32", "darwin"):
         name = "the Task Scheduler" if sys.platform == "win32" else "launchd"
         hint = f"have {name} run `dkimctl rotate run --quiet`, as {_DOCS} shows"
@@ -73,9 +72,14 @@ def find_plan(job: Job, *, remove: bool) -> TimerPlan:
     units, line = _unit_files(job.profile, _own_units()), None
     with suppress(OutputError):  # such as of a user who may have none
         line = _line_of(_read_crontab(), job.profile)
+    has_units = any(map(os.path.lexists, units))
+    there = installed_timer(job.profile, Path(job.variables["DKIMCTL_STATE_DIR"]))
+    is_elsewhere = there not in ("", str(units[1]), _CRONTAB)
+    if is_elsewhere and not (remove and (has_units or line is not None)):
+        raise _not_ours(there)
     state = _run([*_systemctl(), "is-system-running"], may_fail="").stdout.strip()
     is_running = state not in (b"", b"offline", b"unknown")
-    if any(map(os.path.lexists, units)) or (line is None and is_running):
+    if has_units or (line is None and is_running):
         return _plan_units(job, units, remove=remove)
     if shutil.which("crontab"):
         return _plan_crontab(job, line, remove=remove)
@@ -87,16 +91,13 @@ def installed_timer(profile: str, state_dir: Path) -> str:
     if sys.platform in ("win32", "darwin"):
         return ""
     texts = dict[str, str | None]()
-    for directory in {_own_units(), SYSTEM_UNITS}:
+    for directory in (_own_units(), SYSTEM_UNITS):
         service, timer = _unit_files(profile, directory)
-        with suppress(OSError):
-            if timer.exists():
-                texts[str(timer)] = service.read_text(encoding="utf-8", errors="replace")
-    with suppress(OSError):
-        for file in sorted(SYSTEM_CRON.iterdir())[:_MAX_FILES]:
-            with suppress(OSError):
-                lines = read_regular(file, 1 << 16, check=lambda _: None).decode(errors="replace")
-                texts[str(file)] = lines if _line_of(lines, profile) else None
+        if os.path.lexists(timer):
+            texts[str(timer)] = _read(service)
+    for file in sorted(SYSTEM_CRON.glob("*")):
+        if _line_of(lines := _read(file) or "", profile):
+            texts[str(file)] = lines
     # Where systemd runs for the user, cron, which logs each question, is not asked.
     uid = os.geteuid()
     if not Path(f"/run/user/{uid}/systemd" if uid else "/run/systemd/system").exists():
@@ -130,9 +131,9 @@ def _plan_units(job: Job, files: Sequence[Path], *, remove: bool) -> TimerPlan:
 
     steps = []
     for file, text in zip(files, _units(job), strict=True):
-        wanted, present = None if remove else text, "" if os.path.lexists(file) else None
-        with suppress(OSError):  # such as for the link of a masked unit
-            present = read_regular(file, 1 << 20, check=lambda _: None).decode(errors="replace")
+        wanted, present = None if remove else text, _read(file)
+        if present is None and os.path.lexists(file):
+            present = ""  # such as the link of a masked unit
         steps += _changing(str(file), present, wanted, partial(_write, file, wanted))
     if remove and steps:
         stop = [run("disable", "--now", timer)] if os.path.lexists(files[1]) else []
@@ -169,11 +170,21 @@ def _changing(
     if present == wanted:
         return []
     if present is not None and not _is_ours(present):
-        raise NegativeAnswer(
-            f"edited, or not by `dkimctl timer`, and left as it is: {printable(name)}",
-            hint="keep it as it is, or remove it and run this again",
-        )
+        raise _not_ours(name)
     return [TimerStep(f"{'delete' if wanted is None else 'write'} {name}", wanted or "", do)]
+
+
+def _not_ours(place: str) -> NegativeAnswer:
+    return NegativeAnswer(
+        f"the timer is edited, or not by `dkimctl timer`, and left as it is: {printable(place)}",
+        hint="keep it as it is, or remove it and run this again",
+    )
+
+
+def _read(file: Path) -> str | None:
+    with suppress(OSError):
+        return file.read_text(encoding="utf-8", errors="replace")
+    return None
 
 
 def _write(file: Path, text: str | None) -> None:

@@ -205,6 +205,14 @@ def test_which_lines_of_a_crontab_are_the_timer_of_a_ledger(cli, system):
     file.parent.mkdir()
     file.write_text("17 */6 * * *  root  /usr/local/sbin/dkimctl rotate run --quiet\n")
     assert doctor(cli) == ("ok", f"nothing is overdue; {file}")
+    # A second timer would make a second successor; one of one's own can be removed.
+    for text, status in (("", 1), (line, 0)):
+        system.crontab.write_text(text)
+        done = cli("timer", "--sandbox", "--yes")
+        assert (done.status, f"left as it is: {file}\n" in done.err) == (1, True)
+        assert system.crontab.read_text() == text
+        assert cli("timer", "--sandbox", "--yes", "--remove").status == status
+    assert (system.crontab.read_text(), system.calls()) == ("", [])
     file.write_text(f"DKIMCTL_STATE_DIR={state}-2\n{file.read_text()}")
     assert doctor(cli)[0] == "note"
     system.crontab.write_text(f"{by_hand}'sandbox'\n")
