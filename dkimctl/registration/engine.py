@@ -94,19 +94,19 @@ class RegistrationEngine:
 
     def prepare(
         self, specs: Sequence[DomainSpec], now: datetime, dates: Mapping[str, str] | None = None
-    ) -> list[str]:
-        """To be called first: returns warnings about what will be sent.
+    ) -> list[tuple[str, str]]:
+        """To be called first: returns warnings about what will be sent, each with its field.
 
         The ledger notes which keys the entries replace. Raises UsageError like `inspect_entries`.
         """
         replaced = {spec.key: spec.replaces for spec in specs if spec.replaces is not None}
         try:
-            texts = inspect_entries(specs, self._planner, now, dates)
+            warnings = inspect_entries(specs, self._planner, now, dates)
             self._ledger.note_replacements(replaced)
         except LedgerError:
             self._ledger.check()  # a damaged ledger is quarantined
             raise
-        return texts
+        return warnings
 
     def execute(self, specs: Iterable[DomainSpec]) -> Iterator[Result]:
         """One result for each entry, in order, as soon as those before are known.

@@ -136,13 +136,13 @@ def inspect_entries(
     planner: Planner,
     now: datetime,
     dates: Mapping[str, str] | None = None,
-) -> list[str]:
-    """Warnings about those of `specs`, with their defaults, that must be sent; one of each kind.
+) -> list[tuple[str, str]]:
+    """Warnings about those of `specs`, with their defaults, that must be sent, each with its field.
 
-    They are about keys of 1024 bits, stated or by the service's default (interface 2.3), where
-    RFC 8301 3.2 wants at least 2048; about signing that starts at registration, or too soon after
-    it for DNS to be ready; and about a start that is so far away that its year must be wrong.
-    `dates` has the place of each start date.
+    There is one of each kind: about keys of 1024 bits, stated or by the service's default
+    (interface 2.3), where RFC 8301 3.2 wants at least 2048; about signing that starts at
+    registration, or too soon after it for DNS to be ready; and about a start that is so far away
+    that its year must be wrong. `dates` has the place of each start date.
 
     Raises UsageError for successors that would sign at once, without a record in DNS. One that an
     earlier run sent without an answer is not refused: it may be registered.
@@ -185,7 +185,7 @@ def inspect_entries(
             spec for spec in new if signs_by(spec, soon) and not signs_by(spec, now)
         ],
     }
-    texts = []
+    warnings = []
     for text, affected in kinds.items():
         if not affected:
             continue
@@ -195,8 +195,9 @@ def inspect_entries(
             named_date += " (and others)"
         domains = few([spec.sign_domain for spec in affected], limit=3)
         what = text.format(f"{counted(len(affected), 'domain')} ({domains})", date=named_date)
-        texts.append(f"{place}: {what}" if place else what)
-    return texts
+        field = "key_len" if "key_len" in text else "start_date"
+        warnings.append((f"{place}: {what}" if place else what, field))
+    return warnings
 
 
 def clock_fault(ours: datetime, services: datetime | None, held: str) -> NegativeAnswer | None:

@@ -318,7 +318,7 @@ class RotationRun:
                 warn=tools.warn,
                 limits=tools.limits,
             )
-            for text in run.prepare(specs, now):
+            for text, _ in run.prepare(specs, now):
                 tools.warn(text)
             with tools.stopping(run.stop):
                 try:

@@ -204,7 +204,7 @@ def test_a_404_names_its_url(told, serve, cli):
 def test_a_value_is_named_where_it_was_set(told, cli):
     closed = f"127.0.0.1:{free_port()}"
     profiles = f"here: {{auth_url: 'http://{closed}'}}, there: {{proxy: 'http://{closed}'}}"
-    profiles += ", sandbox: {defaults: {key_len: 1024}}"
+    profiles += ", sandbox: {defaults: {key_len: 1024, enable: true}}"
     cli.write("config.yaml", f"profiles: {{{profiles}}}\nnotify: {{command: [/nowhere]}}")
     account = account_of("https://service.example")
     del account["DKIMCTL_AUTH_URL"]
@@ -225,7 +225,8 @@ def test_a_value_is_named_where_it_was_set(told, cli):
     assert hint.startswith("check the address of the proxy")
     done = cli("register", "--sandbox", *config, "--dry-run", "-", stdin="- example.com")
     where = "`defaults` of the profile sandbox in the config file config.yaml\n"
-    assert f"key_len is from {where}" in " ".join(done.err.split(" "))
+    assert done.err.count(f"does not say so, key_len is from {where}") == 1
+    assert "enable is from" not in done.err
     done = cli("check-dns", "--sandbox", *config, "--test-notice")
     assert "in the config file config.yaml\n" in done.err
 

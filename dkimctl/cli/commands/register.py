@@ -205,15 +205,13 @@ def register(
     return worst([ExitCode(status), published])
 
 
-def _warn_of_entries(session: Session, texts: Iterable[str]) -> None:
+def _warn_of_entries(session: Session, warnings: Iterable[tuple[str, str]]) -> None:
     """Warn of what is to be sent, and say where it is from if the entries may not have it."""
     profile = session.profile
-    for text in texts:
-        fields = [field for field in profile.defaults if field in text]
-        hint = ""
-        if fields:
-            where = f"`defaults` of the profile {profile.name} in the config file"
-            hint = f"where an entry does not say so, {' and '.join(fields)} is from {where}"
+    for text, field in warnings:
+        where = f"`defaults` of the profile {profile.name} in the config file"
+        hint = f"where an entry does not say so, {field} is from {where}"
+        hint = hint if field in profile.defaults else ""
         session.reporter.warn(session.reporter.complete(text), hint=hint)
 
 

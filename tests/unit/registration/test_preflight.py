@@ -19,7 +19,8 @@ SUCCESSOR = DomainSpec("example.com", "s2", 2048, PAST, replaces="s1")
 
 def said(ledger, *specs, **options) -> list[str]:
     dates = {"2026-11-20T00:00+00:00": "a.yaml:7"}
-    return inspect_entries(specs, Planner(ledger, now=NOW, **options), NOW, dates)
+    warnings = inspect_entries(specs, Planner(ledger, now=NOW, **options), NOW, dates)
+    return [text for text, _ in warnings]
 
 
 @pytest.mark.parametrize("refresh", [False, True])
