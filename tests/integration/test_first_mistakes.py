@@ -89,6 +89,8 @@ def test_other_things_than_domains(told, word, error, hint):
             "correct",
         ),
         (("--domain", "a.test", "--start-date", "2027-02-01"), "a date and time to", "2027-02-01T"),
+        (("--domain", "a.test", "--selector", "s", "--assign-selector", "t"), "combined", "remove"),
+        (("--domain", "a.test", "-n", "--refresh"), "no effect with --dry-run", "asks the service"),
         (("mail",), "is a mail, not a spec file", "dkimctl verify"),
         (("config",), "is a config file, not a spec file", "--config"),
     ],

@@ -139,8 +139,17 @@ def register(
             "--publish has no effect with --dry-run",
             hint="register first; `dkimctl publish --dry-run` shows what would be published",
         )
+    if refresh and dry_run:
+        raise UsageError(
+            "--refresh has no effect with --dry-run",
+            hint="a dry run shows what the ledger has, and --refresh asks the service",
+        )
     if wait is not None and not publish:
         raise UsageError("--wait has no effect without --publish", hint="add --publish")
+    if selector is not None and assign_selector is not None:
+        raise UsageError(
+            "--selector cannot be combined with --assign-selector", hint="remove one of them"
+        )
     targets = None
     if publish:
         options.read_duration("--wait", wait or "2m")
@@ -166,8 +175,7 @@ def register(
         # Those that another machine may have registered, with a selector that is not known here.
         is_fixed = assign_selector is not None and "%" not in assign_selector
         unsure = [spec.sign_domain for spec in specs if spec.selector is None and not is_fixed]
-        planning: dict[str, Any] = {"refresh": refresh and not dry_run}
-        planning["retry_unknown"] = retry_unknown
+        planning: dict[str, Any] = {"refresh": refresh, "retry_unknown": retry_unknown}
         if assign_selector is not None:
             selector_for = selector_template(assign_selector, datetime.now().astimezone())
             without = (spec.sign_domain for spec in specs if spec.selector is None)
