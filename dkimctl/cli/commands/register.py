@@ -385,11 +385,10 @@ def _require_targets(new: Sequence[DomainSpec], targets: Sequence[Target]) -> No
     tried = [(spec, fault) for spec, _, fault in try_new_keys(new, targets) if fault is not None]
     if tried:
         names, fault = few([named(spec) for spec, _ in tried]), tried[0][1]
-        raise type(fault)(
-            f"{counted(len(tried), 'key')} could not be published ({names}), so nothing was "
-            f"registered: {fault.message}",
-            hint=f"{fault.hint}; or register without --publish",
-        )
+        what = f"{counted(len(tried), 'key')} could not be published ({names})"
+        fault.message = f"{what}, so nothing was registered: {fault.message}"
+        fault.hint = "; or ".join(filter(None, [fault.hint, "register without --publish"]))
+        raise fault
 
 
 def _require_clock(session: Session) -> None:
