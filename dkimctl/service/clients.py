@@ -181,7 +181,7 @@ def _require_client(connection: sa.Connection, client_id: str) -> None:
     if state is None:
         raise NegativeAnswer(
             "the client does not exist",  # not quoted: people paste ID:SECRET here
-            hint="list the clients with `dkimctl service client list`",
+            hint="list the clients with `dkimctl service client list` and the same --data",
         )
     if state == ClientState.DELETED:
         raise NegativeAnswer(

@@ -134,7 +134,7 @@ def read_plan(store: Store, now: datetime, third_party_client: str | None = None
             if connection.execute(query).scalar_one_or_none() in (None, ClientState.DELETED):
                 raise NegativeAnswer(
                     "in --third-party-client: the client does not exist, or is deleted",
-                    hint="list the clients with `dkimctl service client list`",
+                    hint="list the clients with `dkimctl service client list` and the same --data",
                 )
         with connection.execute(_CANDIDATES) as rows:  # closes the cursor also after an error
             candidates = (_candidate(store, row) for row in rows)
