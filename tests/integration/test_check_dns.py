@@ -172,7 +172,9 @@ def test_what_has_dkimctl_change_dns_is_named_until_a_target_is_set(cli, serve, 
     cli.environment |= account
     assert cli("register", "--domain", "example.com").status == 0
     words = ("check-dns", "--server", serve("nsd", ""))
-    assert "or let dkimctl change DNS: `dkimctl init --dns PROVIDER`" in cli(*words).err
+    done = cli(*words)
+    assert "or let dkimctl change DNS: `dkimctl init --dns PROVIDER`" in done.err
+    assert "not recorded, since --server or --resolver was given" in done.err
     cli.write("config.yaml", "{}\n")
     config = "--config", "config.yaml"
     assert "or let dkimctl change DNS: set `dns` in config.yaml\n" in cli(*words, *config).err

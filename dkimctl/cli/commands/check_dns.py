@@ -151,6 +151,11 @@ def check_dns(
                 has_timer=session.reporter.shows_notes and session.has_timer,
             )  # fmt: skip
             _note_automation(session, missing)
+            if source.is_given and saved is None:
+                session.reporter.note(
+                    "dkimctl: not recorded, since --server or --resolver was given: `dkimctl list` "
+                    "and `dkimctl rotate` go by checks without them"
+                )
             checking.warn_of_wildcards(session.reporter, missing, source)
             if notify:
                 status = worst_check([status, notices.send()])
