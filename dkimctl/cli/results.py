@@ -121,8 +121,9 @@ def show(
         failure = error
     warnings.close()
     reporter.summarize(summary(counts, doing), counts)
-    for outcome in (outcome for outcome in _HINTS if is_table and counts[outcome]):
-        reporter.note(f"dkimctl: {outcome}: {_HINTS[outcome]}")
+    for outcome, hint in _HINTS.items():
+        if is_table and counts[outcome]:
+            reporter.note(f"dkimctl: {outcome}: {hint}")
     if failure is not None:
         reporter.error(failure)
     return Shown(counts, failure)

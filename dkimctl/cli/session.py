@@ -6,6 +6,7 @@ import math
 import os
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -270,10 +271,14 @@ class Session:
         profile = self.profile
         return Limits(profile.batch_size, profile.concurrency, profile.max_wait, profile.timeout)
 
-    def read_specs(self, *paths: str, **domains: Any) -> Entries:
+    def read_specs(
+        self, *paths: str, domains: Sequence[str] = (), stated: Mapping[str, object] | None = None
+    ) -> Entries:
         """See `spec_file.read_specs`; with the profile's defaults."""
-        defaults, warn = self.profile.defaults, self.reporter.warn
-        return spec_file.read_specs(*paths, **domains, defaults=defaults, warn=warn)
+        return spec_file.read_specs(
+            *paths, domains=domains, stated=stated,
+            defaults=self.profile.defaults, warn=self.reporter.warn,
+        )  # fmt: skip
 
     def open_ledger(self, *, for_writing: bool) -> Ledger:
         """The ledger of the profile's account; opening it to read creates no file.

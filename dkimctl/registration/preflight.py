@@ -61,9 +61,8 @@ class Planner:
                 names = ("key_len", "start_date")
             elif has_begun and spec.start_date and _start(spec.start_date) <= self._now:
                 names = (*names, "start_date")
-            if names:
-                unstated: dict[str, Any] = dict.fromkeys(names)
-                spec = spec._replace(**unstated)
+            unstated: dict[str, Any] = dict.fromkeys(names)
+            spec = spec._replace(**unstated)
             if not (self._refresh and known.selector):
                 return outcomes.of_registered(spec, known)
             # As a request for the key that the entry stands for.
