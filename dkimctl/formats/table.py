@@ -173,24 +173,20 @@ def wrap(text: str, width: int, *, breaks_words: bool = True) -> list[str]:
     """
     if columns_of(text) <= width:
         return [text]
-    lines, line, room = list[str](), "", width
+    lines, line = list[str](), ""
     for word in re.findall(r"[^ `]*`[^`]*`[^ `]*|[^ ]+", text):
-        parts = word.split(" ") if breaks_words and columns_of(word) > width else [word]
-        for part in parts:
-            size = columns_of(part)
-            if line and size < room:
-                line, room = f"{line} {part}", room - size - 1
+        is_broken = breaks_words and columns_of(word) > width
+        for part in word.split(" ") if is_broken else [word]:
+            if line and columns_of(f"{line} {part}") <= width:
+                line += f" {part}"
                 continue
             lines += [line] if line else []
             line = part
-            while breaks_words and size > width:
-                end = len(line)
-                while end > 1 and columns_of(line[:end]) > width:
-                    end = min(end - 1, width)
-                lines.append(line[:end])
-                line = line[end:]
-                size = columns_of(line)
-            room = width - size
+            if is_broken:
+                from rich.cells import chop_cells
+
+                *whole, line = chop_cells(part, width) or [""]
+                lines += whole
     return [*lines, line]
 
 
@@ -203,20 +199,17 @@ def set_apart(
     cells: Sequence[str], widths: Sequence[int], names: Sequence[bool], layout: TableLayout
 ) -> tuple[list[str], Sequence[str]]:
     """The lines for names that are wider than their columns, and the row without these."""
-    last = max(
-        (at for at, cell in enumerate(cells) if names[at] and columns_of(cell) > widths[at]),
-        default=-1,
-    )
-    if last < 0:
+    long = [at for at, cell in enumerate(cells) if names[at] and columns_of(cell) > widths[at]]
+    if not long:
         return [], cells
-    room, head = max(layout.width, _MIN_WIDTH), cells[: last + 1]
+    room, head = max(layout.width, _MIN_WIDTH), cells[: long[-1] + 1]
     if columns_of(_GAP.join(head)) <= room:
         lines = [_GAP.join(head)]
     else:
         first, *others = head
         lines = wrap(first, room)
         lines += [f"{INDENT}{line}" for name in others for line in wrap(name, room - len(INDENT))]
-    return lines, [*[""] * len(head), *cells[last + 1 :]]
+    return lines, [*[""] * len(head), *cells[len(head) :]]
 
 
 def _lines_of_row(
@@ -252,18 +245,18 @@ def _fitted(
     for row in rows:
         for known, text in zip(texts, row, strict=True):
             known.add(text)
-    longest = [max(map(columns_of, known)) for known in texts]
-    sizes: list[int] = longest[:]
-    least = longest[:]
+    sizes = [max(map(columns_of, known)) for known in texts]
+    least = [max(columns_of(word) for text in known for word in text.split(" ")) for known in texts]
     dates = frozenset(at for at, title in enumerate(columns) if title in _DATES)
     names = [at for at, title in enumerate(columns) if title in _NAMES]
-    others = [at for at in range(len(columns)) if at not in (*names, *dates)]
-    for at in names:  # of the usual ones; a long one must not squeeze all rows
-        most, least[at] = width // (2 if at == names[0] else 4), len(columns[at])
-        usual = (size for size in map(columns_of, texts[at]) if size <= most)
-        sizes[at] = max(least[at], *usual)
-    for at in others:
-        least[at] = max(columns_of(word) for text in texts[at] for word in text.split(" "))
+
+    def widen(at: int, most: int) -> None:
+        """As wide as the longest name of at most so many columns."""
+        sizes[at] = max(size for size in map(columns_of, texts[at]) if size <= most)
+
+    for at in names:  # a long one must not squeeze all rows
+        widen(at, width // (2 if at == names[0] else 4))
+        least[at] = len(columns[at])
     shown = list(range(len(columns)))
 
     def excess() -> int:
@@ -272,20 +265,16 @@ def _fitted(
     cut = dates if excess() > 0 else frozenset[int]()
     for at in cut:
         sizes[at] = max(columns_of(_day(text)) for text in texts[at])
+        least[at] = len("YYYY-MM-DD")
     for title in optional:
         if excess() > 0:
             shown.remove(columns.index(title))
-    # Words are broken last, where a terminal is very narrow; dates never.
-    for group, limit in ((others, None), (names, None), (dates, len("YYYY-MM-DD")), (others, 3)):
-        while excess() > 0:
-            wide = [at for at in group if at in shown and sizes[at] > (limit or least[at])]
-            if not wide:
-                break
-            sizes[max(wide, key=lambda at: sizes[at])] -= 1
+    while excess() > 0:  # text is wrapped before names, and words are broken last; dates never
+        sizes[max(
+            shown, key=lambda at: (sizes[at] > least[at], at not in (*names, *dates), sizes[at])
+        )] -= 1  # fmt: skip
     for at in names:  # what is left is for long ones
-        room = sizes[at] - min(excess(), 0)
-        fitting = (size for size in map(columns_of, texts[at]) if size <= room)
-        sizes[at] = max(sizes[at], *fitting)
+        widen(at, sizes[at] - excess())
     return shown, [sizes[at] for at in shown], cut
 
 

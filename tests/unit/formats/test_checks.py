@@ -15,7 +15,7 @@ from dkimctl.formats.renderer import CheckFormat
 from dkimctl.text import printable
 from rendering import HOSTILE, HOSTILE_CHECK, check_of, render_checks
 
-WIDTHS = [60, 120]
+WIDTHS = [40, 120]
 
 
 def table_of(*checks, **options) -> str:

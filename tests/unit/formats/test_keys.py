@@ -88,7 +88,7 @@ def test_where_the_output_lacks_the_script_names_are_a_labels(encoding):
     text.encode(encoding)
 
 
-@pytest.mark.parametrize("width", [60, 80, 120, 200])
+@pytest.mark.parametrize("width", [40, 80, 120, 200])
 @pytest.mark.parametrize("wide", [False, True])
 def test_no_line_of_the_table_is_wider_than_the_terminal(width, wide):
     hostile = key(HOSTILE, HOSTILE, note=HOSTILE, fqdn=None)
