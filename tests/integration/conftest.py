@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -48,9 +50,15 @@ def cli(tmp_path):
 
 @pytest.fixture
 def shell(cli, needs_tool):
-    """Run a block in a shell that stops at the first command that fails, where `cli` runs."""
+    """Run a block in a shell that stops at the first command that fails, where `cli` runs.
+
+    Where the block sets a variable of `env`, it gets that value.
+    """
 
     def shell(block: str, env: Mapping[str, str], **options) -> subprocess.CompletedProcess[str]:
+        for name, value in env.items():
+            setting = f"{name}={shlex.quote(value)}".replace("\\", r"\\")
+            block = re.sub(rf'(?<!\S){name}=[^\s$"]+', setting, block)
         done = subprocess.run(
             [*cli.prefix, needs_tool("bash"), "-euo", "pipefail", "-c", block],
             cwd=cli.home, env=cli.environment | env, capture_output=True, text=True, check=False,

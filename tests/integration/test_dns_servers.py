@@ -205,8 +205,7 @@ def test_the_update_recipes_work(registered, serve, shell, needs_tool, tmp_path,
     env = {
         "DKIMCTL_PROFILE": "sandbox",
         "PRIMARY": f"127.0.0.1 {server.port}",
-        "KEY_FILE": str(key_file(tmp_path / "key")),
-        "KNOT_KEY_FILE": str(knot_key),
+        "KEY_FILE": str(knot_key if client == "knsupdate" else key_file(tmp_path / "key")),
     }
     shell(UPDATE_RECIPES[client], env)
     for name, value in registered.items():
@@ -267,10 +266,9 @@ def test_powerdns_accepts_the_patch_body_which_is_idempotent(
 ):
     needs_tool("curl")
     server, api = powerdns
-    cli.write("header", f"X-API-Key: {SECRET}\n")
+    cli.write("api-key.txt", f"X-API-Key: {SECRET}\n")
     env = {
         "DKIMCTL_PROFILE": "sandbox",
-        "API_KEY_HEADER_FILE": "header",
         "POWERDNS_URL": f"http://127.0.0.1:{api.base_url.port}",
         "NO_PROXY": "127.0.0.1",
     }

@@ -32,6 +32,16 @@ def test_every_block_has_a_language_that_tests_know():
     assert set(fences[1::2]) == {""}
 
 
+def test_each_variable_of_a_block_is_set_on_its_page_before():
+    for name, page in PAGES.items():
+        known = {"PWD"}
+        for block in re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+            expanded = re.sub(r"'[^']*'", "", block)
+            known |= {*re.findall(r"\b(\w+)=", expanded), *re.findall(r"\bfor (\w+) in", expanded)}
+            unknown = {*re.findall(r"\$\{?([A-Za-z_]\w*)", expanded)} - known
+            assert not unknown, f"{name}: {unknown} in:\n{block}"
+
+
 def test_the_first_command_prints_the_table(cli, on_terminal):
     shutil.copy(ROOT / "domains.example.yaml", cli.home)
     install, _, command = example("--sandbox domains.example.yaml").rpartition(" && ")
@@ -52,7 +62,6 @@ def at_service(cli, live_service, account):
         "AUTH_URL": live_service.url,
         "BASE_URL": live_service.url,
         "CLIENT_ID": client_id,
-        "CLIENT_SECRET": account["DKIMCTL_CLIENT_SECRET"],
         "DELIVERY_ID": live_service.operate("delivery", "add", client_id).out.strip(),
     }
 
@@ -92,14 +101,17 @@ def test_login_register_show_dns_and_api(cli, shell, needs_tool, at_service):
     assert str(parse_key_record(value)) == f"2048 bits, SHA-256 {fingerprint}"
     shell(example("--provider cloudflare"), at_service)
     assert (cli.home / "elsewhere.zone").read_text().count(" IN TXT ") == 2
-    assert at_service["DELIVERY_ID"] in shell(example("dkimctl api"), at_service).stdout
+    cancel = example("dkimctl api").replace("1234", at_service["DELIVERY_ID"])
+    assert at_service["DELIVERY_ID"] in shell(cancel, at_service).stdout
     assert cli("logout").status == 0
 
 
 def test_status_and_a_request_of_curl(cli, shell, needs_tool, at_service, account):
     needs_tool("curl")
     assert "environment" in shell(example("dkimctl status"), account).stdout
-    done = shell(example("dkimctl token"), at_service | account | {"NO_PROXY": "127.0.0.1"})
+    url = f"{at_service['BASE_URL']}/send/{at_service['DELIVERY_ID']}"
+    cancel = example("dkimctl token").replace("https://api.example.com/send/1234", url)
+    done = shell(cancel, account | {"NO_PROXY": "127.0.0.1"})
     assert at_service["DELIVERY_ID"] in done.stdout
 
 
@@ -110,10 +122,10 @@ def test_where_each_key_is(cli, shell):
     assert done.stdout.count("example.com") >= 1
 
 
-def test_login_asks_for_the_secret(on_terminal, at_service):
-    block = example('--client-id "$CLIENT_ID"\n')
+def test_login_asks_for_the_secret(cli, on_terminal, at_service):
+    block = example('--client-id "$CLIENT_ID"\n').splitlines()[-1]
     words = [re.sub(r'"\$(\w+)"', lambda m: at_service[m[1]], word) for word in block.split()[1:]]
-    answers = [("Client secret", at_service["CLIENT_SECRET"])]
+    answers = [("Client secret", (cli.home / "secret.txt").read_text().strip())]
     status, shown = on_terminal([*words, "--credential-store", "file"], answers)
     assert status == 0, shown
 
@@ -134,9 +146,9 @@ def test_the_readme_from_top_to_bottom_with_the_service_of_this_machine(cli, she
     assert (cli.home / "dkim.zone").read_text().count(" IN TXT ") == 2
 
 
-def test_ci_with_the_environment_alone(cli, shell, at_service):
+def test_ci_with_the_environment_alone(cli, shell, at_service, account):
     cli.write("domains.yaml", SPECS.replace("example.", "ci.example."))
-    shell(example("DKIMCTL_CLIENT_SECRET="), at_service)
+    shell(example("DKIMCTL_CLIENT_SECRET="), account)
     assert json.loads((cli.home / "result.json").read_text())["count"] == 2
     assert not list(cli.home.rglob("credentials.json"))
 
@@ -152,7 +164,7 @@ STOP = "\nkill $(jobs -p)\nwait || true"
 
 def test_the_services_own_side(cli, shell):
     port = str(free_port())
-    serve = example("client create --data")
+    serve = example("client create --data").replace("8025", port)
     cli.write("one.yaml", "- {sign_domain: example.com, selector: s1, key_len: 2048}\n")
     register = "dkimctl register one.yaml\n"
     steps = serve.replace(" &\n", f" &{WAIT}", 1) + register + STOP
@@ -163,11 +175,13 @@ def test_the_services_own_side(cli, shell):
     [shown] = [line for block in blocks("text") for line in block.splitlines() if "path=/d" in line]
     assert re.findall(r" (\w+)=", logged) == re.findall(r" (\w+)=", shown)
     assert not (cli.home / "secret.txt").exists()
-    names = {"CLIENT_ID": client_id, "DIRECTORY": str(cli.home)}
+    names = {"CLIENT_ID": client_id}
     shell(example("client rotate-secret"), names)
     assert (cli.home / "new-secret.txt").stat().st_size > 20
-    shell(example("service export"), names)
-    for name in ("opendkim/opendkim.conf", "rspamd/dkim_signing.conf"):
+    for name in ("opendkim/dkimctl/opendkim.conf", "rspamd/dkimctl/dkim_signing.conf"):
+        (cli.home / name).parents[1].mkdir()
+    shell(example("service export").replace("/etc", str(cli.home)), names)
+    for name in ("opendkim/dkimctl/opendkim.conf", "rspamd/dkimctl/dkim_signing.conf"):
         assert (cli.home / name).is_file()
     listed = shell(example("service registration"), names).stdout
     assert listed.startswith("example.com\ts1\t")
@@ -176,11 +190,11 @@ def test_the_services_own_side(cli, shell):
     assert "deleted" in cli("service", "client", "list", "--data", "service.db").out
 
 
-def test_curl_gets_a_token(shell, needs_tool, account):
+def test_curl_gets_a_token(cli, shell, needs_tool, account):
     needs_tool("curl")
-    names = ("CLIENT_ID", "CLIENT_SECRET")
-    values = {name: account[f"DKIMCTL_{name}"] for name in names}
-    done = shell(example("curl -sS -K -"), values | {"URL": account["DKIMCTL_AUTH_URL"]})
+    cli.write("new-secret.txt", account["DKIMCTL_CLIENT_SECRET"] + "\n")
+    values = {"CLIENT_ID": account["DKIMCTL_CLIENT_ID"], "URL": account["DKIMCTL_AUTH_URL"]}
+    done = shell(example("curl -sS -K -"), values)
     assert json.loads(done.stdout)["token_type"] == "Bearer"
 
 
