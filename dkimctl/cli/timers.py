@@ -26,6 +26,7 @@ from dkimctl.text import printable
 
 SYSTEM_UNITS = Path("/etc/systemd/system")
 SYSTEM_CRON = Path("/etc/cron.d")
+RUNTIME = Path("/run")
 _CRONTAB = "a line of your crontab"
 _DOCS = "https://github.com/dkimctl/dkimctl/blob/main/docs/timers.md"
 _HOURS = 6  # between two runs
@@ -77,9 +78,7 @@ def find_plan(job: Job, *, remove: bool) -> TimerPlan:
     is_elsewhere = there not in ("", str(units[1]), _CRONTAB)
     if is_elsewhere and not (remove and (has_units or line is not None)):
         raise _not_ours(there)
-    state = _run([*_systemctl(), "is-system-running"], may_fail="").stdout.strip()
-    is_running = state not in (b"", b"offline", b"unknown")
-    if has_units or (line is None and is_running):
+    if has_units or (line is None and _runs_systemd()):
         return _plan_units(job, units, remove=remove)
     if shutil.which("crontab"):
         return _plan_crontab(job, line, remove=remove)
@@ -98,9 +97,7 @@ def installed_timer(profile: str, state_dir: Path) -> str:
     for file in sorted(SYSTEM_CRON.glob("*")):
         if _line_of(lines := _read(file) or "", profile):
             texts[str(file)] = lines
-    # Where systemd runs for the user, cron, which logs each question, is not asked.
-    uid = os.geteuid()
-    if not Path(f"/run/user/{uid}/systemd" if uid else "/run/systemd/system").exists():
+    if not _runs_systemd():  # cron logs each question
         with suppress(OutputError):
             texts[_CRONTAB] = _line_of(_read_crontab(), profile)
     # One of another directory of state is the timer of another ledger.
@@ -117,6 +114,12 @@ def lingers() -> bool:
     """Whether the user's units run without a session, as those of root do."""
     words = ["loginctl", "show-user", str(os.geteuid()), "--property=Linger", "--value"]
     return os.geteuid() == 0 or _run(words, may_fail="").stdout.strip() == b"yes"
+
+
+def _runs_systemd() -> bool:
+    """Whether systemd runs for the user: sd_booted(3), or the user's session."""
+    uid = os.geteuid()
+    return (RUNTIME / (f"user/{uid}/systemd" if uid else "systemd/system")).exists()
 
 
 def _plan_units(job: Job, files: Sequence[Path], *, remove: bool) -> TimerPlan:
@@ -291,7 +294,7 @@ def _run(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a program of the system. Raises OutputError, unless it says what `may_fail` matches."""
     environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    if (runtime := Path(f"/run/user/{os.geteuid()}")).is_dir():  # su leaves it out
+    if (runtime := RUNTIME / f"user/{os.geteuid()}").is_dir():  # su leaves it out
         environment.setdefault("XDG_RUNTIME_DIR", str(runtime))
     try:
         done = subprocess.run(  # noqa: S603 - words of ours
