@@ -62,9 +62,6 @@ FILES = {
     "request.json": '{"domains": [{"sign_domain": "example.net", "selector": "s1"}]}',
     # `ssh HOST COMMAND`, where the host is this one.
     "bin/ssh": '#!/bin/sh\nshift\nexec "$@"\n',
-    # A machine with cron, and without systemd.
-    "bin/systemctl": "#!/bin/sh\necho offline\n",
-    "bin/crontab": "#!/bin/sh\ntest $1 = -l || cat > tab\n",
 }
 # Until the service says that it is ready.
 SERVING = """\

@@ -17,8 +17,11 @@ _POSTGRESQL = Path("/usr/lib/postgresql")  # one directory a version
 
 
 def extend_path() -> None:
-    """Let tests, and the programs that they start, find servers as an ordinary user."""
-    path = os.environ.get("PATH", "").split(os.pathsep)
+    """Let tests, and the programs that they start, find servers as an ordinary user.
+
+    In place of the machine's crontab and systemctl, they find programs that change nothing.
+    """
+    path = [str(Path(__file__).parent / "system"), *os.environ.get("PATH", "").split(os.pathsep)]
     path += [directory for directory in _SYSTEM_DIRECTORIES if directory not in path]
     path += map(str, sorted(_POSTGRESQL.glob("*/bin"), reverse=True))
     os.environ["PATH"] = os.pathsep.join(path)
