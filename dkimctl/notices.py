@@ -16,7 +16,7 @@ from dkimctl.client.failures import origin_of
 from dkimctl.dns.verdicts import Check, Urgency, Verdict
 from dkimctl.errors import ServiceError
 from dkimctl.models import Alarm, RegistrationKey
-from dkimctl.text import counted, few, format_duration, listed, printable, without_names
+from dkimctl.text import TIMERS_DOC, counted, few, format_duration, listed, printable, without_names
 
 if TYPE_CHECKING:
     from dkimctl.client.http import HttpClient
@@ -282,8 +282,8 @@ def run_notice_program(
     if status:
         raise ServiceError(
             f"{program} {how}",
-            hint="run it by hand to see why, with the document of "
-            "https://github.com/dkimctl/dkimctl/blob/main/docs/timers.md#notices as its input",
+            hint=f"run it by hand to see why, with the document of {TIMERS_DOC}#notices as its "
+            "input",
         )
 
 

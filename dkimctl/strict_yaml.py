@@ -159,8 +159,7 @@ class Document(Problems):
     def pairs(self, node: Node, what: str) -> Iterator[tuple[Node, Node]]:
         """The keys and values of a mapping; `what` names it in the problem if it is not one."""
         if not self.is_mapping(node):
-            message = f"{what} must be a mapping, not {self._kind_of(node)}"
-            self.problem(node, message, _WRITE_PAIRS)
+            self._refuse_kind(node, what, "mapping", _WRITE_PAIRS)
             return
         depth = self._depth
         seen: dict[str, Node] = {}
@@ -195,14 +194,21 @@ class Document(Problems):
     def items(self, node: Node, what: str) -> Iterator[Node]:
         """The items of a list; `what` names it in the problem if it is not one."""
         if not self.is_list(node):
-            message = f"{what} must be a list, not {self._kind_of(node)}"
-            self.problem(node, message, "begin each item with '- ', or write [] for an empty list")
+            hint = "begin each item with '- ', or write [] for an empty list"
+            self._refuse_kind(node, what, "list", hint)
             return
         depth = self._depth
         while item := self._node(self._next_event()):
             yield item
             if self._depth > depth:
                 self._skip_to(depth)
+
+    def _refuse_kind(self, node: Node, what: str, wanted: str, hint: str) -> None:
+        message = f"{what} must be a {wanted}, not {self._kind_of(node)}"
+        if node.__class__ is self._scalar_event and node.implicit[0] and node.value in _NULLS:
+            message = f"{what} has no value"
+            hint = "add one on the lines below, indented and without #, or remove the key"
+        self.problem(node, message, hint)
 
     def value(self, node: Node, what: str, convert: Converter[T]) -> T | None:
         """A scalar's value; None after a problem, such as a UsageError from `convert`."""

@@ -27,6 +27,7 @@ _QUOTED = r'"[^"]*"'
 _NUMBER = r"\d+"
 _NAME = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?"
 
+TIMERS_DOC = "https://github.com/dkimctl/dkimctl/blob/main/docs/timers.md"
 Kind = TypeVar("Kind", bound=Hashable)
 DAY = 86400.0  # seconds
 

@@ -22,13 +22,12 @@ import platformdirs
 
 from dkimctl.errors import NegativeAnswer, OutputError, UsageError, os_errors_as
 from dkimctl.files import atomic_writer
-from dkimctl.text import printable
+from dkimctl.text import TIMERS_DOC, printable
 
 SYSTEM_UNITS = Path("/etc/systemd/system")
 SYSTEM_CRON = Path("/etc/cron.d")
 RUNTIME = Path("/run")
 _CRONTAB = "a line of your crontab"
-_DOCS = "https://github.com/dkimctl/dkimctl/blob/main/docs/timers.md"
 _HOURS = 6  # between two runs
 _PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
 _NO_SUM = "0" * 8
@@ -64,7 +63,7 @@ def find_plan(job: Job, *, remove: bool) -> TimerPlan:
     """What installs or removes the timer. Raises DkimctlError, also if there is one not ours."""
     if sys.platform in ("win32", "darwin"):
         name = "the Task Scheduler" if sys.platform == "win32" else "launchd"
-        hint = f"have {name} run `dkimctl rotate run --quiet`, as {_DOCS} shows"
+        hint = f"have {name} run `dkimctl rotate run --quiet`, as {TIMERS_DOC} shows"
         raise UsageError("timers are installed for systemd and cron only", hint=hint)
     texts = [*job.words, *job.variables.values(), str(job.secrets)]
     if odd := [text for text in texts if not text.isprintable()]:
@@ -204,7 +203,7 @@ def _write(file: Path, text: str | None) -> None:
 def _units(job: Job) -> Sequence[str]:
     """The texts of service and timer."""
     unit = f"[Unit]\nDescription=Replace DKIM keys that are due (profile {job.profile})\n"
-    unit += f"Documentation={_DOCS}\n"
+    unit += f"Documentation={TIMERS_DOC}\n"
     network = "Wants=network-online.target\nAfter=network-online.target nss-lookup.target\n"
     program, *others = map(_unit_word, job.words)  # in others, a variable would be replaced
     command = " ".join([program, *(word.replace("$", "$$") for word in others)])

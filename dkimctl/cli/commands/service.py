@@ -248,7 +248,7 @@ def _announce_secret(
     if secret_file:
         command += f" --secret-stdin < {shlex.quote(str(secret_file))}"
         reporter.note(f"dkimctl: the secret is in {secret_file}; delete it after the login")
-    reporter.note(f"dkimctl: next, with another URL if `dkimctl serve` prints one: `{command}`")
+    reporter.note(f"dkimctl: next, with the URL that `dkimctl serve` prints: `{command}`")
 
 
 @registration.command(

@@ -24,7 +24,7 @@ from dkimctl.settings.profile import (
     require_ledger_account,
     variable,
 )
-from dkimctl.text import listed, printable
+from dkimctl.text import TIMERS_DOC, listed, printable
 
 app = App()
 
@@ -48,8 +48,10 @@ def timer(
     if plan.by_hand:
         _warn(session, job)
         write([f"{plan.by_hand}\n"])
-        # As after su: systemd has no session for the user.
-        hint = "log in as this user by ssh, install cron, or have your scheduler run the line above"
+        hint = (
+            "log in without su or sudo, install cron, or have your scheduler run the line above; "
+            f"for a user who cannot log in, see {TIMERS_DOC}#on-a-server"
+        )
         raise UsageError("neither systemd nor cron is available here", hint=hint)
     if not plan.steps:
         reporter.note(f"dkimctl: {what} is {'not ' if remove else ''}installed")

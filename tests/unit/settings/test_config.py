@@ -23,6 +23,7 @@ dns:
   - {zones: [a..b], provider: octodns, server: 192.0.2.1, tll: 5}
   - {provider: rfc2136, ttl: 0}
   - example.com
+rotation:
 """
 
 
@@ -41,6 +42,7 @@ def test_all_problems_of_a_config_file_are_reported_at_once(problems):
         "7:5: an entry of dns needs server",
         "7:30: ttl: the value is not a number, or out of range",
         "8:5: an entry of dns must be a mapping, not a single value",
+        "9:10: rotation has no value",
     ]
     for problem, start in zip(problems(PROBLEMS), expected, strict=True):
         assert problem.startswith(start)
