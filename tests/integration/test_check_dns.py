@@ -172,9 +172,7 @@ def test_what_has_dkimctl_change_dns_is_named_until_a_target_is_set(cli, serve, 
     cli.environment |= account
     assert cli("register", "--domain", "example.com").status == 0
     words = ("check-dns", "--server", serve("nsd", ""))
-    done = cli(*words)
-    assert "or let dkimctl change DNS: `dkimctl init --dns PROVIDER`" in done.err
-    assert "not recorded, since --server or --resolver was given" in done.err
+    assert "or let dkimctl change DNS: `dkimctl init --dns PROVIDER`" in cli(*words).err
     cli.write("config.yaml", "{}\n")
     config = "--config", "config.yaml"
     assert "or let dkimctl change DNS: set `dns` in config.yaml\n" in cli(*words, *config).err
@@ -240,7 +238,7 @@ def test_expect_absent_wants_old_records_gone(cli, check, serve, two):
     assert items["b.example.com"]["verdict"] == "published"
     assert json.loads(done.err)["summary"] == {"missing": 1, "published": 1}
     text = cli("check-dns", "--sandbox", "--expect-absent", "--server", server).err
-    assert text == "dkimctl: still in DNS 1, gone 1\n"
+    assert text.startswith("dkimctl: still in DNS 1, gone 1\ndkimctl: not recorded, since --server")
     assert check([server], "--expect-absent", "a.example.com")[0].status == 0
 
 
