@@ -150,12 +150,13 @@ def forget(
         # The selector of a retired key is never used again.
         over = [status for status in forgotten if status.is_over]
         ledger.close_keys({status.registration: status.successors[0].selector for status in over})
-        ledger.forget(status.registration for status in forgotten if not status.is_over)
+        others = [status.registration for status in forgotten if not status.is_over]
+        ledger.forget(others)
     kept = len(statuses) - len(forgotten)
     rest = f", kept {kept} (not retired)" if kept else ""
     done = f"forgot {len(forgotten)}{rest}" if statuses else "nothing to do"
     reporter.note(f"dkimctl: {done}")
-    if signing := [named(item[0]) for item in forgotten if item[0].signs and not item.is_over]:
+    if signing := [named(registration) for registration in others if registration.signs]:
         them = "it" if len(signing) == 1 else "them"
         reporter.warn(
             f"the service still has {counted(len(signing), 'key')}, and signs with {them} from the "
@@ -164,7 +165,7 @@ def forget(
             "leave its record in DNS until then",
             code="still_signs",
         )
-    if len(over) < len(forgotten):
+    if others:
         reporter.note(
             "dkimctl: also remove their entries from your spec files, or `dkimctl register` sends "
             "them again"
