@@ -148,10 +148,9 @@ def read_format(formats: type[FormatT], fmt: FormatT | None, output: Path | None
     if fmt or not output:
         return fmt
     name = _BY_SUFFIX.get(output.suffix.lower())
-    names = [*formats]
-    if name and name not in names:
-        hint = f"name one of {', '.join(names)} with --format, or write another suffix"
-        if name == "pdf" and "html" in names:
+    if name and name not in [*formats]:
+        hint = "name a format with --format (--help lists them), or write another suffix"
+        if name == "pdf" and "html" in [*formats]:
             hint += "; for PDF, print the .html in a browser"
         raise UsageError(f"in --output: this command has no format for {output.suffix}", hint=hint)
     return formats(name) if name else None

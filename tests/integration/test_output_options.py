@@ -41,10 +41,7 @@ def registered(cli):
             "json is a file name\nhint: did you mean -f json? For a file",
         ),
         (("-o", "wide"), "did you mean --wide?"),
-        (
-            ("--output", "dkim.html"),
-            "this command has no format for .html\nhint: name one of",
-        ),
+        (("--output", "dkim.html"), "this command has no format for .html\nhint: name a format"),
     ],
 )
 def test_conflicting_options_are_refused_at_once(cli, words, said):
