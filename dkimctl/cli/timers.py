@@ -109,12 +109,6 @@ def installed_timer(profile: str, state_dir: Path) -> str:
     return ""
 
 
-def lingers() -> bool:
-    """Whether the user's units run without a session, as those of root do."""
-    words = ["loginctl", "show-user", str(os.geteuid()), "--property=Linger", "--value"]
-    return os.geteuid() == 0 or _run(words, may_fail="").stdout.strip() == b"yes"
-
-
 def _runs_systemd() -> bool:
     """Whether systemd runs for the user: sd_booted(3), or the user's session."""
     uid = os.geteuid()
@@ -126,6 +120,10 @@ def _plan_units(job: Job, files: Sequence[Path], *, remove: bool) -> TimerPlan:
     shown = ["journalctl", *systemctl[1:], "--unit", files[0].stem]
     see = [f"its next run: `{shlex.join([*systemctl, 'list-timers', timer])}`",
            f"the output of its runs: `{shlex.join(shown)}`"]  # fmt: skip
+    if uid := os.geteuid():
+        lingers = ["loginctl", "show-user", str(uid), "--property=Linger", "--value"]
+        if _run(lingers, may_fail="").stdout.strip() != b"yes":
+            see.append("it stops when you log out, unless you run `loginctl enable-linger`")
 
     def run(*words: str) -> TimerStep:
         command = [*systemctl, *words]

@@ -107,7 +107,10 @@ def test_what_is_there_stays_and_the_rest_is_written(cli, config, specs, is_link
     assert yaml.safe_load(config.read_text())["profiles"]["default"]["client_id"] == "my id"
     both = cli("init", *ACCOUNT)
     assert (both.status, both.out) == (1, "")
-    assert "are there already and stay as they are\ndkimctl: there is nothing to write" in both.err
+    assert (
+        "domains.yaml is there already and stays as it is\ndkimctl: there is nothing to write"
+        in both.err
+    )
     assert is_link or specs.read_text() == "# mine\n"
     if is_link:  # a config file cannot be one that is broken
         return

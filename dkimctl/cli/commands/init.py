@@ -132,9 +132,9 @@ def init(
     if config is not None and _given_value(session, "config"):
         with naming("--config"):
             read_new_file(str(config))
+    account = _known_account(session, config)
     if not terminal.is_interactive():
         # The options that would have to answer what nothing else does.
-        account = _known_account(session, config)
         has_domains = bool(domain) or output in there or _has_domains(session, account)
         asked = {profiles.option(key).name: account[key] for key in QUESTIONS if config is not None}
         asked |= {"--domain": has_domains or None}
@@ -143,13 +143,10 @@ def init(
         if missing := [name for name, value in asked.items() if value is None]:
             raise no_terminal(missing)
     note = session.reporter.note
-    if there:
-        verb = "is there already and stays as it is"
-        if len(there) > 1:
-            verb = "are there already and stay as they are"
-        note(f"dkimctl: {' and '.join(map(str, there))} {verb}")
+    for file in there:
+        note(f"dkimctl: {file} is there already and stays as it is")
     with terminal.interruptible("nothing was written"):
-        texts, answers = {}, _known_account(session, None) if config is None else {}
+        texts, answers = {}, account
         if config is not None:
             answers = _read_answers(session, dns, given)
             texts[config] = _MODELINE.format("settings") + first_config(answers)

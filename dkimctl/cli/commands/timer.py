@@ -72,9 +72,6 @@ def timer(
     if not remove:
         for text in plan.see:
             reporter.note(f"dkimctl: {text}")
-        if len(plan.see) > 1 and not timers.lingers():
-            hint = "run `loginctl enable-linger`"
-            reporter.warn("it runs only while you are logged in", hint=hint)
     return ExitCode.OK
 
 
@@ -84,9 +81,8 @@ def find_job(session: Session, *, remove: bool) -> timers.Job:
     if not remove:
         require_account(settings.profile)
     variables = {"HOME": str(Path.home()), "DKIMCTL_STATE_DIR": str(session.state_dir.absolute())}
-    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
-        if os.environ.get(name):
-            variables[name] = os.environ[name]
+    names = ("XDG_CONFIG_HOME", "XDG_DATA_HOME")
+    variables |= {name: os.environ[name] for name in names if os.environ.get(name)}
     if session.flags["config"] or os.environ.get("DKIMCTL_CONFIG"):
         variables["DKIMCTL_CONFIG"] = str(session.config_file.absolute())
     for key, source in settings.sources.items():
