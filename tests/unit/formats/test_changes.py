@@ -49,7 +49,7 @@ ITEMS = [
     _item(Action.REPLACE, "mail.example.com", before=BEFORE),
     _item(Action.KEEP, "kept.example.com"),
     _item(Action.BLOCKED, "b.example.com", before=BEFORE, reason="not ours"),
-    _item(Action.UNREAD, "x.example.net", zone="example.net", error=ServiceError("no answer")),
+    _item(Action.UNREAD, "xn--r8jz45g.jp", zone="xn--r8jz45g.jp", error=ServiceError("no answer")),
     _item(Action.UNCOVERED, "y.example.org", zone="", target=""),
 ]
 
@@ -65,8 +65,8 @@ def test_a_table_shows_each_change_by_zone_and_what_stays_if_asked():
         "blocked    s1._domainkey.b.example.com",
         "  not ours",
         f"  now, TTL 60: {OLD}",
-        "example.net at ns.test: unread 1",
-        "unread     s1._domainkey.x.example.net",
+        "例え.jp at ns.test: unread 1",
+        "unread     s1._domainkey.例え.jp",
         "  no answer",
         "no DNS target: uncovered 1",
         "uncovered  s1._domainkey.y.example.org",

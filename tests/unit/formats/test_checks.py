@@ -74,12 +74,14 @@ def test_a_reason_that_several_share_stands_once_below_them():
 
 def test_the_most_urgent_come_first_and_what_is_good_last_or_not_at_all():
     checks = [
-        check_of(verdict, sign_domain=f"{verdict.value}.example", urgency=urgency)
+        check_of(verdict, sign_domain=f"{verdict.value}.xn--r8jz45g.jp", urgency=urgency)
         for verdict, urgency in [(Verdict.PUBLISHED, ""), (Verdict.RETIRED, ""),
                                  (Verdict.DIFFERS, "soon"), (Verdict.MISSING, "signing")]
     ]  # fmt: skip
     rows = table_of(*checks, width=120).splitlines()[1:]
-    assert [row.split(".")[0] for row in rows] == ["missing", "differs", "published", "retired"]
+    assert [row.split(".jp ")[0] for row in rows] == [
+        "missing.例え", "differs.例え", "published.例え", "retired.例え"
+    ]  # fmt: skip
     for more in ({"only_attention": True}, {"most_rows": 3}):
         *some, last = table_of(*checks, width=120, **more).splitlines()[1:]
         assert [row.split(".")[0] for row in some] == ["missing", "differs"]
