@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import NoReturn, Protocol, TypeVar
 
@@ -179,6 +179,36 @@ def parents(fqdn: str) -> Iterator[str]:
 def is_glob(name: str) -> bool:
     """Whether it is a pattern for names, as fnmatch has them."""
     return not frozenset("*?[").isdisjoint(name)
+
+
+class _HasDomains(Protocol):
+    """What holds for some domains: names or globs, in lower case, as A-labels."""
+
+    @property
+    def domains(self) -> Sequence[str]: ...
+
+
+_HasDomainsT = TypeVar("_HasDomainsT", bound=_HasDomains)
+
+
+def first_match(entries: Sequence[_HasDomainsT]) -> Callable[[str], _HasDomainsT | None]:
+    """What gives the first entry for a signing domain, or None; as fast for many names."""
+    by_name: dict[str, int] = {}
+    globs: list[tuple[int, re.Pattern[str]]] = []
+    for number, entry in enumerate(entries):
+        for domain in entry.domains:
+            if is_glob(domain):
+                globs.append((number, re.compile(fnmatch.translate(domain))))
+            else:
+                by_name.setdefault(domain, number)
+
+    def find(sign_domain: str) -> _HasDomainsT | None:
+        number = by_name.get(sign_domain, len(entries))
+        matching = (at for at, glob in globs if at < number and glob.match(sign_domain))
+        number = next(matching, number)  # they are in order
+        return entries[number] if number < len(entries) else None
+
+    return find
 
 
 def is_file(word: str) -> bool:

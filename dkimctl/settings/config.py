@@ -15,8 +15,19 @@ from dkimctl.addresses import parse_server
 from dkimctl.errors import InputError, UsageError
 from dkimctl.files import path_fault, refuse
 from dkimctl.input_files import MAX_CONFIG_BYTES, read_bytes
-from dkimctl.names import is_glob, parents, parse_zone
+from dkimctl.names import (
+    MAX_NAME,
+    first_match,
+    is_glob,
+    is_name,
+    key_name_length,
+    parents,
+    parse_domain,
+    parse_selector,
+    parse_zone,
+)
 from dkimctl.settings import values
+from dkimctl.settings.delegation import MAX_COUNT, Pool
 from dkimctl.specs.entries import read_defaults
 from dkimctl.strict_yaml import Document, Node
 from dkimctl.text import parse_duration, quoted
@@ -45,6 +56,8 @@ _NO_SECRETS = (
     "remove it: `dkimctl login` stores the client secret, key_file names the file of a TSIG key, "
     "and `settings` and `webhook` take env/NAME or keyring/NAME"
 )
+_TARGET = "'{selector}.{domain}.dkim.example.com'"  # an example, as are those of a pool's keys
+_EXAMPLES = {"domains": "['*.example.com']", "selectors": "a{n}", "count": "24"}
 _COMMAND = "write the program and its arguments, such as [/usr/local/bin/page, --json]"
 # By provider: the key that it needs with an example, and the keys that it alone has.
 _PROVIDERS = {
@@ -111,6 +124,12 @@ class Config(NamedTuple):
     dns: tuple[DnsTarget, ...] = ()
     rotation: RotationSettings = RotationSettings()
     notify: NoticeSettings = NoticeSettings()
+    delegation: tuple[Pool, ...] = ()
+
+    @property
+    def pool_of(self) -> Callable[[str], Pool | None]:
+        """What gives the pool of a signing domain; to be kept for many."""
+        return first_match(self.delegation)
 
     def secret_variables(self) -> set[str]:
         """The environment variables that it names as secrets (env/NAME)."""
@@ -154,6 +173,7 @@ class _Reader:
             "profiles": self._profiles,
             "dns": self._dns,
             "rotation": self._rotation,
+            "delegation": self._delegation,
             "notify": lambda node: NoticeSettings(
                 **self._fields(node, "notify", _NOTIFY, {"command": self._command})[0]
             ),
@@ -236,6 +256,53 @@ class _Reader:
             self._document.problem(place, "lead is not shorter than max_age", f"{hint}180d")
         return settings
 
+    def _delegation(self, node: Node) -> tuple[Pool, ...]:
+        pools = []
+        owners: dict[str, tuple[str, int]] = {}  # the domain of each target, with the line
+        for item in self._document.items(node, "delegation"):
+            pool = self._pool(item)
+            if pool is None:
+                continue
+            pools.append(pool)
+            line = item.start_mark.line + 1
+            for domain in (name for name in pool.domains if pool.target and not is_glob(name)):
+                owner, owner_line = owners.setdefault(
+                    pool.target_of(domain, "{selector}"), (domain, line)
+                )
+                if owner != domain:
+                    message = f"{domain} has the same target as {owner} on line {owner_line}"
+                    hint = "their keys would overwrite each other: write {domain} into each target"
+                    self._document.problem(item, message, hint)
+        return tuple(pools)
+
+    def _pool(self, node: Node) -> Pool | None:
+        """None after a problem, but for those of a pool whose values are valid each by itself."""
+        document, what = self._document, "an entry of delegation"
+        fields, keys = self._fields(node, what, _POOL)
+        if not document.is_mapping(node):
+            return None
+        missing = {name: _EXAMPLES[name] for name in _EXAMPLES if name not in keys}
+        for name, example in missing.items():
+            document.problem(node, f"{what} needs {name}", f"add it, such as '{name}: {example}'")
+        if ("target" in keys) is ("ns" in keys):
+            hint = f"write target, such as {_TARGET}, if the owners of the domains add a CNAME for "
+            hint += "each selector; or ns, if they delegate _domainkey.DOMAIN to name servers"
+            document.problem(node, f"{what} needs one of target and ns", hint)
+        elif not missing and all(fields.values()) and fields.keys() == _POOL.keys() & keys.keys():
+            pool = Pool(**fields)
+            is_many = len(pool.domains) > 1 or is_glob(pool.domains[0])
+            if pool.target and is_many and "{domain}" not in pool.target.split("."):
+                hint = f"write {{domain}} into it, as in {_TARGET}"
+                document.problem(keys["target"], "target is the same for all domains", hint)
+            last = pool.names()[-1]
+            for domain in (name for name in pool.domains if not is_glob(name)):
+                is_long = key_name_length(domain, last) > MAX_NAME
+                if is_long or not is_name(pool.target_of(domain, last)):
+                    message = f"the names of {domain} are longer than {MAX_NAME} octets"
+                    document.problem(node, message, "use shorter templates")
+            return pool
+        return None
+
     def _command(self, node: Node) -> tuple[str, ...]:
         if self._document.is_list(node):
             command = self._list(node, "command", _word)
@@ -306,6 +373,30 @@ def _zone(text: str) -> str:
         hint = "write it as in '*.example.com'; internationalized labels as A-labels (xn--...)"
         raise UsageError(f"{quoted(text)} is not a glob of zone names", hint=hint)
     return glob
+
+
+def _domain(text: str) -> str:
+    """A signing domain, or a glob of such, in lower case, as A-labels, without trailing dot."""
+    return parse_domain(text) if "://" in text or not is_glob(text) else _zone(text)
+
+
+def _pool_selectors(text: str) -> str:
+    if "{n}" not in text:
+        raise UsageError("{n} is missing", hint="write it where the number belongs, as in a{n}")
+    parse_selector(text.replace("{n}", str(MAX_COUNT)))
+    return text.lower()
+
+
+def _pool_target(text: str) -> str:
+    target = text.lower().removesuffix(".")
+    labels = target.split(".")
+    fixed = [label for label in labels if label not in ("{selector}", "{domain}")]
+    if "{selector}" not in labels or not is_name(".".join(fixed)):
+        hint = f"write it as in {_TARGET}: {{selector}} and {{domain}} are whole labels"
+        raise UsageError(f"{quoted(text)} is not a template of DNS names", hint=hint)
+    if target == "{selector}._domainkey.{domain}":
+        raise UsageError("the CNAME would lead to itself", hint=f"name a zone of yours: {_TARGET}")
+    return target
 
 
 def _key_file(text: str) -> str:
@@ -389,6 +480,13 @@ _ROTATION = {
     "lead": _days,
     "grace": _grace,
     "limit": values.integer(1, _MAX_LIMIT),
+}
+_POOL: Mapping[str, values.Check | list[values.Check]] = {
+    "domains": [_domain],
+    "selectors": _pool_selectors,
+    "count": values.integer(1, MAX_COUNT),
+    "target": _pool_target,
+    "ns": [parse_domain],
 }
 _NOTIFY = {
     "webhook": lambda text: text if values.is_reference(text) else webhook_url(text),

@@ -14,6 +14,7 @@ from configs import read_config
 from dkimctl.cli.commands.schema import Schema
 from dkimctl.errors import InputError
 from dkimctl.settings.config import DEFAULT_TTL, DnsTarget, NoticeSettings, RotationSettings
+from dkimctl.settings.delegation import Pool
 from dkimctl.settings.profile import DEFAULT_PROFILE, Profile
 from dkimctl.settings.values import CHECKS, SANDBOX_FIXED
 from dkimctl.specs.entries import ENTRY_FIELDS
@@ -47,6 +48,9 @@ MISTAKES = {
         "dns: [{provider: route53}]",
         "dns: [{provider: octodns, class: a.B, settings: {token: hunter2}}]",
         "rotation: {max_age: 180}",
+        "delegation: [{domains: [a.example], selectors: a, count: 2, ns: [ns1.example.com]}]",
+        "delegation: [{domains: [a.example], selectors: 'a{n}', count: 2}]",
+        "delegation: [{domains: [a.example], selectors: 'a{n}', count: 2, target: a.example}]",
         "notify: {command: []}",
     ],
 }
@@ -83,6 +87,7 @@ def test_a_config_file_has_the_keys_of_each_section():
     assert {*definitions["sandbox"]["properties"]} == profile - SANDBOX_FIXED.keys()
     assert {*sections["rotation"]["properties"]} == {*RotationSettings._fields}
     assert {*sections["notify"]["properties"]} == {*NoticeSettings._fields}
+    assert {*definitions["pool"]["properties"]} == {*Pool._fields}
     keys = {"class" if key == "class_name" else key for key in DnsTarget._fields}
     assert {*definitions["target"]["properties"]} == keys
 
@@ -107,9 +112,10 @@ def test_its_defaults_are_those_of_the_code():
 @pytest.mark.parametrize("document", ["config.example.yaml", "docs/configuration.md"])
 def test_each_key_of_a_section_is_explained(document):
     text = (ROOT / document).read_text(encoding="utf-8")
-    for section in ("rotation", "notify"):
-        for key in CONFIG["properties"][section]["properties"]:
-            assert re.search(rf"^(\| `{key}` \||[# ]*{key}: )", text, re.MULTILINE), key
+    explained = [CONFIG["properties"]["rotation"], CONFIG["properties"]["notify"]]
+    for section in (*explained, CONFIG["$defs"]["pool"]):
+        for key in section["properties"]:
+            assert re.search(rf"^(\| `{key}` \||[# -]*{key}: )", text, re.MULTILINE), key
 
 
 @pytest.mark.parametrize("schema", Schema)

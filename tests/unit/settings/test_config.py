@@ -61,14 +61,18 @@ def test_the_example_config_shows_every_key_with_its_default(resolve):
 def test_the_targets_and_notices_that_the_example_config_comments_out_are_valid(load, tmp_path):
     text = (ROOT / "config.example.yaml").read_text(encoding="utf-8")
     dns = text[text.index("# dns:") : text.index("\n\n# When `dkimctl rotate run`")]
+    pools = text[text.index("# delegation:") : text.index("\n\n# Who gets a notice")]
     notify = text[text.index("notify:") :].replace("# command", "command")
-    lines = [line.removeprefix("# ") for line in dns.splitlines()]
+    lines = [line.removeprefix("# ") for line in (dns + "\n" + pools).splitlines()]
     config = load("\n".join([*lines, notify.replace("# webhook", "webhook")]))
     dynamic, octodns = config.dns
     assert dynamic.key_file == str(tmp_path / "tsig.key")
     assert octodns.settings["secret_access_key"] == "keyring/route53"
     assert config.notify.command
     assert config.notify.webhook
+    [to_target, to_servers] = config.delegation
+    assert to_target.target_of("shop.example", "a1") == "a1.shop.example.dkim.agency.example"
+    assert to_servers.target_of("shop.example.net", "a1") == "a1._domainkey.shop.example.net"
     keys = {"class" if key == "class_name" else key for key in DnsTarget._fields}
     assert all(f"{key}: " in dns or f"{key}:\n" in dns for key in keys)
 
@@ -278,3 +282,54 @@ def test_what_is_not_set_of_a_plan_has_its_default(load):
         timedelta(days=182), grace=timedelta(days=5), limit=5
     )
     assert config.notify == NoticeSettings()
+
+
+POOLS = """delegation:
+  - {domains: ['*.Example.com', 日本.jp.], selectors: 'A{n}', count: 3,
+     target: '{selector}.{Domain}.dkim.example.net.'}
+  - {domains: [b.example.com, c.example], selectors: 's{n}.x', count: 1, ns: [NS1.example.net]}
+"""
+
+
+def test_the_first_pool_with_a_domain_is_its_pool(load):
+    first, second = load(POOLS).delegation
+    pool_of = load(POOLS).pool_of
+    names = ["a.example.com", "b.example.com", "xn--wgv71a.jp", "c.example", "example.com"]
+    assert list(map(pool_of, names)) == [first, first, first, second, None]
+    assert (first.names(), second.names()) == (("a1", "a2", "a3"), ("s1.x",))
+    assert first.target_of("xn--wgv71a.jp", "a2") == "a2.xn--wgv71a.jp.dkim.example.net"
+    assert second.ns == ("ns1.example.net",)
+
+
+POOL_MISTAKES = """delegation:
+  - {domains: ['*.a.example'], selectors: a, count: 0, target: '{selector}{domain}.x.example'}
+  - {domains: ['*.b.example'], selectors: 'a{n}', count: 1001, target: '{domain}.x.example'}
+  - {domains: ['*.c.example'], selectors: 'a{n}', count: 5, target: '{selector}.x.example'}
+  - {domains: [d.example], selectors: 'a{n}', count: 5, target: '{selector}.x.example'}
+  - {domains: [e.example, f.example], selectors: 'b{n}', count: 5, target: '{selector}.x.example'}
+  - {selectors: 'a{m}', target: '{selector}._domainkey.{domain}', ns: [n.example]}
+  - {domains: [LONG.example], selectors: 'a{n}', count: 5, target: '{selector}.{domain}.LONG.com'}
+"""
+
+
+def test_a_pool_whose_keys_have_no_name_or_the_same_is_refused(problems):
+    text = POOL_MISTAKES.replace("LONG", ".".join(["a" * 50] * 3))
+    expected = [
+        "2:43: selectors: {n} is missing",
+        "2:53: count: the value is not a number, or out of range",
+        '2:64: target: "{selector}{domain}.x.example" is not a template of DNS names',
+        "3:58: count: the value is not a number, or out of range",
+        '3:72: target: "{domain}.x.example" is not a template of DNS names',
+        "4:61: target is the same for all domains",
+        "6:5: e.example has the same target as d.example on line 5",
+        "6:5: f.example has the same target as d.example on line 5",
+        "6:68: target is the same for all domains",
+        "7:5: an entry of delegation needs domains",
+        "7:5: an entry of delegation needs count",
+        "7:5: an entry of delegation needs one of target and ns",
+        "7:17: selectors: {n} is missing",
+        "7:33: target: the CNAME would lead to itself",
+        "8:5: the names of ",
+    ]
+    for problem, start in zip(problems(text), expected, strict=True):
+        assert problem.startswith(start)

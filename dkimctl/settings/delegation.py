@@ -1,0 +1,33 @@
+"""Pools of selectors: what customers' DNS leads, once and for all, to a zone of ours."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+MAX_COUNT = 1000  # selectors of a pool; with a new one each week, those of 19 years
+
+
+class Pool(NamedTuple):
+    """The selectors of some domains, which their owners delegate: an entry of `delegation`.
+
+    Each key has a selector of its own, since the service never gives one a second key (409,
+    interface 7.3).
+    """
+
+    domains: tuple[str, ...]  # names or globs, in lower case, as A-labels
+    selectors: str  # with {n}, which is 1 to `count`
+    count: int  # type: ignore[assignment]  # nobody counts its fields
+    #: Where the CNAME of each selector leads, with {selector} and {domain}; or else `ns`.
+    target: str = ""
+    ns: tuple[str, ...] = ()  # the name servers to which _domainkey.DOMAIN is delegated
+
+    def names(self) -> tuple[str, ...]:
+        """The selectors, in the order in which they are used."""
+        return tuple(self.selectors.replace("{n}", str(n)) for n in range(1, self.count + 1))
+
+    def target_of(self, sign_domain: str, selector: str) -> str:
+        """The name that has the record, without trailing dot: in a zone of ours."""
+        if not self.target:
+            return f"{selector}._domainkey.{sign_domain}".lower()
+        target = self.target.replace("{selector}", selector).replace("{domain}", sign_domain)
+        return target.lower()
