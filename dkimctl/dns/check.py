@@ -132,9 +132,44 @@ def repeat_checks(
 
 
 # What to ask the servers of which zone; or why they are not known.
-_QueryPlan: TypeAlias = tuple[Question, Zone | NoAnswer]
+QueryPlan: TypeAlias = tuple[Question, Zone | NoAnswer]
 # Where the aliases lead that servers have: by target, and by the server if only it is believed.
 _Targets: TypeAlias = dict[tuple[str, NameServer | None], asyncio.Task[AliasTarget]]
+
+
+async def plan_questions(source: Source, asked: Sequence[tuple[str, Question]]) -> list[QueryPlan]:
+    """Whom to ask each question about a domain; sends each server its own in one burst before."""
+
+    async def plan_of(sign_domain: str, question: Question) -> QueryPlan:
+        try:
+            return question, await source.zone_with(sign_domain)
+        except NoAnswer as error:
+            return question, error
+
+    if source.is_given:  # no lookups, so tasks would only cost time
+        plans = [await plan_of(*each) for each in asked]
+    else:
+        await source.prefetch({sign_domain for sign_domain, _ in asked})
+        plans = await queries.gather(itertools.starmap(plan_of, asked))
+    source.answers_beside.clear()
+    source.dropped.clear()
+    # A dict has each question once: names of one domain have the same name above them.
+    questions: dict[Server | RecursiveResolver, dict[Question, None]] = {}
+    for question, zone in plans:
+        if isinstance(zone, NoAnswer):
+            continue
+        every = dict.fromkeys(queries.questions_of(zone, question))
+        for server in zone.servers:
+            if not isinstance(server.responder, NoAnswer):
+                questions.setdefault(server.responder, {}).update(every)
+    slots = asyncio.Semaphore(_MAX_BURSTS)
+
+    async def prefetch(responder: Server | RecursiveResolver) -> None:
+        async with slots:
+            await responder.prefetch(list(questions[responder]))
+
+    await asyncio.gather(*map(prefetch, questions))
+    return plans
 
 
 @dataclass(eq=False)
@@ -155,7 +190,10 @@ class Checker:
     async def _check_all(self, registrations: Sequence[Registration]) -> list[Check]:
         checks: dict[int, Check] = {}
         secure: list[int] = []
-        plans = await self._plan_all(registrations)
+        plans = await plan_questions(
+            self.source,
+            [(each.sign_domain, make_txt_question(_record(each).fqdn)) for each in registrations],
+        )
         remaining = enumerate(zip(registrations, plans, strict=True))
 
         async def work() -> None:
@@ -176,42 +214,7 @@ class Checker:
             checks[number] = self.finish(check._replace(finding=finding or check.finding))
         return [checks[number] for number in range(len(registrations))]
 
-    async def _plan_all(self, registrations: Sequence[Registration]) -> list[_QueryPlan]:
-        """What to ask for each; sends each server its questions in one burst beforehand."""
-
-        async def plan_of(registration: Registration) -> _QueryPlan:
-            question = make_txt_question(_record(registration).fqdn)
-            try:
-                return question, await self.source.zone_with(registration.sign_domain)
-            except NoAnswer as error:
-                return question, error
-
-        if self.source.is_given:  # no lookups, so tasks would only cost time
-            plans = [await plan_of(registration) for registration in registrations]
-        else:
-            await self.source.prefetch({each.sign_domain for each in registrations})
-            plans = await queries.gather(map(plan_of, registrations))
-        self.source.answers_beside.clear()
-        self.source.dropped.clear()
-        # A dict has each question once: names of one domain have the same name above them.
-        questions: dict[Server | RecursiveResolver, dict[Question, None]] = {}
-        for question, zone in plans:
-            if isinstance(zone, NoAnswer):
-                continue
-            every = dict.fromkeys(queries.questions_of(zone, question))
-            for server in zone.servers:
-                if not isinstance(server.responder, NoAnswer):
-                    questions.setdefault(server.responder, {}).update(every)
-        slots = asyncio.Semaphore(_MAX_BURSTS)
-
-        async def prefetch(responder: Server | RecursiveResolver) -> None:
-            async with slots:
-                await responder.prefetch(list(questions[responder]))
-
-        await asyncio.gather(*map(prefetch, questions))
-        return plans
-
-    async def _check(self, registration: Registration, plan: _QueryPlan) -> tuple[Check, bool]:
+    async def _check(self, registration: Registration, plan: QueryPlan) -> tuple[Check, bool]:
         """What DNS has, and whether the resolver should be able to validate the record (DNSSEC)."""
         record = _record(registration)
         check = Check(
