@@ -51,7 +51,7 @@ _SHORT = "news.example.net"  # its key has 1024 bits
 def picture() -> str:
     """The SVG."""
     keys = [_key(domain, selector, *rest) for (domain, selector), rest in _KEYS.items()]
-    page = overview_page(make_overview(keys, _NOW, timedelta(days=7)), "default")
+    page = overview_page(make_overview(keys, _NOW), "default")
     [(style, body)] = re.findall(r"(<style>.*</style>).*<body>(.*)<footer>", page, re.DOTALL)
     body = body.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ')
     size = f'width="{_WIDTH}" height="{_HEIGHT}"'

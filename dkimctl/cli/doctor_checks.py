@@ -279,9 +279,9 @@ def check_ledger(session: Session) -> Iterator[Remark]:
 
 def check_keys(session: Session) -> Iterator[Remark]:
     """Whether a key signs, or soon will, without DNS; and whether `rotate run` is overdue."""
-    rotation, now = session.config.rotation, datetime.now(UTC)
+    now = datetime.now(UTC)
     with open_ledger(session) as ledger:
-        keys = [*read_keys(ledger, Selection(), rotation, now)]
+        keys = [*read_keys(ledger, Selection(), session.config.rotation, now)]
     if urgent := [named(key) for key in keys if key.urgency]:
         text = f"urgent: {counted(len(urgent), 'key')} ({few(urgent)})"
         yield Remark(Health.WRONG, text, "`dkimctl overview` says why, and what to do")
@@ -289,7 +289,7 @@ def check_keys(session: Session) -> Iterator[Remark]:
         yield Remark(Health.OK, "nothing is urgent")
     timer = installed_timer(session.profile.name, session.state_dir)
     state, text = (Health.OK if timer else Health.NOTE), "nothing is overdue"
-    if overdue := [key.due for key in keys if key.due and key.is_overdue(now - rotation.lead)]:
+    if overdue := [key.due for key in keys if key.due and key.is_overdue(now)]:
         state = Health.WRONG
         text = f"overdue since {min(overdue):%Y-%m-%d}: {counted(len(overdue), 'key')}"
     hint = "`dkimctl timer` installs one"

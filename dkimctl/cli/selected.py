@@ -187,7 +187,7 @@ def retired_keys(session: Session) -> Mapping[RegistrationKey, str]:
     from dkimctl.rotation.retirement import keys_past_grace
 
     ledger = session.open_ledger(for_writing=False)
-    reasons = keys_past_grace(ledger, datetime.now(UTC), session.config.rotation.grace)
+    reasons = keys_past_grace(ledger, datetime.now(UTC), session.config.rotation)
     return {key: session.reporter.complete(reason) for key, reason in reasons.items()}
 
 
@@ -207,8 +207,8 @@ def review_retired(
     from dkimctl.rotation.retirement import RetirementPolicy, read_known_keys
 
     now, age = datetime.now(UTC), read_duration("--max-age-of-check", max_age or MAX_AGE_OF_CHECK)
-    grace = session.config.rotation.grace
-    policy = RetirementPolicy(now, now - age, assume_successors, grace=grace)
+    policies = session.config.rotation
+    policy = RetirementPolicy(now, now - age, assume_successors, rotation=policies)
     known = read_known_keys(session.open_ledger(for_writing=False), selection)
     if not known.selected:
         require_empty(session, selection)

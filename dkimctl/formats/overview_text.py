@@ -73,7 +73,7 @@ class Overview(NamedTuple):
         return bool(self.urgent or self.overdue)
 
 
-def make_overview(keys: Iterable[Key], now: datetime, lead: timedelta) -> Overview:
+def make_overview(keys: Iterable[Key], now: datetime) -> Overview:
     """The overview of these keys, those of a domain together; removed ones are left out."""
     domains, used, known = 0, 0, 0
     stages, states, lengths = Counter[str](), Counter[str](), Counter[int]()
@@ -93,7 +93,7 @@ def make_overview(keys: Iterable[Key], now: datetime, lead: timedelta) -> Overvi
                     urgent.append(key)
                 elif key.needs_attention:
                     undecided.append(key)
-                if key.is_overdue(now - lead):
+                if key.is_overdue(now):
                     overdue.append(key)
                 if key.enable and key.starts_at is not None and now <= key.starts_at < end:
                     events.append(Event(key.starts_at, "signing starts", key))

@@ -13,7 +13,7 @@ from dkimctl.errors import DkimctlError, ExitCode, ServiceError
 from dkimctl.models import KeyHistory, Registration, RegistrationKey
 from dkimctl.rotation.life import urgency_of_start, warning_time
 from dkimctl.rotation.retirement import Histories, described
-from dkimctl.settings.config import RotationSettings
+from dkimctl.settings.rotation import Policies
 
 if TYPE_CHECKING:
     from dkimctl.dns.check import Progress
@@ -118,7 +118,7 @@ class Tools(NamedTuple):
 class RunPolicy(NamedTuple):
     """How to run."""
 
-    rotation: RotationSettings
+    rotation: Policies
     wait: float = 120.0  # for how many seconds to look at DNS again after a change
     is_dry: bool = False  # only plan
     allow_shadowing: bool = False  # publish also what ends the answers of a wildcard
@@ -129,7 +129,7 @@ def publication_tasks(
     checks: Mapping[RegistrationKey, Check],
     published: Collection[RegistrationKey],
     histories: Histories,
-    settings: RotationSettings,
+    policies: Policies,
     now: datetime,
 ) -> Iterator[Task]:
     """What is left of `changes` after a look at DNS, or was done, each with its urgency.
@@ -139,6 +139,7 @@ def publication_tasks(
     for change in changes:
         registration = change.registration
         key, check = registration.key, checks.get(registration.key)
+        lead = policies.of(key.sign_domain).lead
         if change.state is State.DONE and key not in published:
             reason = f"written; {described(check)}" if check else "written; DNS was not checked"
             task = change._replace(state=State.WAITING, reason=reason)
@@ -150,11 +151,11 @@ def publication_tasks(
             task = left
         urgency = Urgency.NONE
         if check is not None and check.finding.verdict is not Verdict.NO_ANSWER:
-            urgency = urgency_of(check, now, warning_time(settings.lead))
+            urgency = urgency_of(check, now, warning_time(lead))
         elif key not in published:
             # What DNS has is not known: the last look that found out counts, if there was any.
             history = histories.get(key, KeyHistory())
-            urgency = urgency_of_start(registration, history, now, settings.lead)
+            urgency = urgency_of_start(registration, history, now, lead)
         yield task._replace(urgency=urgency, check=check)
 
 
@@ -162,7 +163,7 @@ def removal_tasks(
     changes: Iterable[Task],
     checks: Mapping[RegistrationKey, Check],
     due: Mapping[RegistrationKey, datetime],
-    settings: RotationSettings,
+    policies: Policies,
     now: datetime,
 ) -> Iterator[Task]:
     """What is left of `changes` to records that are not gone yet, and since when each is due."""
@@ -173,7 +174,7 @@ def removal_tasks(
             continue
         # Where DNS gave no answer, nobody knows whether it is there.
         is_sure = task.state is State.WAITING and task.error is None
-        if is_sure and now > due[key] + settings.lead:
+        if is_sure and now > due[key] + policies.of(key.sign_domain).lead:
             reason = f"{task.reason}; to be removed since {due[key]:%Y-%m-%d}"
             task = task._replace(state=State.BLOCKED, reason=reason)
         yield task

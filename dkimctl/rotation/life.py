@@ -18,7 +18,7 @@ from dkimctl.models import NEVER, ClosedKey, KeyHistory, Registration, Registrat
 from dkimctl.names import Selection
 from dkimctl.rotation.retirement import Retirement, RetirementPolicy, RetirementStatus, statuses_of
 from dkimctl.rotation.successors import due_of, lines_of, newest_of
-from dkimctl.settings.config import RotationSettings
+from dkimctl.settings.rotation import Policies, RotationSettings
 
 NOT_CHECKED = "unchecked"  # the state of a record that no look has seen anything certain of
 
@@ -85,6 +85,7 @@ class Key(NamedTuple):
     #: a key that waits for a start; all other times are UTC.
     starts_at: datetime | None = None
     age: timedelta | None = None  # of a key in use
+    policy: RotationSettings = RotationSettings()
 
     @property
     def sign_domain(self) -> str:
@@ -130,9 +131,9 @@ class Key(NamedTuple):
         """Whether it is urgent, or needs a decision of the user."""
         return bool(self.urgency) or self.action in (NextAction.REGISTER_AGAIN, NextAction.DECIDE)
 
-    def is_overdue(self, since: datetime) -> bool:
-        """Whether `rotate run` should have done the next action before this time."""
-        return self.action in _BY_RUN and self.due is not None and self.due < since
+    def is_overdue(self, now: datetime) -> bool:
+        """Whether `rotate run` should have done the next action a lead ago."""
+        return self.action in _BY_RUN and self.due is not None and self.due < now - self.policy.lead
 
 
 def due_first(key: Key) -> tuple[bool, bool, bool, datetime, str, str]:
@@ -142,7 +143,7 @@ def due_first(key: Key) -> tuple[bool, bool, bool, datetime, str, str]:
 
 
 def read_keys(
-    ledger: Ledger, selection: Selection, settings: RotationSettings, now: datetime
+    ledger: Ledger, selection: Selection, policies: Policies, now: datetime
 ) -> Iterator[Key]:
     """The selected keys of the ledger, by domain, and in each by the time when they start.
 
@@ -153,15 +154,16 @@ def read_keys(
         known: list[Registration | Intent | ClosedKey] = [*domain.histories]
         known += (*domain.intents, *domain.closed)
         if next(selection.pick(known), None) is not None:
-            yield from sorted(selection.pick(keys_of(domain, settings, now)), key=_by_start)
+            yield from sorted(selection.pick(keys_of(domain, policies, now)), key=_by_start)
 
 
 def _by_start(key: Key) -> tuple[datetime, str]:
     return key.starts_at or key.dates.created_at or NEVER, key.selector or ""
 
 
-def keys_of(domain: DomainKeys, settings: RotationSettings, now: datetime) -> Iterator[Key]:
+def keys_of(domain: DomainKeys, policies: Policies, now: datetime) -> Iterator[Key]:
     """The keys of a signing domain."""
+    settings = policies.of(domain.sign_domain)
     # When the line of each key gets a successor: its newest key decides, once that signs.
     due: dict[int, datetime | None] = {}
     may_be_undecided = False
@@ -177,11 +179,11 @@ def keys_of(domain: DomainKeys, settings: RotationSettings, now: datetime) -> It
     if may_be_undecided:  # few are, and to find out takes as long as all else
         undecided = {
             key.registration: key.reason
-            for key in due_of(domain, settings, now)
+            for key in due_of(domain, policies, now)
             if key.spec is None
         }
-    grace = RetirementPolicy(now, now, grace=settings.grace)
-    for status in statuses_of(domain.histories, grace):
+    retirement = RetirementPolicy(now, now, rotation=policies)
+    for status in statuses_of(domain.histories, retirement):
         registration = status.registration
         key = _registered_key(status, settings, now, due.get(registration.third_party))
         if registration in undecided and key.action in (NextAction.REGISTER, NextAction.DECIDE):
@@ -193,8 +195,9 @@ def keys_of(domain: DomainKeys, settings: RotationSettings, now: datetime) -> It
         known |= {closed.key for closed in domain.closed}
         for intent in domain.intents:
             if intent.key not in known:
-                yield _unanswered_key(intent, domain.begun.get(intent.key))
-    yield from map(removed_key, domain.closed)
+                replaces = domain.begun.get(intent.key)
+                yield _unanswered_key(intent, replaces)._replace(policy=settings)
+    yield from (removed_key(closed)._replace(policy=settings) for closed in domain.closed)
 
 
 def _registered_key(
@@ -254,8 +257,9 @@ def _registered_key(
     is_used = stage not in NOT_IN_USE
     age = max(now - created_at, timedelta()) if created_at and is_used else None
     return Key(
-        registration, history, stage, since, action, due, dates, urgency, note, starts_at, age
-    )
+        registration, history, stage, since, action, due, dates, urgency, note, starts_at, age,
+        settings,
+    )  # fmt: skip
 
 
 def _seen(history: KeyHistory) -> str:

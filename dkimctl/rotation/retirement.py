@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -23,10 +23,7 @@ from dkimctl.models import (
 )
 from dkimctl.names import Selection
 from dkimctl.registration import outcomes
-
-# Mail signed with the old key may wait in queues for five days (RFC 5321 4.5.4.1), and is verified
-# again when it is read or forwarded; the rest is time to notice that signing has not moved.
-GRACE_PERIOD = timedelta(days=14)
+from dkimctl.settings.rotation import Policies
 
 Histories = Mapping[RegistrationKey, KeyHistory]  # as the ledger has them
 
@@ -51,7 +48,7 @@ class RetirementPolicy(NamedTuple):
     seen_since: datetime  # looks before this are too old to rely on
     #: A newer key replaces the older ones, unless it is recorded which it does.
     assume_successors: bool = False
-    grace: timedelta = GRACE_PERIOD  # for how long a successor must have taken over
+    rotation: Policies = Policies()  # for whose `grace` a successor must have taken over
 
 
 class Takeover(NamedTuple):
@@ -175,8 +172,8 @@ def statuses_of(
 ) -> Iterator[RetirementStatus]:
     """The status of each registration of a domain, of which these are all; the oldest first.
 
-    A registration that was enabled and has begun is retired when, for `policy.grace`, a key that
-    replaces it has started, is enabled, and is published; and was seen to be so since
+    A registration that was enabled and has begun is retired when, for the `grace` of its domain, a
+    key that replaces it has started, is enabled, and is published; and was seen to be so since
     `policy.seen_since`.
     """
     replacing: dict[str, list[Registration]] = {}  # by the selector that is replaced
@@ -200,9 +197,11 @@ def statuses_of(
             yield _status(registration, history, histories, replacing, policy)
 
 
-def keys_past_grace(ledger: Ledger, now: datetime, grace: timedelta) -> dict[RegistrationKey, str]:
+def keys_past_grace(
+    ledger: Ledger, now: datetime, policies: Policies
+) -> dict[RegistrationKey, str]:
     """The keys whose grace period is over, each with a reason that names its successor."""
-    policy, rotated = RetirementPolicy(now, now, grace=grace), ledger.rotated_domains()
+    policy, rotated = RetirementPolicy(now, now, rotation=policies), ledger.rotated_domains()
     return {
         status.registration.key: f"{status.successors[0].selector} has replaced it; to remove it "
         f"from the ledger: `dkimctl ledger forget {status.registration.sign_domain}`"
@@ -277,7 +276,7 @@ def _status(
     )
     best, certain = takeovers[0], (Retirement.RETIRED, Retirement.DUE)
     deciding = [takeover.successor for takeover in takeovers if takeover.retirement in certain]
-    is_over = best.took_over <= policy.now - policy.grace
+    is_over = best.took_over <= policy.now - policy.rotation.of(old.key.sign_domain).grace
     return RetirementStatus(old, history, best.retirement, best.reason, deciding, is_over, best)
 
 
@@ -306,6 +305,7 @@ def _takeover(
     successor: Registration, history: KeyHistory, of_old: KeyHistory, policy: RetirementPolicy
 ) -> Takeover:
     now, published, looked_at = policy.now, history.published_at, history.looked_at
+    grace = policy.rotation.of(successor.key.sign_domain).grace
     start, enabled = successor.starts_at or NEVER, history.enabled_at or NEVER
     text = f"its successor {successor.selector or ''} {'starts' if start > now else 'started'} on "
     text += str(start.date())
@@ -326,10 +326,10 @@ def _takeover(
     if of_old.signed_at is not None and published is not None:
         published = max(published, of_old.signed_at)  # the grace period begins again
     took_over = NEVER if published is None else max(begins, published).astimezone(UTC)
-    if max(begins, published or begins) > now - policy.grace:
+    if max(begins, published or begins) > now - grace:
         wait = "run `dkimctl check-dns`"
         if published is not None:
-            end = min(took_over, NEVER - policy.grace) + policy.grace
+            end = min(took_over, NEVER - grace) + grace
             wait = f"wait until {end.isoformat(timespec='minutes')}"
         retirement, text = Retirement.WAITING, f"{text}: {wait}"
     else:

@@ -120,18 +120,18 @@ class RotationRun:
         If there are none, or the clocks differ, nothing is locked, and nothing has an effect.
         Raises LedgerError, Interrupted.
         """
-        tools, settings = self._tools, self._policy.rotation
+        tools, policies = self._tools, self._policy.rotation
         ledger = tools.open_ledger(for_writing=False)
-        due = find_due(ledger, self._selection, settings, tools.clock())
+        due = find_due(ledger, self._selection, policies, tools.clock())
         # At a service that each run asks for its time, one entry more, and that of its successor,
         # is cheap for keys of some weeks. Later it is left to answers and mail.
-        lately = tools.clock() - settings.grace - settings.lead
         unanswered = {intent.key for intent in ledger.intents()}  # by a run that was killed
-        closed = {
-            key.key: key
-            for key in self._selection.pick(ledger.closed_keys())
-            if (key.closed_at and key.closed_at > lately) or key.key in unanswered
-        }
+        closed = {}
+        for key in self._selection.pick(ledger.closed_keys()):
+            policy = policies.of(key.key.sign_domain)
+            lately = tools.clock() - policy.grace - policy.lead
+            if (key.closed_at and key.closed_at > lately) or key.key in unanswered:
+                closed[key.key] = key
         is_known = self._agreed_time(is_needed=bool(due.specs or over)) is not None
         if self._policy.is_dry or not is_known or not (due.specs or over or closed):
             self._note_undecided(due)
@@ -197,8 +197,8 @@ class RotationRun:
 
     def _register_due(self, ledger: Ledger, now: datetime) -> None:
         """Register what is due; where another account has a selector, another one is tried."""
-        settings = self._policy.rotation
-        due = find_due(ledger, self._selection, settings, now)
+        policies = self._policy.rotation
+        due = find_due(ledger, self._selection, policies, now)
         self._note_undecided(due)
         specs = self._publishable(due)
         for rounds_left in reversed(range(_MAX_ROUNDS)):
@@ -210,7 +210,7 @@ class RotationRun:
             specs = []
             if taken and rounds_left and not self._unknown:
                 lines = {(by_key[key].sign_domain, by_key[key].default) for key in taken}
-                again = find_due(ledger, self._selection, settings, now)
+                again = find_due(ledger, self._selection, policies, now)
                 specs = [
                     spec
                     for spec in (*again.specs, *again.postponed)
@@ -281,7 +281,8 @@ class RotationRun:
             asked |= {each.key: each for each in (status.registration, *status.successors)}
         specs = []
         for key, registration in asked.items():
-            spec = spec_of(registration, registration.selector, self._policy.rotation, now)
+            policy = self._policy.rotation.of(key.sign_domain)
+            spec = spec_of(registration, registration.selector, policy, now)
             replaces = histories.get(key, KeyHistory()).replaces
             specs.append(spec._replace(replaces=replaces, enable=key not in successors_of))
         answers = dict.fromkeys(asked, "")
@@ -340,7 +341,7 @@ class RotationRun:
 
     def _work_on_dns(self, confirmed: AbstractSet[RegistrationKey]) -> None:
         """Publish and look; remove the records of retired keys whose successors are confirmed."""
-        tools, settings, known = self._tools, self._policy.rotation, self._known()
+        tools, policies, known = self._tools, self._policy.rotation, self._known()
         self._open_targets()
         statuses = self._statuses(known, tools.clock())
         needed = [status.registration for status in statuses if status.needs_record]
@@ -348,7 +349,7 @@ class RotationRun:
         checks, looks = self._look(Step.PUBLISH, changes)
         published = _with_verdict(looks, Verdict.PUBLISHED)
         self._tasks += publication_tasks(
-            changes.values(), checks, published, known.histories, settings, tools.clock()
+            changes.values(), checks, published, known.histories, policies, tools.clock()
         )
         if looks is None:
             return
@@ -371,7 +372,8 @@ class RotationRun:
                 and registration.key in confirmed
             ):
                 removals[registration] = sure[0]
-                due[registration.key] = status.takeover.took_over + settings.grace
+                grace = policies.of(registration.key.sign_domain).grace
+                due[registration.key] = status.takeover.took_over + grace
         if removals:
             self._remove(removals, due)
 
@@ -499,7 +501,7 @@ class RotationRun:
         return read_known_keys(ledger, self._selection, whole_domains=True)
 
     def _statuses(self, known: KnownKeys, now: datetime) -> list[RetirementStatus]:
-        return known.statuses(RetirementPolicy(now, now, grace=self._policy.rotation.grace))
+        return known.statuses(RetirementPolicy(now, now, rotation=self._policy.rotation))
 
 
 def _with_verdict(looks: Looks | None, verdict: Verdict) -> frozenset[RegistrationKey]:

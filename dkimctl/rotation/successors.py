@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
@@ -11,7 +12,7 @@ from dkimctl.errors import UsageError
 from dkimctl.ledger.ledger import DomainKeys, Ledger
 from dkimctl.models import NEVER, DomainSpec, Registration, key_of
 from dkimctl.names import MAX_LABEL, MAX_NAME, Selection, is_name, key_name_length
-from dkimctl.settings.config import RotationSettings
+from dkimctl.settings.rotation import Policies, RotationSettings
 
 _KEY_LEN = 2048  # bits, at least, of what `rotate run` registers (RFC 8301 section 3.2)
 _MAX_LATENESS = timedelta(days=1)  # between two runs
@@ -20,10 +21,11 @@ _MAX_LATENESS = timedelta(days=1)  # between two runs
 class RotationPolicy(NamedTuple):
     """When a key is due, and what its successor is, as the options of `rotate` say."""
 
-    older_than: timedelta
+    older_than: timedelta | None  # None: as `policies` say
     start_date: str  # as in DomainSpec
     key_len: int
     selector_for: Callable[[str], str]  # the preferred selector for a signing domain
+    policies: Policies = Policies()
 
 
 class Rotation(NamedTuple):
@@ -52,9 +54,10 @@ def plan_rotation(
         unanswered = _unanswered(domain)
         used = {*unanswered, *(closed.key.selector for closed in domain.closed)}
         preferred = policy.selector_for(domain.sign_domain)
-        due, is_undated = _with_new_selectors(
-            domain.histories, used, preferred, now - policy.older_than, now
-        )
+        age = policy.older_than
+        if age is None:
+            age = policy.policies.of(domain.sign_domain).max_age
+        due, is_undated = _with_new_selectors(domain.histories, used, preferred, now - age, now)
         for newest, selector in due:
             old = newest.selector or ""
             # Its fields are all set, so that the defaults of a profile change nothing.
@@ -100,36 +103,39 @@ class DueKeys(NamedTuple):
     postponed: Sequence[DomainSpec]  # they are due as well, but beyond the limit of the day
 
 
-def find_due(
-    ledger: Ledger, selection: Selection, settings: RotationSettings, now: datetime
-) -> DueKeys:
+def find_due(ledger: Ledger, selection: Selection, policies: Policies, now: datetime) -> DueKeys:
     """What `rotate run` registers now for the selected domains.
 
     A successor that an earlier run has begun keeps its selector: the service answers with the
     registration, if that run has made one.
     """
     due: list[DueKey] = []
-    registered_today = 0
+    used: Counter[RotationSettings] = Counter()  # of the limit of each policy, today
     for domain in ledger.domains():
-        registered_today += sum(
+        policy = policies.of(domain.sign_domain)
+        used[policy] += sum(
             registration.created_at is not None
             and registration.created_at.date() == now.astimezone(UTC).date()
             and history.replaces is not None
             for registration, history in domain.histories.items()
         )
         if _is_selected(domain, selection):
-            due += due_of(domain, settings, now)
-    begun = [key.spec for key in due if key.spec is not None and key.is_begun]
-    oldest_first = sorted(due, key=lambda key: key.registration.created_at or now)
-    new = [key.spec for key in oldest_first if key.spec is not None and not key.is_begun]
-    left = max(0, settings.limit - registered_today - len(begun))
-    undecided = [key for key in due if key.spec is None]
-    return DueKeys([*begun, *new[:left]], undecided, new[left:])
+            due += due_of(domain, policies, now)
+    specs, postponed = list[DomainSpec](), list[DomainSpec]()
+    for key in sorted(
+        due, key=lambda key: (not key.is_begun, key.registration.created_at or now)
+    ):  # fmt: skip
+        if key.spec is not None:
+            policy = policies.of(key.spec.sign_domain)
+            used[policy] += 1
+            is_now = key.is_begun or used[policy] <= policy.limit
+            (specs if is_now else postponed).append(key.spec)
+    return DueKeys(specs, [key for key in due if key.spec is None], postponed)
 
 
-def due_of(domain: DomainKeys, settings: RotationSettings, now: datetime) -> Iterator[DueKey]:
+def due_of(domain: DomainKeys, policies: Policies, now: datetime) -> Iterator[DueKey]:
     """The keys of a domain that are due, whatever the limit of `rotate run`."""
-    histories = domain.histories
+    histories, settings = domain.histories, policies.of(domain.sign_domain)
     if not histories:
         return
     unanswered = {key_of(domain.sign_domain, selector) for selector in _unanswered(domain)}

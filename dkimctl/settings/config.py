@@ -28,6 +28,7 @@ from dkimctl.names import (
 )
 from dkimctl.settings import values
 from dkimctl.settings.delegation import MAX_COUNT, Pool
+from dkimctl.settings.rotation import Policies, RotationSettings
 from dkimctl.specs.entries import read_defaults
 from dkimctl.strict_yaml import Document, Node
 from dkimctl.text import parse_duration, quoted
@@ -96,17 +97,6 @@ class DnsTarget(NamedTuple):
         return any(name != values.SANDBOX for name in self.profiles or other.profiles or ("",))
 
 
-class RotationSettings(NamedTuple):
-    """When `rotate run` replaces keys: `rotation`."""
-
-    #: The age at which a key gets a successor, which starts `lead` later.
-    max_age: timedelta = timedelta(days=180)
-    lead: timedelta = timedelta(days=7)
-    #: How long the successor has been signing, and published, when the old record is removed.
-    grace: timedelta = timedelta(days=14)
-    limit: int = 50  # successors a day (UTC) at most
-
-
 class NoticeSettings(NamedTuple):
     """Who is notified of problems: `notify`."""
 
@@ -122,7 +112,7 @@ class Config(NamedTuple):
     default_profile: str | None = None
     profiles: Mapping[str, Mapping[str, Any]] = {}
     dns: tuple[DnsTarget, ...] = ()
-    rotation: RotationSettings = RotationSettings()
+    rotation: Policies = Policies()
     notify: NoticeSettings = NoticeSettings()
     delegation: tuple[Pool, ...] = ()
 
@@ -247,8 +237,19 @@ class _Reader:
             settings[key.value] = read(value, quoted(key.value), is_secret=is_secret_value)
         return settings
 
-    def _rotation(self, node: Node) -> RotationSettings:
-        fields, keys = self._fields(node, "rotation", _ROTATION)
+    def _rotation(self, node: Node) -> Policies:
+        if not self._document.is_list(node):
+            return Policies([self._policy(node, "rotation")])
+        entries = list[RotationSettings]()
+        for item in self._document.items(node, "rotation"):
+            entries.append(self._policy(item, "an entry of rotation"))
+            if len(entries) > 1 and entries[-2].domains == RotationSettings().domains:
+                hint = "write the entry without `domains` last: the first that has a domain counts"
+                self._document.problem(item, "the entry before it has all domains", hint)
+        return Policies(entries)
+
+    def _policy(self, node: Node, what: str) -> RotationSettings:
+        fields, keys = self._fields(node, what, _ROTATION)
         settings = RotationSettings(**fields)
         if settings.lead >= settings.max_age:
             hint = "write a lead of some days, such as 7d, and a max_age of some months, such as "
@@ -475,7 +476,8 @@ _DNS_TARGET: Mapping[str, values.Check | list[values.Check]] = {
     "key_file": _key_file,
     "class": check_class,
 }
-_ROTATION = {
+_ROTATION: Mapping[str, values.Check | list[values.Check]] = {
+    "domains": [_domain],
     "max_age": _days,
     "lead": _days,
     "grace": _grace,

@@ -149,8 +149,9 @@ def test_a_config_file_is_read_or_each_problem_has_a_position(config_file, data)
         assert all(zone == zone.lower().rstrip(".") and zone.isascii() for zone in target.zones)
         assert is_harmless(f"{target.zones} {target.server} {target.class_name}")
         assert "hunter2" not in str(target)
-    assert timedelta() < config.rotation.lead < config.rotation.max_age
-    assert config.rotation.limit >= 1
+    for policy in config.rotation.entries:
+        assert timedelta() < policy.lead < policy.max_age
+        assert policy.limit >= 1
     assert all(isinstance(word, str) for word in config.notify.command)
     webhook = config.notify.webhook
     assert webhook.startswith(("env/", "keyring/")) or is_safe(webhook.lower() or None)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import dkim
 
 from dkimctl.models import RegistrationKey
-from dkimctl.settings.config import RotationSettings
+from dkimctl.settings.rotation import RotationSettings
 from machines import Seen
 from mail import Key, Mail, name, signed, signers
 

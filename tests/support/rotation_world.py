@@ -29,7 +29,7 @@ from dkimctl.publishing.plan import Access, Change, NameState
 from dkimctl.registration.limits import Limits
 from dkimctl.rotation.due import Report, RunPolicy, Tools
 from dkimctl.rotation.run import RotationRun
-from dkimctl.settings.config import RotationSettings
+from dkimctl.settings.rotation import Policies, RotationSettings
 
 ACCOUNT = {"base_url": "https://api.example", "client_id": "me"}
 START = datetime(2027, 1, 1, 10, tzinfo=UTC)
@@ -66,7 +66,7 @@ class World:
 
     def run(self, *words: str, is_dry: bool = False, **settings: Any) -> Report:
         selection = Selection([] if words else None, globs=words)
-        policy = RunPolicy(RotationSettings(**settings), 0.0, is_dry)
+        policy = RunPolicy(Policies([RotationSettings(**settings)]), 0.0, is_dry)
         with contextlib.closing(self):
             return RotationRun(selection, policy, self.tools()).execute()
 

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from commands import Done
-from dkimctl.settings.config import RotationSettings
+from dkimctl.settings.rotation import RotationSettings
 from judging import Judge, Run
 from machines import DOMAINS, Machines, MovingClock, starting
 

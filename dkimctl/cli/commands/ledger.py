@@ -121,8 +121,8 @@ def forget(
         known = read_known_keys(ledger, selection)
         if not known.selected:
             require_empty(session, selection)
-        grace = session.config.rotation.grace
-        statuses = known.statuses(RetirementPolicy(now, now, assume_successors, grace=grace))
+        policy = RetirementPolicy(now, now, assume_successors, session.config.rotation)
+        statuses = known.statuses(policy)
         forgotten = [status for status in statuses if force or status.is_over]
         if statuses and not forgotten:
             reasons = ((named(item.registration), item.reason) for item in statuses)

@@ -63,12 +63,12 @@ def overview(
         raise UsageError(f"--html has no effect with --format {fmt}", hint="leave out one")
     now = datetime.now(UTC)
     selected = read_selection(session, selection)
-    rotation = session.config.rotation
-    keys = read_keys(session.open_ledger(for_writing=False), selected, rotation, now)
+    ledger = session.open_ledger(for_writing=False)
+    keys = read_keys(ledger, selected, session.config.rotation, now)
     first = [*islice(keys, 1)]
     if not first:
         require_empty(session, selected)
-    made = make_overview(chain(first, keys), now, rotation.lead)
+    made = make_overview(chain(first, keys), now)
     if html is not None:
         write_chunks([overview_page(made, session.profile.name)], html)
         reporter.note(f"dkimctl: wrote {html}")

@@ -140,7 +140,7 @@ def rotate(
             )
     selected = read_selection(session, selection)
     if not retired:
-        age = session.config.rotation.max_age
+        age = None
         if older_than is not None:
             age = read_duration("--older-than", older_than, may_be_zero=True)
         now = datetime.now(UTC)
@@ -151,6 +151,7 @@ def rotate(
             start,
             int(key_len),
             selector_template(template, now.astimezone(), option="--selector"),
+            session.config.rotation,
         )
         return _print_successors(session, selected, policy, now, output)
     fmt = read_format(RetiredFormat, fmt, output)
@@ -202,7 +203,9 @@ def _print_successors(
     output: Path | None,
 ) -> int:
     """Print the specs; say how many domains are due, and warn about others."""
-    reporter, age = session.reporter, format_duration(policy.older_than)
+    reporter, age = session.reporter, "`max_age`"
+    if policy.older_than is not None:
+        age = format_duration(policy.older_than)
     rotation = plan_rotation(session.open_ledger(for_writing=False), selection, policy, now)
     if rotation is None:
         require_empty(session, selection)

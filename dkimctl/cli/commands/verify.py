@@ -74,15 +74,16 @@ def verify(
         session.reporter.note("dkimctl: no account is set up, so no key counts as registered")
 
     def read_known(domains: Collection[str]) -> dict[RegistrationKey, KnownKey]:
-        now, settings = datetime.now(UTC), session.config.rotation
+        now, policies = datetime.now(UTC), session.config.rotation
         known = {}
         for domain in ledger.domains() if ledger else ():
-            for key in keys_of(domain, settings, now) if domain.sign_domain in domains else ():
+            for key in keys_of(domain, policies, now) if domain.sign_domain in domains else ():
                 known[key.key] = KnownKey(key.stage, None if key.is_removed else key.registration)
                 if ledger and (removed_at := key.dates.removed_at):
                     # A grace period before that, its successor had taken over.
                     removed = ledger.removed_registration(key.key)
-                    known[key.key] = KnownKey(key.stage, None, removed, removed_at - settings.grace)
+                    taken_over_at = removed_at - key.policy.grace
+                    known[key.key] = KnownKey(key.stage, None, removed, taken_over_at)
         return known
 
     reports, codes = [], list[ExitCode]()

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from configs import read_config
 from dkimctl.cli.commands.init import first_config
-from dkimctl.settings.config import Config, DnsTarget
+from dkimctl.settings.config import DnsTarget
+from dkimctl.settings.rotation import RotationSettings
 
 ACCOUNT = {
     "auth_url": "https://auth.example.com",
@@ -38,6 +39,6 @@ def test_without_its_comment_signs_it_is_valid(tmp_path):
         config = read_config(path)
         assert config.default_profile == "agency"
         assert {entry.provider for entry in config.dns} == {"rfc2136", "octodns"}
-        assert config.rotation == Config().rotation
+        assert config.rotation.entries == (RotationSettings(),)
         assert config.notify.command
         assert len(config.profiles["agency"]["defaults"]) == 4

@@ -13,9 +13,10 @@ from jsonschema import Draft202012Validator
 from configs import read_config
 from dkimctl.cli.commands.schema import Schema
 from dkimctl.errors import InputError
-from dkimctl.settings.config import DEFAULT_TTL, DnsTarget, NoticeSettings, RotationSettings
+from dkimctl.settings.config import DEFAULT_TTL, DnsTarget, NoticeSettings
 from dkimctl.settings.delegation import Pool
 from dkimctl.settings.profile import DEFAULT_PROFILE, Profile
+from dkimctl.settings.rotation import RotationSettings
 from dkimctl.settings.values import CHECKS, SANDBOX_FIXED
 from dkimctl.specs.entries import ENTRY_FIELDS
 from dkimctl.text import parse_duration
@@ -85,7 +86,7 @@ def test_a_config_file_has_the_keys_of_each_section():
     profile = {*definitions["profile"]["properties"]}
     assert profile == {*CHECKS, "defaults"}
     assert {*definitions["sandbox"]["properties"]} == profile - SANDBOX_FIXED.keys()
-    assert {*sections["rotation"]["properties"]} == {*RotationSettings._fields}
+    assert {*definitions["policy"]["properties"]} == {*RotationSettings._fields}
     assert {*sections["notify"]["properties"]} == {*NoticeSettings._fields}
     assert {*definitions["pool"]["properties"]} == {*Pool._fields}
     keys = {"class" if key == "class_name" else key for key in DnsTarget._fields}
@@ -100,9 +101,9 @@ def test_its_defaults_are_those_of_the_code():
             stated = parse_duration(stated)
         assert stated == default[key]
     sections = CONFIG["properties"]
-    for key, schema in sections["rotation"]["properties"].items():
-        value, stated = getattr(RotationSettings(), key), schema["default"]
-        assert value == stated or value.total_seconds() == parse_duration(stated)
+    for key, schema in CONFIG["$defs"]["policy"]["properties"].items():
+        value, stated = getattr(RotationSettings(), key), schema.get("default")
+        assert stated is None or value == stated or value.total_seconds() == parse_duration(stated)
     recheck = sections["notify"]["properties"]["recheck"]["default"]
     assert parse_duration(recheck) == NoticeSettings().recheck.total_seconds()
     assert CONFIG["$defs"]["target"]["properties"]["ttl"]["default"] == DEFAULT_TTL
@@ -112,8 +113,8 @@ def test_its_defaults_are_those_of_the_code():
 @pytest.mark.parametrize("document", ["config.example.yaml", "docs/configuration.md"])
 def test_each_key_of_a_section_is_explained(document):
     text = (ROOT / document).read_text(encoding="utf-8")
-    explained = [CONFIG["properties"]["rotation"], CONFIG["properties"]["notify"]]
-    for section in (*explained, CONFIG["$defs"]["pool"]):
+    definitions = CONFIG["$defs"]
+    for section in (definitions["policy"], CONFIG["properties"]["notify"], definitions["pool"]):
         for key in section["properties"]:
             assert re.search(rf"^(\| `{key}` \||[# -]*{key}: )", text, re.MULTILINE), key
 

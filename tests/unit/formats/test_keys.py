@@ -63,7 +63,7 @@ def render(fmt, items, **layout) -> str:
 
 def screen(items, width=100, height=50, **options) -> str:
     layout = TableLayout(width=width, **options)
-    return "".join(overview_text(make_overview(items, NOW, 7 * DAY), layout, height))
+    return "".join(overview_text(make_overview(items, NOW), layout, height))
 
 
 def test_a_table_of_80_columns_has_what_matters_with_names_in_their_own_script():
@@ -138,7 +138,7 @@ def test_the_overview_as_json():
         key("starts.com", starts=-20),
         key("old.com", due=-8),
     ]
-    document = json.loads("".join(overview_lines(make_overview(keys, NOW, 7 * DAY))))
+    document = json.loads("".join(overview_lines(make_overview(keys, NOW))))
     assert document["states"] == {"published": 4, "missing": 1, "unchecked": 1}
     assert [one["sign_domain"] for one in document["urgent"]] == ["xn--r8jz45g.jp"]
     assert [one["sign_domain"] for one in document["overdue"]] == ["old.com"]
@@ -148,7 +148,7 @@ def test_the_overview_as_json():
         ("signing starts", "2026-12-11T12:00:00+00:00"),
     ]
     assert document["key_lengths"] == {"2048": 6}
-    nothing = json.loads("".join(overview_lines(make_overview([], NOW, 7 * DAY))))
+    nothing = json.loads("".join(overview_lines(make_overview([], NOW))))
     assert (nothing["keys"], nothing["looked_at"], nothing["urgent"]) == (0, None, [])
 
 
@@ -166,7 +166,7 @@ def test_the_overview_of_many_keys_fits_a_screen_whatever_others_wrote(width, he
 def test_the_page_fetches_nothing_and_text_of_others_is_text_there():
     keys = [key("<script>alert(1)</script>", '"><img src=x>', urgency="soon", due=0,
                 action=NextAction.PUBLISH, note=HOSTILE), *KEYS]  # fmt: skip
-    text = overview_page(make_overview(keys, NOW, 7 * DAY), "<b>agency</b>")
+    text = overview_page(make_overview(keys, NOW), "<b>agency</b>")
     assert not re.findall(r"<(?:script|img|b)\b|(?:href|src)=[^x]|url\(|@import", text)
     for said in ("&lt;script&gt;alert(1)", "例え.jp", "receivers cannot verify it", "This week"):
         assert said in text

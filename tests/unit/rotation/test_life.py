@@ -10,11 +10,11 @@ from dkimctl.ledger.intents import Intent
 from dkimctl.ledger.ledger import DomainKeys
 from dkimctl.models import KeyHistory, Registration, key_of
 from dkimctl.rotation.life import KeyStage, NextAction, keys_of
-from dkimctl.settings.config import RotationSettings
+from dkimctl.settings.rotation import Policies
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
-SETTINGS = RotationSettings()  # 180, 7 and 14 days
+POLICIES = Policies()  # 180, 7 and 14 days
 
 
 def ago(days: float | None) -> datetime | None:
@@ -46,7 +46,7 @@ def stages_of():
         ]
         histories = dict(zip(registrations, (history for _, history in keys.values()), strict=True))
         domain = DomainKeys("example.com", histories)
-        return {key.selector: key for key in keys_of(domain, SETTINGS, NOW)}
+        return {key.selector: key for key in keys_of(domain, POLICIES, NOW)}
 
     return stages_of
 
@@ -124,7 +124,7 @@ def test_a_successor_whose_request_got_no_answer_is_shown():
     sent_at = NOW.isoformat()
     intents = [Intent("example.com", "s2", sent_at), Intent("example.com", None, sent_at)]
     domain = DomainKeys("example.com", {}, intents, {key_of("example.com", "s2"): "s1"})
-    stages = {key.selector: key for key in keys_of(domain, SETTINGS, NOW)}
+    stages = {key.selector: key for key in keys_of(domain, POLICIES, NOW)}
     for selector, what in (("s2", "`dkimctl rotate run` asks again"), (None, "register the file")):
         one = stages[selector]
         assert (one.stage, one.action) == (KeyStage.UNANSWERED, NextAction.REGISTER_AGAIN)

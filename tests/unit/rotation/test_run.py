@@ -17,7 +17,7 @@ from dkimctl.publishing.plan import Access
 from dkimctl.rotation.due import RunPolicy, State, Step
 from dkimctl.rotation.life import read_keys
 from dkimctl.rotation.run import RotationRun
-from dkimctl.settings.config import RotationSettings
+from dkimctl.settings.rotation import Policies, RotationSettings
 from ledgers import histories_of
 from rotation_world import Provider, World, run_until
 
@@ -367,7 +367,7 @@ class TestClocks:
             old.now, old.service_now = old.now - timedelta(days=30), services
             return ledger_lock()
 
-        policy = RunPolicy(RotationSettings(max_age=timedelta(days=100)), 0.0, False)
+        policy = RunPolicy(Policies([RotationSettings(max_age=timedelta(days=100))]), 0.0, False)
         run = RotationRun(Selection(), policy, tools._replace(lock_account=wait))
         assert [error.code for error in run.execute().errors] == ["clock"]
         assert old.keys() == {f"s1 {A}"}
@@ -519,7 +519,7 @@ def test_the_next_run_ends_as_if_nothing_had_happened(processes, tmp_path, key_r
 def test_what_is_shown_of_a_key_is_what_runs_do_with_it(world):
     def stage():
         with world.open_ledger(for_writing=False) as ledger:
-            keys = read_keys(ledger, Selection(), RotationSettings(), world.now)
+            keys = read_keys(ledger, Selection(), Policies(), world.now)
             [key] = [key for key in keys if key.selector == "s1"]
         days = key.due and round((key.due - world.now).total_seconds() / 86400)
         return (key.stage, key.action, days)
@@ -562,7 +562,7 @@ def removed(old):
 
 def in_life(world, selector):
     with world.open_ledger(for_writing=False) as ledger:
-        keys = read_keys(ledger, Selection(), RotationSettings(), world.now)
+        keys = read_keys(ledger, Selection(), Policies(), world.now)
         return next(key for key in keys if key.selector == selector)
 
 

@@ -19,7 +19,7 @@ from dkimctl.rotation.successors import (
     spec_of,
     start_date,
 )
-from dkimctl.settings.config import RotationSettings
+from dkimctl.settings.rotation import RotationSettings
 
 NOW = datetime(2026, 11, 21, 15, 4, 5, tzinfo=UTC)
 DAY = timedelta(days=1)

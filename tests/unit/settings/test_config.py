@@ -9,8 +9,9 @@ import pytest
 
 from configs import read_config
 from dkimctl.errors import InputError
-from dkimctl.settings.config import DnsTarget, NoticeSettings, RotationSettings
+from dkimctl.settings.config import DnsTarget, NoticeSettings
 from dkimctl.settings.profile import Profile
+from dkimctl.settings.rotation import RotationSettings
 
 ROOT = Path(__file__).parents[3]
 
@@ -278,9 +279,8 @@ dns:
 
 def test_what_is_not_set_of_a_plan_has_its_default(load):
     config = load("rotation: {max_age: 26w, limit: 5, grace: 5d}\n")
-    assert config.rotation == RotationSettings(
-        timedelta(days=182), grace=timedelta(days=5), limit=5
-    )
+    settings = RotationSettings(timedelta(days=182), grace=timedelta(days=5), limit=5)
+    assert config.rotation.of("any.example") == settings
     assert config.notify == NoticeSettings()
 
 
@@ -333,3 +333,14 @@ def test_a_pool_whose_keys_have_no_name_or_the_same_is_refused(problems):
     ]
     for problem, start in zip(problems(text), expected, strict=True):
         assert problem.startswith(start)
+
+
+def test_the_first_policy_that_names_a_domain_counts(load):
+    policies = load("""
+rotation:
+- {domains: [one.example, '*.shops.example'], limit: 1}
+- {domains: ['*.example', Bücher.test], limit: 2}
+""").rotation
+    domains = ("one.example", "a.shops.example", "shops.example", "xn--bcher-kva.test", "x.test")
+    assert [policies.of(domain).limit for domain in domains] == [1, 1, 2, 2, 50]
+    assert policies.of("x.test").domains == ()
