@@ -171,7 +171,7 @@ class TestSuccessors:
         assert specs.status == 0
         assert "dkimctl: due: 1; signing with the new keys starts at 20" in specs.err
         assert "`dkimctl register --sandbox FILE`" in specs.err
-        assert specs.out.startswith("# Successors of keys older than 180 d")
+        assert specs.out.startswith("# Successors of keys older than `max_age`")
         [spec] = load_specs(specs.out.encode(), "x")
         start = datetime.fromisoformat(spec.start_date)
         assert timedelta() <= start - days_ago(-3) < timedelta(minutes=1)
@@ -215,7 +215,7 @@ class TestSuccessors:
         cli.environment["DKIMCTL_CONFIG"] = str(cli.home / "config.yaml")
         import_(days=100)
         due = cli("rotate", "--sandbox").out
-        assert due.startswith("# Successors of keys older than 90 d")
+        assert due.startswith("# Successors of keys older than `max_age`")
         assert f"selector: {today()}" in due
         assert cli("rotate", "--sandbox", "--older-than", "101d").out.endswith("\n[]\n")
 
