@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from dkimctl.ledger.tables import damage_error, require_row_id
+from dkimctl.ledger.tables import Store, damage_error, require_row_id
 from dkimctl.models import DomainSpec, Registration, RegistrationKey, key_of
 
 
@@ -27,16 +27,16 @@ class Intent(NamedTuple):
 
 
 def select_open_requests(
-    connection: sqlite3.Connection, account_id: int
+    store: Store | sqlite3.Connection, account_id: int
 ) -> Iterator[tuple[int, list[Intent]]]:
     """The intents of each open request of an account, by its ID, oldest first."""
     query = "SELECT id, sent_at, entries FROM open_request WHERE account_id = ? ORDER BY id"
-    for row_id, sent_at, entries in connection.execute(query, (account_id,)):
+    for row_id, sent_at, entries in store.execute(query, (account_id,)):
         yield require_row_id(row_id), list(_decoded(entries, str(sent_at)))
 
 
 def insert_requests(
-    connection: sqlite3.Connection,
+    store: Store,
     account_id: int,
     sent_at: str,
     requests: Iterable[Iterable[DomainSpec]],
@@ -45,20 +45,17 @@ def insert_requests(
     insert = "INSERT INTO open_request (account_id, sent_at, entries) VALUES (?, ?, ?)"
     for specs in requests:
         intents = [Intent(spec.sign_domain, spec.selector, sent_at) for spec in specs]
-        cursor = connection.execute(insert, (account_id, sent_at, _encoded(intents)))
-        yield cursor.lastrowid or 0, intents
+        yield store.insert(insert, (account_id, sent_at, _encoded(intents))), intents
 
 
 def update_requests(
-    connection: sqlite3.Connection, remaining: Mapping[int, Sequence[Intent]]
+    store: Store | sqlite3.Connection, remaining: Mapping[int, Sequence[Intent]]
 ) -> None:
     """Store the remaining intents of requests, by ID, within the caller's transaction."""
-    for request_id, intents in remaining.items():
-        if intents:
-            update = "UPDATE open_request SET entries = ? WHERE id = ?"
-            connection.execute(update, (_encoded(intents), request_id))
-        else:
-            connection.execute("DELETE FROM open_request WHERE id = ?", (request_id,))
+    left = [(_encoded(intents), request_id) for request_id, intents in remaining.items() if intents]
+    closed = [(request_id,) for request_id, intents in remaining.items() if not intents]
+    store.executemany("UPDATE open_request SET entries = ? WHERE id = ?", left)
+    store.executemany("DELETE FROM open_request WHERE id = ?", closed)
 
 
 def closed_by(answers: Iterable[Registration]) -> Iterator[RegistrationKey]:

@@ -8,7 +8,6 @@ import contextlib
 import functools
 import heapq
 import itertools
-import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
@@ -16,11 +15,10 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from dkimctl.files import file_identity
 from dkimctl.ledger import intents, opening, tables
 from dkimctl.ledger.intents import Intent, OpenRequests
-from dkimctl.ledger.opening import translate_errors
-from dkimctl.ledger.tables import COLUMNS, IS_OURS, text_of, time_of, written
+from dkimctl.ledger.opening import SqliteStore, translate_errors
+from dkimctl.ledger.tables import COLUMNS, IS_OURS, Store, text_of, time_of, written
 from dkimctl.models import (
     Alarm,
     ClosedKey,
@@ -40,7 +38,7 @@ _KNOWN = "ON CONFLICT (account_id, sign_domain, selector) DO UPDATE SET"
 _RECORD = f"""
 INSERT INTO registration (account_id, {COLUMNS}) VALUES (?{12 * ", ?"})
 {_KNOWN} code = excluded.code, message = excluded.message,
-  {", ".join(f"{name} = coalesce(excluded.{name}, {name})" for name in _KEPT)}
+  {", ".join(f"{name} = coalesce(excluded.{name}, registration.{name})" for name in _KEPT)}
 """
 _KEYS = f"""
 SELECT lower(sign_domain), lower(selector) FROM registration WHERE account_id = ?1
@@ -55,23 +53,17 @@ _REPLACEMENT = f"""
 INSERT INTO history (account_id, sign_domain, selector, replaces) VALUES (?, ?, ?, ?)
 {_KNOWN} replaces = excluded.replaces
 """
-# A time is replaced that is not as written here, or that a wrong clock gave: one to come, or
-# one before the registration, by more than _SKEW.
 _LOOK = f"""
 INSERT INTO history (account_id, sign_domain, selector, published_at, looked_at, verdict)
-VALUES (?1, ?2, ?3, iif(?4 IS 'published', ?5, NULL), ?5, ?4)
+VALUES (?, ?, ?, ?, ?, ?)
 {_KNOWN}
-  published_at = iif(
-    excluded.published_at IS NOT NULL AND published_at IS NOT NULL
-    AND strftime('%Y-%m-%dT%H:%M:%S+00:00', published_at) IS published_at
-    AND published_at <= ?5 AND NOT EXISTS (
-      SELECT * FROM registration
-      WHERE account_id = ?1 AND sign_domain = ?2 AND selector = ?3
-        AND julianday(published_at) < julianday(regist_date) - 1),
-    published_at, excluded.published_at),
-  looked_at = excluded.looked_at,
+  published_at = excluded.published_at, looked_at = excluded.looked_at,
   verdict = excluded.verdict,
-  closed_at = iif(excluded.verdict IS 'published', NULL, closed_at)
+  closed_at = CASE WHEN excluded.verdict = 'published' THEN NULL ELSE history.closed_at END
+"""
+_SEEN = """
+SELECT CAST(published_at AS BLOB), CAST(regist_date AS BLOB)
+FROM history LEFT JOIN registration USING (account_id, sign_domain, selector)
 """
 _ROTATED = """
 SELECT DISTINCT new.sign_domain FROM history AS new JOIN registration AS old
@@ -91,9 +83,8 @@ WHERE account_id = ?1 AND replaces IS NOT NULL AND NOT EXISTS (
 """
 _CLOSED_KEYS = """
 SELECT CAST(sign_domain AS BLOB), CAST(selector AS BLOB),
-  iif(typeof("default") IS 'integer', "default", 0), CAST(created_at AS BLOB),
-  CAST(started_at AS BLOB), CAST(replaced_by AS BLOB), CAST(closed_at AS BLOB),
-  CAST(start_date AS BLOB)
+  "default", CAST(created_at AS BLOB), CAST(started_at AS BLOB), CAST(replaced_by AS BLOB),
+  CAST(closed_at AS BLOB), CAST(start_date AS BLOB)
 FROM closed_key WHERE account_id = ? ORDER BY sign_domain, selector
 """
 _ALARMS = """
@@ -101,15 +92,20 @@ SELECT CAST(subject AS BLOB), CAST(problem AS BLOB), CAST(first_seen AS BLOB),
   CAST(looked_at AS BLOB), CAST(told_at AS BLOB)
 FROM alarm WHERE account_id = ? ORDER BY subject, problem
 """
+_ALARM = """
+INSERT INTO alarm VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (account_id, subject, problem) DO UPDATE SET
+  first_seen = excluded.first_seen, looked_at = excluded.looked_at, told_at = excluded.told_at
+"""
 _THIS = "WHERE account_id = ?1 AND sign_domain = ?2 AND selector = ?3"
 # A closed key comes back: it is registered again, if its record is known, and is not in DNS.
 _REMOVED = f"""
 SELECT account_id, sign_domain, selector, key_len, start_date, "default", 1, fqdn, type, value,
   regist_date, '409', NULL
-FROM closed_key {_THIS} AND value NOT NULL
+FROM closed_key {_THIS} AND value IS NOT NULL
 """
 _REOPENED = (
-    f"INSERT OR IGNORE INTO registration (account_id, {COLUMNS}) {_REMOVED}",
+    f"INSERT INTO registration (account_id, {COLUMNS}) {_REMOVED} ON CONFLICT DO NOTHING",
     f"""
 INSERT INTO history (account_id, sign_domain, selector, enabled_at, looked_at, verdict, closed_at)
   SELECT account_id, sign_domain, selector, started_at, closed_at, 'missing', closed_at
@@ -139,16 +135,10 @@ class Ledger:
     """
 
     def __init__(
-        self,
-        connection: sqlite3.Connection,
-        account_id: int,
-        path: Path,
-        clock: Callable[[], float] = time.time,
+        self, store: Store, account_id: int, clock: Callable[[], float] = time.time
     ) -> None:
-        self._connection = connection
+        self._store = store
         self._account_id = account_id
-        self._path = path
-        self._identity = file_identity(path)
         self._clock = clock
         self._cached_domains: set[str] | None = None
         self._cached_requests: OpenRequests | None = None
@@ -163,20 +153,21 @@ class Ledger:
         """
         path = path.absolute()
         with translate_errors(path), opening.quarantining(path, clock):
-            return cls(*opening.open_for_writing(path, base_url, client_id), path, clock)
+            connection, account_id = opening.open_for_writing(path, base_url, client_id)
+            return cls(SqliteStore(connection, path, clock), account_id, clock)
 
     @classmethod
     def open_existing(cls, path: Path, *, base_url: str, client_id: str) -> Self:
         """Open the ledger read-only. Without a file it is empty, and no file is created."""
         path = path.absolute()
         with translate_errors(path):
-            return cls(*opening.open_read_only(path, base_url, client_id), path)
+            connection, account_id = opening.open_read_only(path, base_url, client_id)
+            return cls(SqliteStore(connection, path), account_id)
 
     @functools.cached_property
     def quarantined(self) -> Path | None:
         """The newest damaged ledger that was quarantined: this one may know less than it."""
-        with translate_errors(self._path):
-            return opening.find_quarantined(self._path)
+        return self._store.find_quarantined()
 
     @property
     def is_new(self) -> bool:
@@ -207,8 +198,8 @@ class Ledger:
     def count_domains(self, base_url: str, client_id: str) -> int:
         """The number of signing domains of any account in the file."""
         query = f"SELECT count(DISTINCT sign_domain) {tables.OF_ACCOUNT}"
-        with translate_errors(self._path):
-            return int(self._connection.execute(query, (base_url, client_id)).fetchone()[0])
+        with self._store.translating():
+            return int(self._store.execute(query, (base_url, client_id)).fetchone()[0])
 
     def intents_of(self, sign_domain: str) -> list[Intent]:
         """The open intents of one signing domain, oldest first."""
@@ -216,8 +207,8 @@ class Ledger:
 
     def intents(self) -> list[Intent]:
         """All open intents of the account, oldest first."""
-        with translate_errors(self._path):
-            requests = intents.select_open_requests(self._connection, self._account_id)
+        with self._store.translating():
+            requests = intents.select_open_requests(self._store, self._account_id)
             return [intent for _, request in requests for intent in request]
 
     def domains(self, *, with_values: bool = True) -> Iterator[DomainKeys]:
@@ -240,7 +231,7 @@ class Ledger:
         others = ((domain, no_keys) for domain in sorted({*sent, *begun, *closed}))
         columns = COLUMNS
         if not with_values:
-            lean = "iif(key_len IS NULL OR value IS NULL, value, '')"
+            lean = "CASE WHEN key_len IS NULL OR value IS NULL THEN value ELSE '' END"
             columns = COLUMNS.replace(" value,", f" {lean},")
         query = f"SELECT {columns}, {tables.HISTORY} ORDER BY sign_domain, selector"
         keys = map(_registered, self._rows(query))
@@ -272,7 +263,8 @@ class Ledger:
         """The keys that `close_keys` has closed, sorted by signing domain and selector."""
         return [
             ClosedKey(
-                text_of(domain) or "", text_of(selector) or "", third_party,
+                text_of(domain) or "", text_of(selector) or "",
+                third_party if isinstance(third_party, int) else 0,
                 time_of(created), time_of(started), text_of(replaced_by), time_of(closed),
                 text_of(start_date),
             )
@@ -297,7 +289,7 @@ class Ledger:
         with self._transaction():
             delete = "DELETE FROM alarm WHERE account_id = ? AND subject = ? AND problem = ?"
             self._execute_many(delete, (alarm[:2] for alarm in old))
-            self._execute_many("INSERT OR REPLACE INTO alarm VALUES (?, ?, ?, ?, ?, ?)", rows)
+            self._execute_many(_ALARM, rows)
 
     def note_looks(self, verdicts: Mapping[RegistrationKey, str]) -> None:
         """Store what all authoritative servers have now; durable on return.
@@ -307,7 +299,12 @@ class Ledger:
         if verdicts:
             now = self._now()
             with self._transaction():
-                rows = ((*key, verdict, now) for key, verdict in verdicts.items())
+                known = self._each(f"{_SEEN} {_THIS}", verdicts)
+                rows = []
+                for (key, verdict), seen in zip(verdicts.items(), known, strict=True):
+                    since = seen and written(tables.published_since(*map(time_of, seen)))
+                    since = min(since or now, now)  # one to come is from a wrong clock
+                    rows.append((*key, since if verdict == "published" else None, now, verdict))
                 self._execute_many(_LOOK, rows)
 
     def note_replacements(self, replaced: Mapping[RegistrationKey, str]) -> None:
@@ -346,9 +343,10 @@ class Ledger:
         Of each a ClosedKey stays, until its key is recorded again, or signs.
         """
         closed = []
-        for registration, successor in replaced.items():
-            with translate_errors(self._path):
-                history = self._history(registration) or KeyHistory()
+        with self._store.translating():
+            histories = self._histories(replaced)
+        for (registration, successor), known in zip(replaced.items(), histories, strict=True):
+            history = known or KeyHistory()
             started_at = registration.starts_at
             if started_at is not None and history.enabled_at is not None:
                 started_at = max(started_at, history.enabled_at)
@@ -391,8 +389,8 @@ class Ledger:
                 self._execute_many(_RECORD, map(tables.row_of, answered))
                 for statement in _REOPENED[1:]:
                     self._execute_many(statement, map(_name_of, answered))
-                intents.update_requests(self._connection, remaining)
-                new = [*intents.insert_requests(self._connection, self._account_id, now, requests)]
+                intents.update_requests(self._store, remaining)
+                new = [*intents.insert_requests(self._store, self._account_id, now, requests)]
             open_requests.update(remaining)
             open_requests.add(new)
             domains.update(answer.sign_domain.lower() for answer in answered)
@@ -402,23 +400,19 @@ class Ledger:
 
     def check(self) -> None:
         """Check that the file is sound. A damaged one is quarantined, and the ledger is closed."""
-        with translate_errors(self._path):
-            opening.require_in_place(self._path, self._identity)
-            with opening.quarantining(self._path, self._clock, self.close):
-                opening.require_sound(self._connection, self._account_id)
+        self._store.check(self._account_id)
 
     def verify(self) -> None:
         """Check that the file is sound, and change nothing."""
-        with translate_errors(self._path):
-            opening.require_sound(self._connection, self._account_id)
+        with self._store.translating():
+            self._store.verify(self._account_id)
 
     def require_disk_space(self, entries: int) -> None:
         """Raise LedgerError unless there is space for this many answers."""
-        with translate_errors(self._path):
-            opening.require_disk_space(self._path, entries)
+        self._store.require_disk_space(entries)
 
     def close(self) -> None:
-        self._connection.close()
+        self._store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -430,8 +424,10 @@ class Ledger:
         """Note since when keys are enabled or disabled, before the answers replace earlier ones."""
         at = datetime.fromisoformat(now)
         rows = []
+        among = [answer for answer in answers if answer.sign_domain.lower() in domains]
+        histories = dict(zip(map(_name_of, among), self._histories(among), strict=True))
         for answer in answers:
-            known = self._history(answer) if answer.sign_domain.lower() in domains else None
+            known = histories.get(_name_of(answer))
             # A new key needs no row if its answer says when it was registered (see `history_of`).
             is_told = answer.code == "201" and utc_time(answer.regist_date) is not None
             if known is not None or not (is_told or answer.is_taken):
@@ -439,19 +435,18 @@ class Ledger:
                 rows.append((*_name_of(answer), *map(written, times)))
         self._execute_many(_TIMES, rows)
 
-    def _history(self, registration: Registration) -> KeyHistory | None:
-        """The history of one registration; None: the account has no such registration."""
+    def _histories(self, registrations: Iterable[Registration]) -> list[KeyHistory | None]:
+        """The history of each; None: the account has no such registration."""
         query = f"SELECT {tables.HISTORY} AND sign_domain = ? AND selector = ?"
-        name = self._account_id, *_name_of(registration)
-        row = self._connection.execute(query, name).fetchone()
-        return None if row is None else tables.history_of(*row)
+        rows = self._each(query, map(_name_of, registrations))
+        return [None if row is None else tables.history_of(*row) for row in rows]
 
-    def _delete(self, names: Sequence[tuple[str, str]], closed: Iterable[Sequence[object]]) -> None:
+    def _delete(self, names: Sequence[tuple[str, str]], closed: Sequence[Sequence[Any]]) -> None:
         """Delete registrations and their histories, and insert the rows of closed keys."""
         try:
             with self._transaction():
-                insert = f"INSERT OR REPLACE INTO closed_key VALUES (?{13 * ', ?'})"
-                self._execute_many(insert, closed)
+                self._execute_many(f"DELETE FROM closed_key {_THIS}", (row[:2] for row in closed))
+                self._execute_many(f"INSERT INTO closed_key VALUES (?{13 * ', ?'})", closed)
                 for table in ("registration", "history"):
                     self._execute_many(f"DELETE FROM {table} {_THIS}", names)
         finally:
@@ -459,20 +454,21 @@ class Ledger:
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
-        with translate_errors(self._path):
-            opening.require_in_place(self._path, self._identity)
-            with self._connection:
-                self._connection.execute("BEGIN IMMEDIATE")
-                yield
+        with self._store.translating(), self._store.transaction():
+            yield
 
     def _execute_many(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
         """Execute it for each row, which the account goes before, within a transaction."""
-        self._connection.executemany(statement, ((self._account_id, *row) for row in rows))
+        self._store.executemany(statement, ((self._account_id, *row) for row in rows))
+
+    def _each(self, query: str, rows: Iterable[Sequence[object]]) -> Sequence[Any]:
+        """The first row of a query, or None, for each of `rows`, which the account goes before."""
+        return self._store.select_each(query, ((self._account_id, *row) for row in rows))
 
     def _rows(self, query: str, *values: object) -> Iterator[Any]:
         """The rows of a query whose first value is the account."""
-        with translate_errors(self._path):
-            cursor = self._connection.execute(query, (self._account_id, *values))
+        with self._store.translating():
+            cursor = self._store.execute(query, (self._account_id, *values))
             # `yield from` would also close it: after the ledger, for a reader that stops early.
             for row in cursor:  # noqa: UP028
                 yield row
@@ -482,8 +478,8 @@ class Ledger:
 
     def _open_requests(self) -> OpenRequests:
         if self._cached_requests is None:
-            with translate_errors(self._path):
-                requests = intents.select_open_requests(self._connection, self._account_id)
+            with self._store.translating():
+                requests = intents.select_open_requests(self._store, self._account_id)
                 self._cached_requests = OpenRequests(requests)
         return self._cached_requests
 

@@ -13,14 +13,23 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from dkimctl import files
 from dkimctl.addresses import parse_url
 from dkimctl.errors import LedgerError, UsageError
 from dkimctl.ledger.intents import select_open_requests, update_requests
-from dkimctl.ledger.tables import IS_OURS, OF_ACCOUNT, STEPS, damage_error, require_row_id
+from dkimctl.ledger.tables import (
+    ADD_ACCOUNT,
+    FIND_ACCOUNT,
+    IS_OURS,
+    OF_ACCOUNT,
+    STEPS,
+    damage_error,
+    require_row_id,
+)
 
 # What SQLite reports where it cannot create its side files (-wal, -shm).
 _NO_SIDE_FILES = (
@@ -79,6 +88,68 @@ ON CONFLICT (account_id, sign_domain, selector) DO UPDATE SET
 """
 
 
+class SqliteStore:
+    """The open file of a ledger."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        path: Path,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.execute, self.executemany = connection.execute, connection.executemany
+        self.close = connection.close
+        self._connection = connection
+        self._path = path
+        self._identity = files.file_identity(path)
+        self._clock = clock
+
+    def select_each(self, query: str, rows: Iterable[Sequence[Any]]) -> list[Any]:
+        return [self._connection.execute(query, row).fetchone() for row in rows]
+
+    def insert(self, statement: str, values: Sequence[Any]) -> int:
+        return self._connection.execute(statement, values).lastrowid or 0
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        require_in_place(self._path, self._identity)
+        with self._connection:
+            self._connection.execute("BEGIN IMMEDIATE")
+            yield
+
+    def translating(self) -> contextlib.AbstractContextManager[None]:
+        return translate_errors(self._path)
+
+    def check(self, account_id: int) -> None:
+        with self.translating():
+            require_in_place(self._path, self._identity)
+            with quarantining(self._path, self._clock, self.close):
+                self.verify(account_id)
+
+    def verify(self, account_id: int) -> None:
+        """Check every page (0.1 to 1.5 s for 64 MB) and the account's open requests."""
+        result = self._connection.execute("PRAGMA quick_check (1)").fetchone()[0]
+        if result != "ok":
+            raise damage_error(" ".join(result.split()))
+        list(select_open_requests(self._connection, account_id))  # decodes all
+
+    def find_quarantined(self) -> Path | None:
+        """The newest quarantined ledger next to this one, if any."""
+        prefix = self._path.name + _INFIX
+        with self.translating():
+            try:
+                names = [
+                    path for path in self._path.parent.iterdir() if path.name.startswith(prefix)
+                ]
+            except FileNotFoundError:
+                return None
+        return max((path for path in names if not path.name.endswith(_SUFFIXES[:-1])), default=None)
+
+    def require_disk_space(self, entries: int) -> None:
+        with self.translating():
+            require_disk_space(self._path, entries)
+
+
 def open_for_writing(path: Path, base_url: str, client_id: str) -> tuple[sqlite3.Connection, int]:
     """Open the file, created and migrated as needed; returns the ID of the account, too."""
     files.prepare_directory(path.parent)
@@ -101,8 +172,7 @@ def open_for_writing(path: Path, base_url: str, client_id: str) -> tuple[sqlite3
             connection.execute("BEGIN IMMEDIATE")
             migrate(connection, path)
             # Also if it is there: only a write makes SQLite report that the file is read-only.
-            insert = "INSERT OR IGNORE INTO account (base_url, client_id) VALUES (?, ?)"
-            connection.execute(insert, (base_url, client_id))
+            connection.execute(ADD_ACCOUNT, (base_url, client_id))
             return connection, _find_account(connection, base_url, client_id)
 
 
@@ -236,8 +306,7 @@ def _create_if_missing(path: Path) -> None:
 
 def _find_account(connection: sqlite3.Connection, base_url: str, client_id: str) -> int:
     """The account's ID, or one that no row has if the account is not in the ledger."""
-    query = "SELECT id FROM account WHERE base_url = ? AND client_id = ?"
-    row = connection.execute(query, (base_url, client_id)).fetchone()
+    row = connection.execute(FIND_ACCOUNT, (base_url, client_id)).fetchone()
     return -1 if row is None else require_row_id(row[0])
 
 
@@ -248,24 +317,6 @@ def require_in_place(path: Path, identity: tuple[int, int] | None) -> None:
             f"the ledger {path} was moved or replaced while it was in use",
             hint="find out what moved it, then run the same command again",
         )
-
-
-def require_sound(connection: sqlite3.Connection, account_id: int) -> None:
-    """Check every page (0.1 to 1.5 s for 64 MB) and the account's open requests."""
-    result = connection.execute("PRAGMA quick_check (1)").fetchone()[0]
-    if result != "ok":
-        raise damage_error(" ".join(result.split()))
-    list(select_open_requests(connection, account_id))  # decodes all
-
-
-def find_quarantined(path: Path) -> Path | None:
-    """The newest quarantined ledger next to the one at `path`, if any."""
-    prefix = path.name + _INFIX
-    try:
-        siblings = [sibling for sibling in path.parent.iterdir() if sibling.name.startswith(prefix)]
-    except FileNotFoundError:
-        return None
-    return max((file for file in siblings if not file.name.endswith(_SUFFIXES[:-1])), default=None)
 
 
 @contextlib.contextmanager

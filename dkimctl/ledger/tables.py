@@ -9,11 +9,13 @@ records of closed keys nor when they came back.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from pathlib import Path
 from sys import intern
-from typing import Any
+from typing import Any, Protocol
 
 from dkimctl.models import DnsRecord, KeyHistory, Registration, utc_time
 
@@ -97,28 +99,74 @@ COLUMNS = (
     "fqdn, type, value, regist_date, code, message"
 )
 COLUMN_TYPES = (str, str, int, str, int, int, str, str, str, str, str, str)  # of the columns
-IS_OURS = "NOT (code IS '409' AND value IS NULL)"
+IS_OURS = "NOT (coalesce(code, '') = '409' AND value IS NULL)"
+FIND_ACCOUNT = "SELECT id FROM account WHERE base_url = ? AND client_id = ?"
+ADD_ACCOUNT = "INSERT INTO account (base_url, client_id) VALUES (?, ?) ON CONFLICT DO NOTHING"
 # The registrations of an account, by its names.
 OF_ACCOUNT = """
 FROM registration JOIN account ON account.id = account_id WHERE base_url = ?1 AND client_id = ?2
 """
 # The columns of a history after those of its registration, and where both are.
 HISTORY = """
-code IS '201', enable IS 0, CAST(regist_date AS BLOB),
+CASE WHEN code = '201' THEN 1 ELSE 0 END, CASE WHEN enable = 0 THEN 1 ELSE 0 END,
+CAST(regist_date AS BLOB),
 CAST(enabled_at AS BLOB), CAST(disabled_at AS BLOB), CAST(replaces AS BLOB),
 CAST(published_at AS BLOB), CAST(looked_at AS BLOB), CAST(verdict AS BLOB),
 CAST(closed_at AS BLOB), CAST(signed_at AS BLOB)
 FROM registration LEFT JOIN history USING (account_id, sign_domain, selector)
 WHERE account_id = ?
 """
+Text = str | bytes | None
 _SKEW = timedelta(days=1)  # a clock may differ so much from that of the service
+
+
+class Store(Protocol):
+    """An open database with these tables: a file, or one of PostgreSQL.
+
+    One SQL fits both: ?1 and ? for values, names without regard to case, and no functions that
+    only one of them has.
+    """
+
+    def execute(self, query: str, values: Sequence[object] = (), /) -> Any:
+        """A cursor with the rows of a query."""
+
+    def executemany(self, statement: str, rows: Iterable[Sequence[object]], /) -> object:
+        """Execute it for each row of values."""
+
+    def select_each(self, query: str, rows: Iterable[Sequence[object]], /) -> Sequence[Any]:
+        """The first row of a query, or None, for each row of values."""
+
+    def insert(self, statement: str, values: Sequence[object], /) -> int:
+        """Insert a row; returns its ID."""
+
+    def transaction(self) -> AbstractContextManager[object]:
+        """All or nothing, durable at the end, and no other writer in between."""
+
+    def translating(self) -> AbstractContextManager[None]:
+        """Raise a LedgerError for what fails inside."""
+
+    def check(self, account_id: int, /) -> None:
+        """The same as `verify`, before anything is sent; a damaged file is quarantined."""
+
+    def verify(self, account_id: int, /) -> None:
+        """Check that the data can be used."""
+
+    def find_quarantined(self) -> Path | None:
+        """The newest damaged file that was put aside."""
+
+    def require_disk_space(self, entries: int, /) -> None:
+        """Raise LedgerError unless there is space for this many answers, as far as is known."""
+
+    def close(self) -> None: ...
 
 
 def row_of(registration: Registration) -> tuple[object, ...]:
     """The values of COLUMNS."""
     sign_domain, selector, *asked, record, regist_date, code, message = registration
     fields = record or (None, None, None)
-    return (sign_domain, selector or "", *asked, *fields, regist_date, code, message)
+    *numbers, enable = asked
+    is_enabled = None if enable is None else int(enable)
+    return sign_domain, selector or "", *numbers, is_enabled, *fields, regist_date, code, message
 
 
 def registration_of(row: Sequence[Any]) -> Registration:
@@ -150,7 +198,7 @@ def _has_column_types(types: Sequence[type]) -> bool:
 
 
 def history_of(
-    was_registered: int, is_disabled: int, regist_date: bytes | None, *columns: bytes | None
+    was_registered: int, is_disabled: int, regist_date: Text, *columns: Text
 ) -> KeyHistory:
     """The history of the columns of HISTORY.
 
@@ -162,13 +210,20 @@ def history_of(
     if was_registered and enabled is None and disabled is None:
         enabled, disabled = (None, regist_date) if is_disabled else (regist_date, None)
     published_at = time_of(published)
-    registered_at = time_of(regist_date) if published_at else None
-    if published_at and registered_at and published_at < registered_at - _SKEW:
-        published_at = None
+    if published_at:
+        published_at = published_since(published_at, time_of(regist_date))
     return KeyHistory(
         time_of(enabled), time_of(disabled), text_of(replaces), published_at, time_of(looked),
         text_of(verdict), time_of(closed), time_of(signed),
     )  # fmt: skip
+
+
+def published_since(
+    published_at: datetime | None, registered_at: datetime | None
+) -> datetime | None:
+    """The first; but not what a wrong clock gave, which was before the registration."""
+    is_wrong = published_at and registered_at and published_at < registered_at - _SKEW
+    return None if is_wrong else published_at
 
 
 def times_after(
@@ -185,17 +240,17 @@ def times_after(
     return min(registered_at or now, now), None
 
 
-def text_of(value: bytes | None) -> str | None:
+def text_of(value: Text) -> str | None:
     """Text; what is not valid UTF-8 is escaped.
 
-    Select text as bytes: the driver fails on all rows if one that something else wrote is not
-    valid text.
+    Select text of a file as bytes: SQLite's driver fails on all rows if one that something else
+    wrote is not valid text.
     """
-    return None if value is None else value.decode("utf-8", "backslashreplace")
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
 
 
 @lru_cache(maxsize=1024)  # keys that were registered or seen together have the same times
-def time_of(value: bytes | None) -> datetime | None:
+def time_of(value: Text) -> datetime | None:
     """A time (UTC); None also for other text."""
     return None if value is None else utc_time(text_of(value))
 
