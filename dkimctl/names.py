@@ -254,6 +254,12 @@ class Selection:
         """Whether it selects nothing, whatever is registered: no name and no glob."""
         return not (self._is_all or self._globs or self._names)
 
+    @property
+    def domains(self) -> list[str]:
+        """The signing domains that it names, registered or not."""
+        names = (name if isinstance(name, str) else name.sign_domain for name in self._names)
+        return list(dict.fromkeys(names))
+
     def pick(self, keys: Iterable[_SelectableT]) -> Iterator[_SelectableT]:
         """Those that are selected."""
         return iter(keys) if self._is_all else filter(self._has, keys)

@@ -72,8 +72,10 @@ class ProgressDisplay:
 class PublicationProgress(ProgressDisplay):
     """Shows how many of `total` records are done; `done_word` says what that means."""
 
-    def __init__(self, reporter: Reporter, total: int, done_word: str) -> None:
-        super().__init__(reporter)
+    def __init__(
+        self, reporter: Reporter, total: int, done_word: str, *, may_draw: bool = True
+    ) -> None:
+        super().__init__(reporter, may_draw=may_draw)
         self._total = total
         self._done_word = done_word
 

@@ -19,6 +19,7 @@ from dkimctl.models import Outcome, Registration, RegistrationKey, Result, named
 from dkimctl.names import MAX_NAME, Selection, is_file, is_glob, parse_domain
 from dkimctl.registration import outcomes
 from dkimctl.registration.preflight import clock_fault
+from dkimctl.settings.delegation import Pool
 from dkimctl.text import few, readable, without_names
 
 if TYPE_CHECKING:
@@ -72,6 +73,38 @@ def registered_results(session: Session, selection: Selection) -> Iterator[Resul
     if not first:
         require_empty(session, selection)
     return itertools.chain(first, results)
+
+
+def select_pools(session: Session, words: Sequence[str] | None) -> dict[str, Pool]:
+    """The pool of each selected domain: of named ones, and of those that are known already.
+
+    Those are in the ledger, or named in `delegation`. Raises UsageError for a domain without a
+    pool, NegativeAnswer if nothing is selected.
+    """
+    selection = read_selection(session, words)
+    pools, pool_of = session.config.delegation, session.config.pool_of
+    domains = dict.fromkeys(selection.domains)
+    outside = [domain for domain in domains if pool_of(domain) is None]
+    if outside or not pools:
+        example = (
+            f"delegation: [{{domains: [{(outside or ['example.com'])[0]}], selectors: 'a{{n}}', "
+            "count: 24, target: '{selector}.{domain}.dkim.example.net'}]"
+        )
+        where = f"`delegation` in {session.config_file}"
+        what = f"not in a pool of {where}: {few(outside)}" if outside else f"there is no {where}"
+        raise UsageError(what, hint=f"write, with a zone of yours as the target: {example}")
+    if not words or len(domains) < len(words):  # globs, or files, which may be empty
+        known = {name for pool in pools for name in pool.domains if not is_glob(name)}
+        known |= {domain for domain, _ in session.open_ledger(for_writing=False).known_keys()}
+        keys = (Registration(domain) for domain in sorted(known) if pool_of(domain))
+        domains |= dict.fromkeys(each.sign_domain for each in selection.pick(keys))
+    if not domains and not selection.is_empty:
+        raise NegativeAnswer(
+            f"no known domain in a pool of {session.config_file}"
+            + (f" matches {few(selection.unmatched())}" if words else ""),
+            hint="name the domains: nothing has to be registered yet",
+        )
+    return {domain: pool for domain in domains if (pool := pool_of(domain))}
 
 
 def saved_results(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 
+from dkimctl.dns.delegation import Delegation, DelegationState
 from dkimctl.dns.verdicts import ACCEPTED, Check, Urgency, Verdict, is_good
 from dkimctl.formats.data import JsonRenderer, open_data
 from dkimctl.formats.monitoring import NO_RUN, NagiosRenderer, PrometheusRenderer, Run
@@ -16,6 +17,9 @@ from dkimctl.text import and_more, counted, printable, readable, without_names
 CHECK_COLUMNS = (
     "sign_domain", "selector", "fqdn", "verdict", "reason", "alias", "urgency", "start_date",
     "enable", "servers",
+)  # fmt: skip
+DELEGATION_COLUMNS = (
+    "sign_domain", "selectors", "fqdn", "type", "targets", "state", "found", "reason"
 )  # fmt: skip
 
 _ORDER = list(Urgency)
@@ -145,6 +149,85 @@ def _kind(check: Check) -> tuple[str, str]:
     verdict, reason, _ = check.finding
     urgency = f", {_URGENCIES[check.urgency]}" if check.urgency else ""
     return f"{verdict}{urgency}", without_names(printable(reason), *check.key)
+
+
+def open_delegations(fmt: CheckFormat, layout: TableLayout) -> Renderer[Delegation]:
+    """The renderer of delegations in `fmt`, which is none for monitoring."""
+    if fmt is CheckFormat.TABLE:
+        return DelegationTable(layout)
+
+    def row(delegation: Delegation) -> Iterator[object]:
+        fields = delegation_fields(delegation).values()
+        return (" ".join(each) if isinstance(each, tuple) else each for each in fields)
+
+    return open_data(fmt, delegation_fields, "count", columns=DELEGATION_COLUMNS, row=row)
+
+
+def delegation_fields(delegation: Delegation) -> dict[str, object]:
+    """The values of DELEGATION_COLUMNS by name."""
+    return dict(zip(DELEGATION_COLUMNS, delegation, strict=True))
+
+
+class DelegationTable(Renderer[Delegation]):
+    """A row for the selectors of a domain of which DNS has the same; the worst first."""
+
+    def __init__(self, layout: TableLayout) -> None:
+        self._layout = layout
+        self._domain, self._count = "", 0
+        # The selectors, each with its number, by domain, state, and what is below the row.
+        self._rows: dict[tuple[str, DelegationState, str, str], list[tuple[int, str]]] = {}
+
+    def add(self, item: Delegation) -> str:
+        if item.sign_domain != self._domain:
+            self._domain, self._count = item.sign_domain, 0
+        text = item.reason
+        if item.found:
+            there, wanted = (
+                ", ".join(_with_placeholder(name, item.selectors) for name in names)
+                for names in (item.found, item.targets)
+            )
+            text = "; ".join(filter(None, (text, f"leads to {there} in place of {wanted}")))
+        key = item.sign_domain, item.state, item.rdtype, text
+        numbers = range(self._count, self._count + len(item.selectors))
+        self._rows.setdefault(key, []).extend(zip(numbers, item.selectors, strict=True))
+        self._count += len(item.selectors)
+        return ""
+
+    def end(self) -> Iterator[str]:
+        layout, right = self._layout, DelegationState.RIGHT
+        is_cut = layout.most_rows is not None and len(self._rows) > layout.most_rows
+        hides = layout.only_attention or is_cut
+        order = [*DelegationState].index
+        rows: list[Row] = []
+        hidden = 0
+        for key, selectors in sorted(self._rows.items(), key=lambda row: -order(row[0][1])):
+            domain, state, rdtype, text = key
+            if hides and state is right:
+                hidden += 1
+                continue
+            style = Style.GREEN if state is right else Style.RED
+            style = Style.YELLOW if state is DelegationState.UNKNOWN else style
+            if len(selectors) == 1:
+                text = text.replace("{selector}", selectors[0][1])
+            cells = (readable(domain, layout.encoding), _ranges(selectors), rdtype, state)
+            rows.append(Row(cells, ["", "", "", style], below(text, layout, style)))
+        yield from table(["DOMAIN", "SELECTORS", "TYPE", "IN DNS"], rows, layout)
+        yield from hidden_rows(hidden, layout)
+
+
+def _with_placeholder(name: str, selectors: tuple[str, ...]) -> str:
+    """The name without the selector that it begins with, so that those of others are the same."""
+    selector = selectors[0]
+    return f"{{selector}}{name[len(selector) :]}" if name.startswith(f"{selector}.") else name
+
+
+def _ranges(selectors: Iterable[tuple[int, str]]) -> str:
+    """Such as `a1, a3 to a24`, of selectors with their numbers."""
+    runs = [
+        [name for _, (_, name) in run]
+        for _, run in itertools.groupby(enumerate(selectors), lambda each: each[1][0] - each[0])
+    ]
+    return ", ".join(", ".join(run) if len(run) < 3 else f"{run[0]} to {run[-1]}" for run in runs)
 
 
 def render_mails(

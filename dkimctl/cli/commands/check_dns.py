@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated
 
 import typer
@@ -35,6 +35,7 @@ app = App()
     "dkimctl check-dns '*.example.com' --server 192.0.2.1 --server 192.0.2.2:5353",
     "dkimctl check-dns --format json > checks.json",
     "dkimctl check-dns --from retired.json --expect-absent",
+    "dkimctl check-dns --delegation shop.example",
     "dkimctl check-dns --format nagios",
     "dkimctl check-dns --output dkim.prom",
     "dkimctl check-dns --test-notice",
@@ -79,6 +80,13 @@ def check_dns(
             "Warn about unpublished records whose signing starts within this time.",
         ),
     ] = checking.WARN_WITHIN,
+    delegation: Annotated[
+        bool,
+        option(
+            "--delegation",
+            "Check whether the owners of domains have delegated the selectors of their pools.",
+        ),
+    ] = False,
     notify: Annotated[
         bool,
         option(
@@ -98,11 +106,21 @@ def check_dns(
     Every authoritative server of each zone is asked. The exit code is 1 if a record is not
     published as registered, otherwise 4 if DNS gave no answer for one. With --format nagios, it is
     that of a monitoring plugin.
+
+    With --delegation, the CNAME or NS records are checked with which the owners of domains delegate
+    selectors, as `delegation` in the config file says. Nothing has to be registered for that.
     """
     session = open_session(ctx)
     began = time.time()
     fmt = read_format(CheckFormat, fmt, output)
     policy = checking.read_policy(wait, warn_within, expect_absent=expect_absent)
+    if delegation:
+        for_monitors = fmt in (CheckFormat.PROMETHEUS, CheckFormat.NAGIOS)
+        others = {"--from": saved, "--wait": wait, "--expect-absent": expect_absent,
+                  "--notify": notify, "--test-notice": test_notice,
+                  "--warn-within": warn_within != checking.WARN_WITHIN,
+                  f"--format {fmt}": for_monitors}  # fmt: skip
+        _refuse("--delegation", others, "remove one of the two")
     if test_notice:
         if any((selection, saved, notify, expect_absent, wait)):
             hint = "leave out the selection and the other options"
@@ -111,19 +129,20 @@ def check_dns(
     if notify:
         others = {"--format nagios": fmt is CheckFormat.NAGIOS, "--from": saved is not None,
                   "--expect-absent": expect_absent}  # fmt: skip
-        for name, is_given in others.items():
-            if is_given:
-                hint = "remove one of the two: notices are about the keys in the ledger, and "
-                hint += "a monitor sends its own"
-                raise UsageError(f"--notify cannot be combined with {name}", hint=hint)
+        hint = "remove one of the two: notices are about the keys in the ledger, and "
+        _refuse("--notify", others, f"{hint}a monitor sends its own")
         require_notify(session)
     source = checking.open_source(server or (), resolver, max_in_flight)
+    # A table is written at the end; other formats are written to a terminal meanwhile.
+    may_draw = fmt in (None, CheckFormat.TABLE) or output is not None or not sys.stdout.isatty()
+    if delegation:
+        return checking.show_delegations(
+            session, selection or (), source, fmt, output, may_draw=may_draw
+        )
     picked = selected.read_selection(session, selection)
     # What other servers have is not known if some are given.
     checkable = _select(session, picked, saved, recorded=not source.is_given)
     run = Run(session.profile.name, began, lambda: bool(checkable.status or picked.unmatched()))
-    # A table is written at the end; other formats are written to a terminal meanwhile.
-    may_draw = fmt in (None, CheckFormat.TABLE) or output is not None or not sys.stdout.isatty()
     progress = checking.CheckProgress(session.reporter, policy.wanted, may_draw=may_draw)
     renderer = checking.open_renderer(fmt, output, session.reporter, policy.wanted, run)
     looks = Looks(())
@@ -169,6 +188,12 @@ def check_dns(
     if isinstance(renderer, NagiosRenderer):  # plugins have exit codes of their own
         return renderer.state or (NagiosState.UNKNOWN if status else NagiosState.OK)
     return status
+
+
+def _refuse(option: str, others: Mapping[str, object], hint: str) -> None:
+    for name, is_given in others.items():
+        if is_given:
+            raise UsageError(f"{option} cannot be combined with {name}", hint=hint)
 
 
 def _select(
