@@ -202,6 +202,46 @@ class Alarm(NamedTuple):
     told_at: datetime | None = None
 
 
+class EventKind(StrEnum):
+    """What has become of a key; the last is of all keys."""
+
+    REGISTERED = "registered"
+    IMPORTED = "imported"
+    PUBLISHED = "published"  # by us: its record was written into DNS
+    SEEN = "seen"  # in DNS for the first time, or no longer: the detail is the verdict
+    REMOVED = "removed"
+    FORGOTTEN = "forgotten"
+    POLICY = "policy changed"
+
+
+class Actor(NamedTuple):
+    """Who uses the ledger."""
+
+    user: str = ""
+    machine: str = ""
+    command: str = ""  # without its options, such as `rotate run`
+
+
+NOBODY = Actor()
+
+
+class Event(NamedTuple):
+    """What somebody did, or found."""
+
+    at: datetime | None  # UTC; by the clock of that machine, unless the service's was far ahead
+    user: str
+    machine: str
+    command: str
+    sign_domain: str  # "" if it is not about a key
+    selector: str
+    what: str  # an EventKind
+    detail: str
+
+    @property
+    def key(self) -> RegistrationKey:
+        return key_of(self.sign_domain, self.selector)
+
+
 class Secret:
     """A secret or token whose text only `reveal` gives."""
 

@@ -26,12 +26,28 @@ from dkimctl.cli.selected import (
 from dkimctl.cli.session import Session
 from dkimctl.cli.terminal import interrupting, stopping
 from dkimctl.dns.verdicts import Urgency
-from dkimctl.errors import DkimctlError, ExitCode, Interrupted, OutputError, UsageError, worst
+from dkimctl.errors import (
+    DkimctlError,
+    ExitCode,
+    Interrupted,
+    LedgerError,
+    OutputError,
+    UsageError,
+    worst,
+)
 from dkimctl.formats.changes import render_changes
 from dkimctl.formats.renderer import PublicationFormat
 from dkimctl.models import Registration, RegistrationKey, named
 from dkimctl.names import Selection
-from dkimctl.publishing.plan import CHANGING, Action, Change, Target, apply_plan, make_plan
+from dkimctl.publishing.plan import (
+    CHANGING,
+    Action,
+    Change,
+    Target,
+    apply_plan,
+    make_plan,
+    written_at,
+)
 from dkimctl.publishing.targets import open_targets
 from dkimctl.rotation.life import read_keys
 from dkimctl.text import MAX_ALIKE, counted, few, printable, readable, without_names
@@ -165,7 +181,7 @@ def publish_records(
         if not terminal.confirms(question, refusal=refusal, hint="nothing was changed"):
             reporter.note("dkimctl: nothing was changed")
             return ExitCode.NO
-    applied, is_stopped = _make_changes(plan, total, reporter)
+    applied, is_stopped = _make_changes(session, plan, total)
     plan = [applied.get(change.key, change) for change in plan]
     made = sum(change.is_applied for change in plan)
     reported = _report(plan, options, reporter)
@@ -226,7 +242,7 @@ def unchanged_if_interrupted() -> Iterator[None]:
 
 
 def _make_changes(
-    plan: Sequence[Change], total: int, reporter: Reporter
+    session: Session, plan: Sequence[Change], total: int
 ) -> tuple[dict[RegistrationKey, Change], bool]:
     """What became of each change, and whether the first Ctrl-C or SIGTERM has stopped more.
 
@@ -234,6 +250,7 @@ def _make_changes(
     """
     applied: dict[RegistrationKey, Change] = {}
     is_stopped = is_announced = False
+    reporter = session.reporter
     progress = PublicationProgress(reporter, total, "changed")
 
     def stop() -> None:  # called in a signal handler
@@ -261,6 +278,13 @@ def _make_changes(
             f"interrupted: {made} of {counted(total, 'change')} made, perhaps more",
             hint=f"to continue: `{next_steps.same_command()}`",
         ) from None
+    finally:
+        if where := written_at(applied.values()):
+            try:
+                with session.open_ledger(for_writing=True) as ledger:
+                    ledger.note_published(where)
+            except LedgerError as error:
+                reporter.warn(f"not in `dkimctl history`: {error.message}", hint=error.hint)
     return applied, is_stopped
 
 

@@ -30,12 +30,12 @@ from dkimctl.credentials.store import (
 from dkimctl.errors import ClientRefused, CredentialsError, UsageError
 from dkimctl.files import config_path, state_dir
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models import Secret, Token
+from dkimctl.models import Actor, Secret, Token
 from dkimctl.settings import profile as profiles
 from dkimctl.settings.config import Config, DnsTarget, load_config
 from dkimctl.settings.values import CHECKS
 from dkimctl.specs import spec_file
-from dkimctl.text import counted
+from dkimctl.text import counted, printable
 
 if TYPE_CHECKING:
     from dkimctl.cli.sandbox import Sandbox
@@ -46,12 +46,15 @@ if TYPE_CHECKING:
     from dkimctl.registration.retrying import Send
     from dkimctl.specs.entries import Entries
 
+_MAX_NAME = 64  # characters of a user's or machine's name, in events
+
 
 class Session:
     """One run of a command. Everything is created on first use and closed at the end."""
 
-    def __init__(self, flags: dict[str, Any], reporter: Reporter) -> None:
+    def __init__(self, flags: dict[str, Any], reporter: Reporter, command: str = "") -> None:
         self.flags = flags
+        self._command = command
         self.reporter = reporter
         self.reporter.command_options = given_options(flags, os.environ)
         self._resources = ExitStack()
@@ -289,7 +292,9 @@ class Session:
         base_url, client_id = profiles.require_ledger_account(self.profile)
         account = {"base_url": base_url, "client_id": client_id}
         if for_writing:
-            ledger = Ledger.open(self.ledger_file, **account, clock=self._latest_time)
+            ledger = Ledger.open(
+                self.ledger_file, **account, clock=self._latest_time, actor=self.actor
+            )
         else:
             ledger = Ledger.open_existing(self.ledger_file, **account)
         self._resources.enter_context(ledger)
@@ -304,6 +309,19 @@ class Session:
                         hint=f"if you mean that one, use --base-url {url}",
                     )
         return ledger
+
+    @cached_property
+    def actor(self) -> Actor:
+        """The user, as the system or the environment names it, the machine, and the command."""
+        import getpass  # for those that write alone
+        import platform
+
+        try:
+            user = getpass.getuser()
+        except (KeyError, ImportError, OSError):  # nobody by that number
+            user = "unknown"
+        texts = (user, platform.node() or "unknown", self._command)
+        return Actor(*(printable(text)[:_MAX_NAME] for text in texts))
 
     def _latest_time(self) -> float:
         """By our clock, or by the service's if that is an hour later, and has told so in this run.
@@ -375,7 +393,8 @@ def open_session(ctx: typer.Context) -> Session:
     """The session of a command, with the options that all commands share; it ends with `ctx`."""
     names = (*CHECKS, "profile", "sandbox", "config", "color", "verbose", "quiet")
     flags = {name: ctx.meta.get(name) for name in names}
-    return ctx.with_resource(Session(flags, ctx.obj))
+    command = ctx.command_path.partition(" ")[2]
+    return ctx.with_resource(Session(flags, ctx.obj, command))
 
 
 def _account_of(login: profiles.Login) -> Account:

@@ -209,8 +209,7 @@ def recording_looks(
         if looks.latest:
             try:
                 with open_ledger() as ledger:
-                    ledger.note_looks(looks.breaks)
-                    ledger.note_looks(looks.latest)
+                    ledger.note_looks(looks.latest, looks.breaks, restarts=looks.restarts)
             except LedgerError as error:
                 on_failure(error)
 

@@ -20,9 +20,13 @@ from dkimctl.ledger.intents import Intent, OpenRequests
 from dkimctl.ledger.opening import SqliteStore, translate_errors
 from dkimctl.ledger.tables import COLUMNS, IS_OURS, Store, text_of, time_of, written
 from dkimctl.models import (
+    NOBODY,
+    Actor,
     Alarm,
     ClosedKey,
     DomainSpec,
+    Event,
+    EventKind,
     KeyHistory,
     Registration,
     RegistrationKey,
@@ -62,7 +66,7 @@ VALUES (?, ?, ?, ?, ?, ?)
   closed_at = CASE WHEN excluded.verdict = 'published' THEN NULL ELSE history.closed_at END
 """
 _SEEN = """
-SELECT CAST(published_at AS BLOB), CAST(regist_date AS BLOB)
+SELECT CAST(published_at AS BLOB), CAST(regist_date AS BLOB), CAST(verdict AS BLOB)
 FROM history LEFT JOIN registration USING (account_id, sign_domain, selector)
 """
 _ROTATED = """
@@ -114,6 +118,23 @@ INSERT INTO history (account_id, sign_domain, selector, enabled_at, looked_at, v
 """,
     f"DELETE FROM closed_key {_THIS} AND EXISTS (SELECT * FROM registration {_THIS})",
 )
+_EVENT = """
+INSERT INTO event (account_id, sign_domain, selector, at, username, machine, command, what, detail)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9
+"""
+# Unless the ledger has the key (?10: its value), closed or not.
+_SAME = f"{_THIS} AND coalesce(value, ?10, '') = coalesce(?10, value, '')"
+_REPLACED = f"SELECT 'replaces ' || replaces FROM history {_THIS} AND replaces IS NOT NULL"
+_REGISTERED = f"""
+{_EVENT.replace("?9", f"coalesce(({_REPLACED}), ?9)")}
+WHERE NOT EXISTS (SELECT * FROM registration {_SAME} AND {IS_OURS})
+  AND NOT EXISTS (SELECT * FROM closed_key {_SAME})
+"""
+_SIGNS = f"{_EVENT} WHERE EXISTS (SELECT * FROM closed_key {_THIS})"
+_EVENTS = """
+SELECT at, username, machine, command, sign_domain, selector, what, detail FROM event
+WHERE account_id = ? AND at >= ? ORDER BY id
+"""
 
 
 class DomainKeys(NamedTuple):
@@ -135,26 +156,37 @@ class Ledger:
     """
 
     def __init__(
-        self, store: Store, account_id: int, clock: Callable[[], float] = time.time
+        self,
+        store: Store,
+        account_id: int,
+        clock: Callable[[], float] = time.time,
+        actor: Actor = NOBODY,
     ) -> None:
         self._store = store
         self._account_id = account_id
         self._clock = clock
+        self._actor = actor
         self._cached_domains: set[str] | None = None
         self._cached_requests: OpenRequests | None = None
 
     @classmethod
     def open(
-        cls, path: Path, *, base_url: str, client_id: str, clock: Callable[[], float] = time.time
+        cls,
+        path: Path,
+        *,
+        base_url: str,
+        client_id: str,
+        clock: Callable[[], float] = time.time,
+        actor: Actor = NOBODY,
     ) -> Self:
         """Open the ledger for writing, creating a missing file; a damaged one is quarantined.
 
-        `clock` returns seconds since the epoch.
+        `clock` returns seconds since the epoch; `actor` is who is named in events.
         """
         path = path.absolute()
         with translate_errors(path), opening.quarantining(path, clock):
             connection, account_id = opening.open_for_writing(path, base_url, client_id)
-            return cls(SqliteStore(connection, path, clock), account_id, clock)
+            return cls(SqliteStore(connection, path, clock), account_id, clock, actor)
 
     @classmethod
     def open_existing(cls, path: Path, *, base_url: str, client_id: str) -> Self:
@@ -283,6 +315,11 @@ class Ledger:
                 alarms.append(Alarm(*text, first_seen, looked_at, told_at))
         return alarms
 
+    def events(self, since: datetime | None = None) -> Iterator[Event]:
+        """The events since a time, in the order in which they were written."""
+        for at, *texts in self._rows(_EVENTS, written(since) or ""):
+            yield Event(utc_time(str(at)), *map(str, texts))
+
     def replace_alarms(self, old: Iterable[Alarm], new: Iterable[Alarm]) -> None:
         """Replace these alarms, all or nothing; durable on return. Those of other runs stay."""
         rows = [(*alarm[:2], *map(written, alarm[2:])) for alarm in new]
@@ -291,21 +328,43 @@ class Ledger:
             self._execute_many(delete, (alarm[:2] for alarm in old))
             self._execute_many(_ALARM, rows)
 
-    def note_looks(self, verdicts: Mapping[RegistrationKey, str]) -> None:
+    def note_looks(
+        self,
+        verdicts: Mapping[RegistrationKey, str],
+        breaks: Mapping[RegistrationKey, str] = {},
+        *,
+        restarts: bool = False,
+    ) -> None:
         """Store what all authoritative servers have now; durable on return.
 
-        A record that is `published` at each look keeps the time of the first.
+        A record that is `published` at each look keeps the time of the first. `breaks` and
+        `restarts`: see `Looks`; that a clock may be wrong is not an event of the keys.
         """
-        if verdicts:
-            now = self._now()
-            with self._transaction():
-                known = self._each(f"{_SEEN} {_THIS}", verdicts)
-                rows = []
-                for (key, verdict), seen in zip(verdicts.items(), known, strict=True):
-                    since = seen and written(tables.published_since(*map(time_of, seen)))
+        if not verdicts:
+            return
+        now, doubted = self._now(), set[RegistrationKey]()
+        with self._transaction():
+            for looks in (breaks, verdicts):
+                known = self._each(f"{_SEEN} {_THIS}", looks)
+                rows, news = [], []
+                for (key, verdict), seen in zip(looks.items(), known, strict=True):
+                    *times, before = seen or (None, None, None)
+                    since = written(tables.published_since(*map(time_of, times)))
                     since = min(since or now, now)  # one to come is from a wrong clock
                     rows.append((*key, since if verdict == "published" else None, now, verdict))
+                    if (verdict == "published") != (text_of(before) == "published"):
+                        if restarts and looks is breaks:
+                            doubted.add(key)
+                        elif key not in doubted:
+                            news.append((*key, verdict))
+                self._note(EventKind.SEEN, news)
                 self._execute_many(_LOOK, rows)
+
+    def note_published(self, where: Mapping[RegistrationKey, str]) -> None:
+        """Store that the records of these keys were written into DNS, and where; durable."""
+        if where:
+            with self._transaction():
+                self._note(EventKind.PUBLISHED, ((*key, text) for key, text in where.items()))
 
     def note_replacements(self, replaced: Mapping[RegistrationKey, str]) -> None:
         """Store the selector that each key, registered or not yet, was made to replace; durable."""
@@ -321,6 +380,7 @@ class Ledger:
         """
         try:
             with self._transaction():
+                self._note(EventKind.SEEN, ((*key, "signs mail again") for key in keys), _SIGNS)
                 for statement in _REOPENED:
                     self._execute_many(statement, keys)
                 signed = f"UPDATE history SET signed_at = '{self._now()}' {_THIS}"
@@ -335,14 +395,17 @@ class Ledger:
 
     def forget(self, registrations: Iterable[Registration]) -> None:
         """Delete registrations and their histories, but no intents; durable on return."""
-        self._delete(list(map(_name_of, registrations)), closed=())
+        names = list(map(_name_of, registrations))
+        self._delete(names, (), EventKind.FORGOTTEN, [(*name, "") for name in names])
 
-    def close_keys(self, replaced: Mapping[Registration, str | None]) -> None:
+    def close_keys(
+        self, replaced: Mapping[Registration, str | None], what: EventKind = EventKind.REMOVED
+    ) -> None:
         """Delete registrations, each with the selector of its successor; durable on return.
 
-        Of each a ClosedKey stays, until its key is recorded again, or signs.
+        Of each a ClosedKey stays, until its key is recorded again, or signs. `what` is the event.
         """
-        closed = []
+        closed, news = [], []
         with self._store.translating():
             histories = self._histories(replaced)
         for (registration, successor), known in zip(replaced.items(), histories, strict=True):
@@ -351,16 +414,19 @@ class Ledger:
             if started_at is not None and history.enabled_at is not None:
                 started_at = max(started_at, history.enabled_at)
             times = map(written, (registration.created_at, started_at))
+            if history.closed_at is None or what is EventKind.FORGOTTEN:
+                detail = f"replaced by {successor}" if successor else ""
+                news.append((*_name_of(registration), detail))
             # What was not put back is gone since then.
             closed_at = written(history.closed_at) or self._now()
             asked, columns = registration.third_party, tables.row_of(registration)
             row = (*_name_of(registration), asked, *times, successor, closed_at)
             closed.append((*row, *columns[2:4], *columns[6:10]))
-        self._delete(list(map(_name_of, replaced)), closed)
+        self._delete(list(map(_name_of, replaced)), closed, what, news)
 
     def record(self, registrations: Sequence[Registration]) -> None:
-        """Store answers of the service, replacing earlier ones; durable on return."""
-        self.commit(answered=registrations)
+        """Store imported answers of the service, replacing earlier ones; durable on return."""
+        self.commit(answered=registrations, what=EventKind.IMPORTED)
 
     def commit(
         self,
@@ -368,11 +434,13 @@ class Ledger:
         answered: Sequence[Registration] = (),
         settled: Iterable[RegistrationKey] = (),
         begun: Iterable[Sequence[DomainSpec]] = (),
+        what: EventKind = EventKind.REGISTERED,
     ) -> None:
         """Store answers, close the intents of `settled`, then open those of the requests `begun`.
 
         All or nothing, and durable on return. An answer also closes the intents of its domain that
-        have its selector or, if the registration is ours, none. No key is repeated.
+        have its selector or, if the registration is ours, none. No key is repeated. `what` is the
+        event of a key that is new.
         """
         settled = list(settled)
         requests = [specs for specs in begun if specs]
@@ -386,6 +454,16 @@ class Ledger:
                 remaining = open_requests.remaining_without(closed)
                 now = self._now()
                 self._note_times(answered, domains, now)
+                new_keys = (
+                    (
+                        *_name_of(answer),
+                        "" if answer.code == "201" else "the service had it",
+                        answer.record and answer.record.value,
+                    )
+                    for answer in answered
+                    if not answer.is_taken
+                )
+                self._note(what, new_keys, _REGISTERED)
                 self._execute_many(_RECORD, map(tables.row_of, answered))
                 for statement in _REOPENED[1:]:
                     self._execute_many(statement, map(_name_of, answered))
@@ -441,10 +519,17 @@ class Ledger:
         rows = self._each(query, map(_name_of, registrations))
         return [None if row is None else tables.history_of(*row) for row in rows]
 
-    def _delete(self, names: Sequence[tuple[str, str]], closed: Sequence[Sequence[Any]]) -> None:
+    def _delete(
+        self,
+        names: Sequence[tuple[str, str]],
+        closed: Sequence[Sequence[Any]],
+        what: EventKind,
+        news: Iterable[Sequence[str]],
+    ) -> None:
         """Delete registrations and their histories, and insert the rows of closed keys."""
         try:
             with self._transaction():
+                self._note(what, news)
                 self._execute_many(f"DELETE FROM closed_key {_THIS}", (row[:2] for row in closed))
                 self._execute_many(f"INSERT INTO closed_key VALUES (?{13 * ', ?'})", closed)
                 for table in ("registration", "history"):
@@ -456,6 +541,13 @@ class Ledger:
     def _transaction(self) -> Iterator[None]:
         with self._store.translating(), self._store.transaction():
             yield
+
+    def _note(
+        self, what: EventKind, news: Iterable[Sequence[object]], statement: str = _EVENT
+    ) -> None:
+        """Add events, each of a signing domain, selector and detail, within a transaction."""
+        said = (self._now(), *self._actor, what)
+        self._execute_many(statement, ((*new[:2], *said, *new[2:]) for new in news))
 
     def _execute_many(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
         """Execute it for each row, which the account goes before, within a transaction."""

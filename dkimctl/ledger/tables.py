@@ -2,8 +2,8 @@
 
 `PRAGMA user_version` holds the version: 0 is a file without tables, 1 has no table for open
 requests, 2 none for publications, 3 no `history`, which has replaced that. 4 may have several
-accounts whose URLs are equivalent. 5 has no tables for closed keys and alarms, and 6 neither the
-records of closed keys nor when they came back.
+accounts whose URLs are equivalent. 5 has no tables for closed keys and alarms, 6 neither the
+records of closed keys nor when they came back, and 7 no events.
 """
 
 from __future__ import annotations
@@ -89,9 +89,18 @@ ALTER TABLE closed_key ADD fqdn TEXT; ALTER TABLE closed_key ADD type TEXT;
 ALTER TABLE closed_key ADD value TEXT; ALTER TABLE closed_key ADD regist_date TEXT;
 ALTER TABLE history ADD closed_at TEXT; ALTER TABLE history ADD signed_at TEXT
 """
+# See Event; rows are only added. `at` is a time as in `history`.
+_EVENTS = f"""
+CREATE TABLE event (
+  id INTEGER PRIMARY KEY, {_OF_KEY},
+  at TEXT NOT NULL, username TEXT NOT NULL, machine TEXT NOT NULL, command TEXT NOT NULL,
+  what TEXT NOT NULL, detail TEXT NOT NULL
+)
+"""
 # Each step upgrades a file by one version.
 STEPS = (
     _REGISTRATIONS, _SENDINGS, _PUBLICATIONS, _HISTORIES, _OPEN_REQUESTS, _CLOSED_KEYS, _RECORDS,
+    _EVENTS,
 )  # fmt: skip
 
 COLUMNS = (

@@ -351,6 +351,15 @@ def apply_plan(
     work_in_parallel(zones.values(), apply_zone, emit, wait=wait)
 
 
+def written_at(changes: Iterable[Change]) -> dict[RegistrationKey, str]:
+    """The keys whose records were written into DNS, and where, for the ledger's events."""
+    return {
+        change.key: " at ".join(filter(None, (change.alias_end, change.target.label)))
+        for change in changes
+        if change.is_applied and change.value is not None and change.target is not None
+    }
+
+
 def decide(
     value: str, state: NameState, *, remove: bool, replace_foreign: bool
 ) -> tuple[Action, str]:

@@ -32,7 +32,15 @@ from dkimctl.models import (
     named,
 )
 from dkimctl.names import Selection
-from dkimctl.publishing.plan import CHANGING, Action, Change, Target, apply_plan, make_plan
+from dkimctl.publishing.plan import (
+    CHANGING,
+    Action,
+    Change,
+    Target,
+    apply_plan,
+    make_plan,
+    written_at,
+)
 from dkimctl.publishing.targets import try_new_keys
 from dkimctl.registration import outcomes
 from dkimctl.registration.engine import RegistrationEngine
@@ -449,12 +457,21 @@ class RotationRun:
                 note(change.registration, states[change.action], change.full_reason, error)
                 tasks[change.key] = tasks[change.key]._replace(alias_end=change.alias_end)
 
-        def note_failure(change: Change) -> None:
+        made: list[Change] = []
+
+        def emit(change: Change) -> None:
+            made.append(change)
             if change.error is not None:
                 note(change.registration, State.FAILED, error=change.error)
 
         if not self._policy.is_dry:
-            apply_plan(plan, note_failure)
+            apply_plan(plan, emit)
+        if where := written_at(made):
+            try:
+                with self._tools.open_ledger(for_writing=True) as ledger:
+                    ledger.note_published(where)
+            except LedgerError as error:
+                self._errors.append(error)
         return tasks
 
     def _look(

@@ -44,6 +44,10 @@ COLUMNS = {
         "regist_date",
     ),
     "alarm": ("account_id", "subject", "problem", "first_seen", "looked_at", "told_at"),
+    "event": (
+        "id", "account_id", "sign_domain", "selector", "at", "username", "machine", "command",
+        "what", "detail",
+    ),
 }  # fmt: skip
 CELLS = [(table, column) for table, columns in COLUMNS.items() for column in columns]
 CONTENTS = [cell for cell in CELLS if cell[1] not in {"id", "account_id"}]
@@ -174,6 +178,7 @@ def require_sound(path: Path) -> None:
         lambda ledger: ledger.begun_successors(),
         lambda ledger: ledger.closed_keys(),
         lambda ledger: ledger.alarms(),
+        lambda ledger: list(ledger.events()),
     ):
         value = read(lambda ask=ask: asked_of(path, ask))
         require_explained(value)

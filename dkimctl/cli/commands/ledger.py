@@ -16,7 +16,7 @@ from dkimctl.cli.selected import read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import open_session
 from dkimctl.errors import ExitCode, NegativeAnswer
 from dkimctl.formats.renderer import Format
-from dkimctl.models import Outcome, named
+from dkimctl.models import EventKind, Outcome, named
 from dkimctl.registration.saved_results import import_results, read_saved_results, results_of
 from dkimctl.rotation.retirement import RetirementPolicy, as_result, not_seen_gone, read_known_keys
 from dkimctl.text import counted, few, without_names
@@ -149,7 +149,10 @@ def forget(
         write_results(map(as_result, forgotten), output_options, reporter, must_arrive=True)
         # The selector of a retired key is never used again.
         over = [status for status in forgotten if status.is_over]
-        ledger.close_keys({status.registration: status.successors[0].selector for status in over})
+        ledger.close_keys(
+            {status.registration: status.successors[0].selector for status in over},
+            EventKind.FORGOTTEN,
+        )
         others = [status.registration for status in forgotten if not status.is_over]
         ledger.forget(others)
     kept = len(statuses) - len(forgotten)

@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -36,7 +37,7 @@ def publish(capsys):
         reporter = Reporter(as_json=as_json)
         session = SimpleNamespace(
             reporter=reporter, config=SimpleNamespace(rotation=None),
-            open_ledger=lambda **_: SimpleNamespace(domains=lambda **_: ()),
+            open_ledger=lambda **_: MagicMock(domains=lambda **_: ()),
         )  # fmt: skip
         chosen = PublishOptions(["example.com"], **options)
         code = publish_records(session, registrations, [target], chosen)

@@ -148,6 +148,49 @@ class TestLooks:
         assert histories_of(two)[FIRST].published_at == AT_NOON - timedelta(minutes=1)
 
 
+def test_events_say_what_changed_and_nothing_that_stayed(ledger, clock, made, read):
+    def news():
+        old, seen = len(known), [*ledger.events()]
+        known[:] = seen
+        return [(event.what, *event.key, event.detail) for event in seen[old:]]
+
+    known = []
+    key, other = made(), made("example.net", code="409")
+    ledger.note_replacements({FIRST: "s0"})
+    ledger.commit(answered=[key, other, made("example.org", code="409", record=None)])
+    assert news() == [
+        ("registered", *FIRST, "replaces s0"), ("registered", *SECOND, "the service had it"),
+    ]  # fmt: skip
+    ledger.commit(answered=[made(code="409"), other], begun=[[DomainSpec("example.com", "s2")]])
+    ledger.note_looks({FIRST: "missing", SECOND: "published"})
+    ledger.note_looks({FIRST: "missing", SECOND: "published"}, {SECOND: "inconsistent"})
+    ledger.note_looks({SECOND: "published"}, {SECOND: "inconsistent"}, restarts=True)
+    ledger.note_looks({SECOND: "duplicate"})
+    ledger.note_published({FIRST: "DNS"})
+    verdicts = ["published", "inconsistent", "published", "duplicate"]
+    assert news() == [
+        *(("seen", *SECOND, verdict) for verdict in verdicts), ("published", *FIRST, "DNS"),
+    ]  # fmt: skip
+    ledger.close_keys({key: "s1"})
+    ledger.commit(answered=[made(code="409")])  # asked again, and closed again
+    ledger.close_keys({key: "s1"})
+    ledger.note_signing([FIRST])
+    ledger.note_signing([FIRST])
+    ledger.forget([other])
+    assert news() == [
+        ("removed", *FIRST, "replaced by s1"), ("seen", *FIRST, "signs mail again"),
+        ("forgotten", *SECOND, ""),
+    ]  # fmt: skip
+    clock.now += 1
+    ledger.record([other])
+    with read() as reader:
+        (event,) = reader.events(AT_NOON + timedelta(seconds=1))
+    assert event == known[0]._replace(
+        at=AT_NOON + timedelta(seconds=1), what="imported", sign_domain="example.net",
+        detail="the service had it",
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "value",
     ["", "now", "2026-11-21T12:00:00", "2026-99-99T12:00:00+00:00", 1.5, b"\xff\x00",

@@ -70,6 +70,13 @@ CREATE TABLE alarm (account_id INTEGER NOT NULL REFERENCES account (id),
 );
 PRAGMA user_version = 6;
 """,
+    """
+ALTER TABLE closed_key ADD key_len INTEGER; ALTER TABLE closed_key ADD start_date TEXT;
+ALTER TABLE closed_key ADD fqdn TEXT; ALTER TABLE closed_key ADD type TEXT;
+ALTER TABLE closed_key ADD value TEXT; ALTER TABLE closed_key ADD regist_date TEXT;
+ALTER TABLE history ADD closed_at TEXT; ALTER TABLE history ADD signed_at TEXT;
+PRAGMA user_version = 7;
+""",
 )
 # For version 3: registrations in all states, of which some are published.
 ROWS_OF_3 = """
@@ -178,7 +185,7 @@ def require_migrated(ledger: Ledger) -> None:
 def test_a_ledger_of_a_newer_version_is_refused_and_not_changed(path, write, account):
     write().close()
     connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 8")
+    connection.execute("PRAGMA user_version = 9")
     connection.close()
     before = path.read_bytes()
     for open_ in Ledger.open, Ledger.open_existing:

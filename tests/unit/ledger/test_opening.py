@@ -109,7 +109,7 @@ def test_answers_fit_into_the_space_required_for_them(
     """In batches of any size, with their intents, in random order."""
     answers = [make_registration(f"{hash(str(n)):x}.example") for n in range(400)]
     with write(path=on_disk) as ledger:
-        small_disk.fill(leaving=9_700_000)
+        small_disk.fill(leaving=11_400_000)
         ledger.require_disk_space(len(answers))
         with pytest.raises(LedgerError, match="not enough space for the ledger"):
             ledger.require_disk_space(len(answers) + 50)
