@@ -20,6 +20,7 @@ class Outcome(StrEnum):
     CREATED = "created"
     EXISTS = "exists"
     PENDING = "pending"  # not sent: only planned, or the run ended early
+    BLOCKED = "blocked"  # not sent: its record could not be published
     DIFFERS = "differs"
     TAKEN = "taken"
     INVALID = "invalid"

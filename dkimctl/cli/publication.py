@@ -37,7 +37,8 @@ from dkimctl.errors import (
 )
 from dkimctl.formats.changes import render_changes
 from dkimctl.formats.renderer import PublicationFormat
-from dkimctl.models import Registration, RegistrationKey, named
+from dkimctl.ledger.ledger import Ledger
+from dkimctl.models import DomainSpec, Registration, RegistrationKey, named
 from dkimctl.names import Selection
 from dkimctl.publishing.plan import (
     CHANGING,
@@ -48,6 +49,7 @@ from dkimctl.publishing.plan import (
     make_plan,
     written_at,
 )
+from dkimctl.publishing.pools import assign_selectors
 from dkimctl.publishing.targets import open_targets
 from dkimctl.rotation.life import read_keys
 from dkimctl.text import MAX_ALIKE, counted, few, printable, readable, without_names
@@ -112,6 +114,14 @@ def open_dns_targets(session: Session) -> Sequence[Target]:
             hint=f"{how}, or publish by hand: {next_steps.publish(())}",
         )
     return open_targets(session.config, session.profile.name, session.secrets)
+
+
+def with_pool_selectors(
+    session: Session, specs: Sequence[DomainSpec], ledger: Ledger
+) -> Iterator[tuple[DomainSpec, DkimctlError | None]]:
+    """See assign_selectors."""
+    targets = open_targets(session.config, session.profile.name, session.secrets)
+    return assign_selectors(specs, ledger, session.config.pool_of, targets, open_source)
 
 
 def select_to_publish(

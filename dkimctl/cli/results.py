@@ -34,10 +34,12 @@ _EXIT_CODES = dict.fromkeys(
     (Outcome.CREATED, Outcome.EXISTS, Outcome.PENDING, Outcome.RETIRED), ExitCode.OK
 )
 _EXIT_CODES |= dict.fromkeys(
-    (Outcome.DIFFERS, Outcome.TAKEN, Outcome.INVALID, Outcome.UNUSABLE), ExitCode.NO
+    (Outcome.BLOCKED, Outcome.DIFFERS, Outcome.TAKEN, Outcome.INVALID, Outcome.UNUSABLE),
+    ExitCode.NO,
 )
 _EXIT_CODES |= dict.fromkeys((Outcome.FAILED, Outcome.UNKNOWN), ExitCode.SERVICE)
 _HINTS = {
+    Outcome.BLOCKED: "do what the reason says, and run the same command again",
     Outcome.DIFFERS: "correct the entry, or register another selector for a new key",
     Outcome.TAKEN: "choose another selector, or ask the service's operator who owns it",
     Outcome.INVALID: "fix the entry and run the same command again",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 
@@ -12,28 +12,37 @@ from dkimctl.formats.renderer import KeyFormat, TableLayout, render_all
 from dkimctl.formats.table import INDENT, Row, Style, below, styled, table
 from dkimctl.models import own_time
 from dkimctl.rotation.life import NOT_CHECKED, Key, NextAction
+from dkimctl.rotation.successors import FEW_LEFT
 from dkimctl.text import format_duration, printable, readable
 
 KEY_COLUMNS = (
     "sign_domain", "name", "selector", "key_len", "age_days", "created_at", "starts_at", "enable",
     "state", "looked_at", "stage", "since", "next", "due", "urgency", "note", "fqdn",
-    "published_at", "replaced_at", "removable_at", "removed_at",
+    "published_at", "replaced_at", "removable_at", "removed_at", "selectors_left",
 )  # fmt: skip
 
 
 def render_keys(
-    keys: Iterable[Key], fmt: KeyFormat, layout: TableLayout, now: datetime, *, notes: bool
+    keys: Iterable[Key],
+    fmt: KeyFormat,
+    layout: TableLayout,
+    now: datetime,
+    *,
+    notes: bool,
+    without: Collection[str] = (),
 ) -> Iterator[str]:
     """A list of keys in `fmt`; of `layout`, `wide` adds columns, and the FQDN below each row.
 
-    `notes`: a table also says below a row what is urgent, or waits for people.
+    `notes`: a table also says below a row what is urgent, or waits for people. `without`: it has no
+    such columns.
     """
     if fmt is not KeyFormat.TABLE:
         return render_all(
             open_data(fmt, key_fields, "count", columns=KEY_COLUMNS, row=key_row), keys
         )
-    rows = (_row(key, layout, now, notes=notes) for key in keys)
-    return table(_COLUMNS, rows, layout, optional=_OPTIONAL)
+    columns = [name for name in _COLUMNS if name not in without]
+    rows = (_row(key, columns, layout, now, notes=notes) for key in keys)
+    return table(columns, rows, layout, optional=_OPTIONAL)
 
 
 def key_fields(key: Key) -> dict[str, str | int | None]:
@@ -51,7 +60,7 @@ def key_row(key: Key) -> tuple[str | int | None, ...]:
         key.stage, written_time(key.since), key.action, written_time(key.due),
         key.urgency or None, key.note or None, key.fqdn,
         written_time(dates.published_at), written_time(dates.replaced_at),
-        written_time(dates.removable_at), written_time(dates.removed_at),
+        written_time(dates.removable_at), written_time(dates.removed_at), key.left,
     )  # fmt: skip
 
 
@@ -62,7 +71,8 @@ def written_time(time: datetime | None) -> str | None:
 
 
 _COLUMNS = (
-    "DOMAIN", "SELECTOR", "BITS", "AGE", "START", "ON", "STATE", "SEEN", "STAGE", "NEXT", "DUE"
+    "DOMAIN", "SELECTOR", "BITS", "AGE", "START", "ON", "STATE", "SEEN", "STAGE", "NEXT", "DUE",
+    "LEFT",
 )  # fmt: skip
 _OPTIONAL = ("ON", "SEEN", "BITS", "AGE", "START")  # the first that a narrow table lacks first
 _GOOD_STATES = {
@@ -73,13 +83,15 @@ _GOOD_STATES = {
 }
 
 
-def _row(key: Key, layout: TableLayout, now: datetime, *, notes: bool) -> Row:
+def _row(
+    key: Key, columns: Sequence[str], layout: TableLayout, now: datetime, *, notes: bool
+) -> Row:
     lines = []
     if layout.wide and key.fqdn:  # on one line, to be copied
         lines.append(f"{INDENT}{styled(printable(key.fqdn), Style.DIM, layout)}\n")
     if notes and key.note and key.needs_attention:
         note, style = key.note, Style.YELLOW
-        if key.urgency:
+        if key.urgency or key.is_last:
             note, style = f"URGENT: {note}", Style.BOLD_RED
         lines += below(note, layout, style)
     cells = (
@@ -95,13 +107,17 @@ def _row(key: Key, layout: TableLayout, now: datetime, *, notes: bool) -> Row:
         # In one word, since most rows have it.
         "register" if key.action is NextAction.REGISTER else key.action,
         _day(key.due),
+        "" if key.left is None else str(key.left),
     )
-    return Row(cells, [_style(key, name) for name in _COLUMNS] if layout.colour else (), lines)
+    shown = [cell for name, cell in zip(_COLUMNS, cells, strict=True) if name in columns]
+    return Row(shown, [_style(key, name) for name in columns] if layout.colour else (), lines)
 
 
 def _style(key: Key, column: str) -> str:
     if column == "STATE" and key.state is not None:
         return Style.BOLD_RED if key.urgency else _GOOD_STATES.get(key.state, Style.RED)
+    if column == "LEFT" and key.left is not None and key.left <= FEW_LEFT:
+        return Style.BOLD_RED if key.is_last else Style.YELLOW
     if key.urgency and column in ("NEXT", "DUE"):
         return Style.BOLD_RED
     return Style.DIM if key.action is NextAction.NONE else ""

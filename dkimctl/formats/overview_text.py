@@ -69,8 +69,9 @@ class Overview(NamedTuple):
 
     @property
     def is_bad(self) -> bool:
-        """Whether a key is urgent, or no timer seems to run."""
-        return bool(self.urgent or self.overdue)
+        """Whether a key is urgent, a pool has too few selectors, or no timer seems to run."""
+        is_low = any(key.is_last for key in self.undecided)
+        return bool(self.urgent or self.overdue) or is_low
 
 
 def make_overview(keys: Iterable[Key], now: datetime) -> Overview:

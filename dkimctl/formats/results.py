@@ -31,8 +31,9 @@ _NOT_GROUPED = _NEED_NO_ATTENTION | {Outcome.RETIRED}
 _PLAN_ORDER = sorted(Outcome, key=lambda outcome: outcome is not Outcome.PENDING)
 # What needs attention stands first: it is shown where there is no room for all.
 _MARKDOWN_ORDER = (
-    Outcome.DIFFERS, Outcome.TAKEN, Outcome.INVALID, Outcome.UNUSABLE, Outcome.FAILED,
-    Outcome.UNKNOWN, Outcome.PENDING, Outcome.CREATED, Outcome.RETIRED, Outcome.EXISTS,
+    Outcome.BLOCKED, Outcome.DIFFERS, Outcome.TAKEN, Outcome.INVALID, Outcome.UNUSABLE,
+    Outcome.FAILED, Outcome.UNKNOWN, Outcome.PENDING, Outcome.CREATED, Outcome.RETIRED,
+    Outcome.EXISTS,
 )  # fmt: skip
 _MARKDOWN_ROOM = 60_000  # bytes of rows; a comment at GitHub has 65,536 characters at most
 

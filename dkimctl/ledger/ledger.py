@@ -146,6 +146,14 @@ class DomainKeys(NamedTuple):
     begun: Mapping[RegistrationKey, str] = {}  # see `Ledger.begun_successors`
     closed: Sequence[ClosedKey] = ()
 
+    @property
+    def selectors(self) -> Set[str]:
+        """All that were ever registered or asked for, in lower case."""
+        keys = (registration.key for registration in self.histories)
+        asked = (intent.key for intent in self.intents)
+        closed = (key.key for key in self.closed)
+        return {key.selector for key in itertools.chain(keys, asked, closed, self.begun)}
+
 
 class Ledger:
     """The registrations, open intents, histories, closed keys and alarms of one account.
@@ -454,11 +462,10 @@ class Ledger:
                 remaining = open_requests.remaining_without(closed)
                 now = self._now()
                 self._note_times(answered, domains, now)
-                had = "the service had it" if what is EventKind.REGISTERED else ""
                 new_keys = (
                     (
                         *_name_of(answer),
-                        had if answer.code != "201" else "",
+                        "" if answer.code == "201" else "the service had it",
                         answer.record and answer.record.value,
                     )
                     for answer in answered

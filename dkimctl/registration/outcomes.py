@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from dkimctl import dkim
+from dkimctl.errors import DkimctlError, ServiceError
 from dkimctl.models import ClosedKey, DomainSpec, Outcome, Registration, Result, key_of, utc_time
 
 _ATTRIBUTES = ("key_len", "start_date", "default", "enable")  # what an entry asks of its key
@@ -59,6 +60,12 @@ def unanswered(spec: DomainSpec, reason: str) -> Result:
 def pending(spec: DomainSpec, reason: str = "") -> Result:
     """The outcome of an entry that is certainly not registered by its request."""
     return Result(_requested(spec), Outcome.PENDING, reason)
+
+
+def not_sent(spec: DomainSpec, error: DkimctlError) -> Result:
+    """The outcome of an entry whose domain is in a pool, and that gets no selector of it."""
+    outcome = Outcome.FAILED if isinstance(error, ServiceError) else Outcome.BLOCKED
+    return Result(_requested(spec), outcome, "; ".join(filter(None, (error.message, error.hint))))
 
 
 def registration_for(

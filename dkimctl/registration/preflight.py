@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from dkimctl.errors import ClocksDiffer, NegativeAnswer, UsageError
+from dkimctl.errors import ClocksDiffer, DkimctlError, NegativeAnswer, UsageError
 from dkimctl.files import new_name
 from dkimctl.models import ClosedKey, DomainSpec, RegistrationKey, Result, named
 from dkimctl.registration import outcomes
@@ -33,13 +33,14 @@ class Planner:
         self,
         ledger: Ledger,
         *,
-        selector_for: Callable[[str], str] | None = None,
+        selector_for: Callable[[str], str | DkimctlError | None] = lambda _: None,
         refresh: bool = False,
         retry_unknown: bool = False,
         now: datetime | None = None,
     ) -> None:
         self._ledger = ledger
-        self._selector_for = selector_for  # for entries without one, by their domains
+        # For entries without one, by their domains; or why they are not sent.
+        self._selector_for = selector_for
         self._refresh = refresh  # entries that are in the ledger are sent again
         self._retry_unknown = retry_unknown  # also those without selector, never answered
         self._now = now or datetime.now(UTC)  # decides which key of a domain is the current one
@@ -118,9 +119,10 @@ class Planner:
             doubt += "(once settled, move it away)"
         if doubt and not self._retry_unknown:
             return outcomes.unanswered(spec, doubt)
-        if self._selector_for is None:
-            return spec
-        return spec._replace(selector=self._selector_for(spec.sign_domain))
+        selector = self._selector_for(spec.sign_domain)
+        if isinstance(selector, DkimctlError):
+            return outcomes.not_sent(spec, selector)
+        return spec._replace(selector=selector)
 
 
 def plan(specs: Iterable[DomainSpec], planner: Planner) -> Iterator[Result]:

@@ -17,7 +17,14 @@ from dkimctl.ledger.ledger import DomainKeys, Ledger
 from dkimctl.models import NEVER, ClosedKey, KeyHistory, Registration, RegistrationKey, utc_time
 from dkimctl.names import Selection
 from dkimctl.rotation.retirement import Retirement, RetirementPolicy, RetirementStatus, statuses_of
-from dkimctl.rotation.successors import due_of, lines_of, newest_of
+from dkimctl.rotation.successors import (
+    FEW_LEFT,
+    due_of,
+    few_left,
+    lines_of,
+    newest_of,
+    selectors_left,
+)
 from dkimctl.settings.rotation import Policies, RotationSettings
 
 NOT_CHECKED = "unchecked"  # the state of a record that no look has seen anything certain of
@@ -86,6 +93,7 @@ class Key(NamedTuple):
     starts_at: datetime | None = None
     age: timedelta | None = None  # of a key in use
     policy: RotationSettings = RotationSettings()
+    left: int | None = None  # selectors, in the pool of its domain, for those that follow it
 
     @property
     def sign_domain(self) -> str:
@@ -129,7 +137,13 @@ class Key(NamedTuple):
     @property
     def needs_attention(self) -> bool:
         """Whether it is urgent, or needs a decision of the user."""
-        return bool(self.urgency) or self.action in (NextAction.REGISTER_AGAIN, NextAction.DECIDE)
+        waits = self.action in (NextAction.REGISTER_AGAIN, NextAction.DECIDE)
+        return bool(self.urgency) or waits or self.is_last
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the pool of its domain has selectors for one successor, or none."""
+        return self.left is not None and self.left < FEW_LEFT
 
     def is_overdue(self, now: datetime) -> bool:
         """Whether `rotate run` should have done the next action a lead ago."""
@@ -163,7 +177,7 @@ def _by_start(key: Key) -> tuple[datetime, str]:
 
 def keys_of(domain: DomainKeys, policies: Policies, now: datetime) -> Iterator[Key]:
     """The keys of a signing domain."""
-    settings = policies.of(domain.sign_domain)
+    settings, left = policies.of(domain.sign_domain), selectors_left(domain, policies)
     # When the line of each key gets a successor: its newest key decides, once that signs.
     due: dict[int, datetime | None] = {}
     may_be_undecided = False
@@ -189,6 +203,10 @@ def keys_of(domain: DomainKeys, policies: Policies, now: datetime) -> Iterator[K
         if registration in undecided and key.action in (NextAction.REGISTER, NextAction.DECIDE):
             # It gets no successor until the user decides.
             key = key._replace(action=NextAction.DECIDE, note=undecided[registration])
+        if left is not None and registration.signs and status.retirement is Retirement.CURRENT:
+            key = key._replace(left=left)
+            if key.is_last and not (key.urgency or key.action is NextAction.DECIDE):
+                key = key._replace(note=few_left(left, domain.sign_domain))
         yield key
     if domain.intents:
         known = {registration.key for registration in domain.histories}

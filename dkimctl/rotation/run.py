@@ -41,6 +41,7 @@ from dkimctl.publishing.plan import (
     make_plan,
     written_at,
 )
+from dkimctl.publishing.pools import assign_selectors
 from dkimctl.publishing.targets import try_new_keys
 from dkimctl.registration import outcomes
 from dkimctl.registration.engine import RegistrationEngine
@@ -65,7 +66,8 @@ from dkimctl.rotation.retirement import (
     is_newer,
     read_known_keys,
 )
-from dkimctl.rotation.successors import DueKeys, find_due, spec_of
+from dkimctl.rotation.successors import FEW_LEFT, DueKeys, few_left, find_due, spec_of
+from dkimctl.text import few
 
 _MAX_ROUNDS = 3  # of selectors that another account has
 _STATES = {Outcome.PENDING: State.DUE, Outcome.FAILED: State.FAILED, Outcome.UNKNOWN: State.FAILED}
@@ -86,6 +88,7 @@ class RotationRun:
         self._targets_error: DkimctlError | None = None  # why none of them can be used
         self._begun_early: list[str] = []  # names of new keys that sign already
         self._clocks_differ = False  # the service's and ours
+        self._exhausted: AbstractSet[str] = frozenset()  # domains with no selector in their pools
 
     @property
     def report(self) -> Report:
@@ -141,10 +144,11 @@ class RotationRun:
             if (key.closed_at and key.closed_at > lately) or key.key in unanswered:
                 closed[key.key] = key
         is_known = self._agreed_time(is_needed=bool(due.specs or over)) is not None
+        self._note_pools(due)
         if self._policy.is_dry or not is_known or not (due.specs or over or closed):
             self._note_undecided(due)
             self._postponed = len(due.postponed)
-            for spec in due.specs:
+            for spec in self._assigned(due.specs, ledger):
                 registration = outcomes.pending(spec).registration
                 self._tasks.append(Task(Step.REGISTER, State.DUE, registration, _replaces(spec)))
             asked = (key for status in over for key in (status.registration, *status.successors))
@@ -203,12 +207,51 @@ class RotationRun:
             for key in due.undecided
         ]
 
+    def _note_pools(self, due: DueKeys) -> None:
+        """Tell in time of pools that will have no selector for a successor."""
+        two = [each.sign_domain for each, left in due.low.items() if left == FEW_LEFT]
+        if two:
+            self._tools.warn(f"the pools of {few(two)} have {FEW_LEFT} selectors left")
+        self._tasks += [
+            Task(Step.REGISTER, State.BLOCKED, each, few_left(left, each.sign_domain))
+            for each, left in due.low.items()
+            if left < FEW_LEFT
+        ]
+        self._exhausted = {each.sign_domain for each, left in due.low.items() if not left}
+
+    def _assigned(self, specs: Sequence[DomainSpec], ledger: Ledger) -> list[DomainSpec]:
+        """The specs, with the next delegated selectors of pools; tasks say why some get none."""
+        self._open_targets()
+        begun, pool_of = ledger.begun_successors(), self._policy.rotation.pool_of
+        in_pools = {
+            spec.key: spec
+            for spec in specs
+            if pool_of(spec.sign_domain) is not None and spec.key not in begun
+        }
+        if not in_pools or self._targets_error is not None:
+            return [*specs]
+        assigned = assign_selectors(
+            [*in_pools.values()], ledger, pool_of, self._targets, self._tools.open_source,
+            allow_shadowing=self._policy.allow_shadowing,
+        )  # fmt: skip
+        of_pools, kept = dict(zip(in_pools, assigned, strict=True)), list[DomainSpec]()
+        for spec in specs:
+            new, error = of_pools.get(spec.key, (spec, None))
+            if error is None:
+                kept.append(new)
+            elif spec.sign_domain not in self._exhausted:
+                state = State.FAILED if isinstance(error, ServiceError) else State.BLOCKED
+                registration = outcomes.pending(spec._replace(selector=spec.replaces)).registration
+                text = f"no successor is registered: {error.message}"
+                self._tasks.append(Task(Step.REGISTER, state, registration, text, error=error))
+        return kept
+
     def _register_due(self, ledger: Ledger, now: datetime) -> None:
         """Register what is due; where another account has a selector, another one is tried."""
         policies = self._policy.rotation
         due = find_due(ledger, self._selection, policies, now)
         self._note_undecided(due)
-        specs = self._publishable(due)
+        specs = self._publishable(due, ledger)
         for rounds_left in reversed(range(_MAX_ROUNDS)):
             by_key = {spec.key: spec for spec in specs}
             results = self._send(specs, ledger, now, refresh=False)
@@ -219,11 +262,11 @@ class RotationRun:
             if taken and rounds_left and not self._unknown:
                 lines = {(by_key[key].sign_domain, by_key[key].default) for key in taken}
                 again = find_due(ledger, self._selection, policies, now)
-                specs = [
+                specs = self._assigned([
                     spec
                     for spec in (*again.specs, *again.postponed)
                     if (spec.sign_domain, spec.default) in lines
-                ]
+                ], ledger)  # fmt: skip
             for result in results:
                 key = result.registration.key
                 if not (specs and key in taken):
@@ -231,7 +274,7 @@ class RotationRun:
             if not specs:
                 return
 
-    def _publishable(self, due: DueKeys) -> list[DomainSpec]:
+    def _publishable(self, due: DueKeys, ledger: Ledger) -> list[DomainSpec]:
         """Those that are due, unless their DNS target cannot be written: then others are tried."""
         self._open_targets()
         writable, wanted, left = list[DomainSpec](), len(due.specs), [*due.specs, *due.postponed]
@@ -239,7 +282,9 @@ class RotationRun:
         while left and len(writable) < wanted:
             specs, left = left[:size], left[size:]
             size *= 2  # so that few rounds wait for servers that are down
-            for spec, registration, why in try_new_keys(specs, self._targets):
+            for spec, registration, why in try_new_keys(
+                self._assigned(specs, ledger), self._targets
+            ):
                 if (fault := why or self._targets_error) is None:
                     writable.append(spec)
                     continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from dkimctl.names import MAX_LABEL, MAX_NAME, Selection, is_name, key_name_leng
 from dkimctl.settings.rotation import Policies, RotationSettings
 
 _KEY_LEN = 2048  # bits, at least, of what `rotate run` registers (RFC 8301 section 3.2)
+FEW_LEFT = 2  # selectors in the pool of a domain
 _MAX_LATENESS = timedelta(days=1)  # between two runs
 
 
@@ -101,6 +102,8 @@ class DueKeys(NamedTuple):
     specs: Sequence[DomainSpec]
     undecided: Sequence[DueKey]  # they get no successor until the user decides
     postponed: Sequence[DomainSpec]  # they are due as well, but beyond the limit of the day
+    #: A key of each domain whose pool has FEW_LEFT selectors or fewer, with how many.
+    low: Mapping[Registration, int] = {}
 
 
 def find_due(ledger: Ledger, selection: Selection, policies: Policies, now: datetime) -> DueKeys:
@@ -110,6 +113,7 @@ def find_due(ledger: Ledger, selection: Selection, policies: Policies, now: date
     registration, if that run has made one.
     """
     due: list[DueKey] = []
+    low: dict[Registration, int] = {}
     used: Counter[RotationSettings] = Counter()  # of the limit of each policy, today
     for domain in ledger.domains():
         policy = policies.of(domain.sign_domain)
@@ -121,6 +125,10 @@ def find_due(ledger: Ledger, selection: Selection, policies: Policies, now: date
         )
         if _is_selected(domain, selection):
             due += due_of(domain, policies, now)
+            left = selectors_left(domain, policies)
+            if left is not None and left <= FEW_LEFT:
+                *_, low_key = domain.histories
+                low[low_key] = left
     specs, postponed = list[DomainSpec](), list[DomainSpec]()
     for key in sorted(
         due, key=lambda key: (not key.is_begun, key.registration.created_at or now)
@@ -130,7 +138,20 @@ def find_due(ledger: Ledger, selection: Selection, policies: Policies, now: date
             used[policy] += 1
             is_now = key.is_begun or used[policy] <= policy.limit
             (specs if is_now else postponed).append(key.spec)
-    return DueKeys(specs, [key for key in due if key.spec is None], postponed)
+    return DueKeys(specs, [key for key in due if key.spec is None], postponed, low)
+
+
+def selectors_left(domain: DomainKeys, policies: Policies) -> int | None:
+    """How many of its pool no key has had; None: it is in no pool."""
+    pool = policies.pool_of(domain.sign_domain)
+    return None if pool is None else len(pool.free(domain.selectors))
+
+
+def few_left(left: int, sign_domain: str) -> str:
+    """What to say of a domain whose pool is about to run out."""
+    count = {0: "no selector is", 1: "1 selector is"}.get(left, f"{left} selectors are")
+    how = "raise `count` of its `delegation` in the config file, then `dkimctl handoff --delegate"
+    return f"{count} left in its pool: {how} {sign_domain}`"
 
 
 def due_of(domain: DomainKeys, policies: Policies, now: datetime) -> Iterator[DueKey]:

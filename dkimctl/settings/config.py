@@ -17,7 +17,6 @@ from dkimctl.files import path_fault, refuse
 from dkimctl.input_files import MAX_CONFIG_BYTES, read_bytes
 from dkimctl.names import (
     MAX_NAME,
-    first_match,
     is_glob,
     is_name,
     key_name_length,
@@ -118,8 +117,8 @@ class Config(NamedTuple):
 
     @property
     def pool_of(self) -> Callable[[str], Pool | None]:
-        """What gives the pool of a signing domain; to be kept for many."""
-        return first_match(self.delegation)
+        """What gives the pool of a signing domain, if it is delegated."""
+        return self.rotation.pool_of
 
     def secret_variables(self) -> set[str]:
         """The environment variables that it names as secrets (env/NAME)."""
@@ -168,7 +167,9 @@ class _Reader:
                 **self._fields(node, "notify", _NOTIFY, {"command": self._command})[0]
             ),
         }
-        return Config(**self._fields(root, "the config file", checks, sections)[0])
+        config = Config(**self._fields(root, "the config file", checks, sections)[0])
+        policies = Policies(config.rotation.entries, config.delegation)
+        return config._replace(rotation=policies)
 
     def _profiles(self, node: Node) -> dict[str, dict[str, Any]]:
         nested = {"defaults": lambda value: read_defaults(self._document, value)}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+from functools import lru_cache
 from typing import NamedTuple
 
 MAX_COUNT = 1000  # selectors of a pool; with a new one each week, those of 19 years
@@ -23,7 +25,11 @@ class Pool(NamedTuple):
 
     def names(self) -> tuple[str, ...]:
         """The selectors, in the order in which they are used."""
-        return tuple(self.selectors.replace("{n}", str(n)) for n in range(1, self.count + 1))
+        return _names(self.selectors, self.count)
+
+    def free(self, used: Container[str]) -> list[str]:
+        """Those that no key has had; `used` is in lower case."""
+        return [name for name in self.names() if name not in used]
 
     def target_of(self, sign_domain: str, selector: str) -> str:
         """The name that has the record, without trailing dot: in a zone of ours."""
@@ -31,3 +37,8 @@ class Pool(NamedTuple):
             return f"{selector}._domainkey.{sign_domain}".lower()
         target = self.target.replace("{selector}", selector).replace("{domain}", sign_domain)
         return target.lower()
+
+
+@lru_cache
+def _names(template: str, count: int) -> tuple[str, ...]:
+    return tuple(template.replace("{n}", str(n)) for n in range(1, count + 1))

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from dkimctl.names import first_match
+from dkimctl.settings.delegation import Pool
 
 
 class RotationSettings(NamedTuple):
@@ -27,9 +28,13 @@ _DEFAULTS = RotationSettings(domains=())  # of domains that no entry names
 class Policies:
     """The entries of `rotation`: of a domain, the first that names it counts."""
 
-    def __init__(self, entries: Sequence[RotationSettings] = ()) -> None:
+    def __init__(
+        self, entries: Sequence[RotationSettings] = (), pools: Sequence[Pool] = ()
+    ) -> None:
         self.entries = tuple(entries)
         self._find = first_match(self.entries)
+        #: Gives the pool of a signing domain, if it is delegated.
+        self.pool_of = first_match(pools)
 
     def of(self, sign_domain: str) -> RotationSettings:
         """The policy of a signing domain in lower case."""

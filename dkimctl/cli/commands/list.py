@@ -20,12 +20,12 @@ from dkimctl.dns.verdicts import Verdict
 from dkimctl.errors import UsageError
 from dkimctl.formats.keys import render_keys
 from dkimctl.formats.renderer import KeyFormat
-from dkimctl.formats.table import UNLIMITED
 from dkimctl.rotation.life import NOT_CHECKED, Key, KeyStage, due_first, read_keys
 from dkimctl.text import quoted
 
 app = App()
 
+_UNLIMITED = 10_000  # columns: more than a row has
 _STATES = (*(verdict for verdict in Verdict if verdict is not Verdict.RETIRED), NOT_CHECKED)
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 # A key of which it is not known comes last; one that was never looked at was seen very long ago.
@@ -85,7 +85,8 @@ def list_keys(
     """List the registered keys, and what comes next for each.
 
     STATE is what the last check of DNS found, SEEN how long ago that was. NEXT is the next action,
-    DUE its date. Nothing is sent: all of it comes from the ledger.
+    DUE its date, LEFT how many selectors are left in the pool of a delegated domain. Nothing is
+    sent: all of it comes from the ledger.
 
     Sorted by due, urgent keys come first, then those that wait for you, then what is due first.
     """
@@ -118,7 +119,7 @@ def list_keys(
     layout = table_layout(reporter, output)._replace(wide=wide)
     is_piped = output is not None or not sys.stdout.isatty()
     if is_piped:  # one line a key, for other programs
-        layout = layout._replace(width=UNLIMITED)
+        layout = layout._replace(width=_UNLIMITED)
     fmt = fmt or KeyFormat.TABLE
     counts: Counter[str] = Counter()
     complete = lru_cache(reporter.complete)  # many keys have the same note
@@ -128,7 +129,8 @@ def list_keys(
             counts[str(key.state or key.stage)] += 1
             yield key._replace(note=complete(key.note)) if key.note else key
 
-    chunks = render_keys(counted(), fmt, layout, now, notes=wide or not is_piped)
+    without = () if session.config.delegation else ("LEFT",)
+    chunks = render_keys(counted(), fmt, layout, now, notes=wide or not is_piped, without=without)
     write_chunks(chunks, output, is_paged=fmt is KeyFormat.TABLE)
     text = ", ".join(f"{state} {count}" for state, count in counts.most_common())
     reporter.summarize(text or "no key matches", counts)

@@ -174,7 +174,12 @@ def register(
         gc.freeze()  # they stay to the end: spare the garbage collector from visiting them
         # Those that another machine may have registered, with a selector that is not known here.
         is_fixed = assign_selector is not None and "%" not in assign_selector
-        unsure = [spec.sign_domain for spec in specs if spec.selector is None and not is_fixed]
+        pool_of = session.config.pool_of
+        unsure = [
+            spec.sign_domain
+            for spec in specs
+            if spec.selector is None and not is_fixed and pool_of(spec.sign_domain) is None
+        ]
         planning: dict[str, Any] = {"refresh": refresh, "retry_unknown": retry_unknown}
         if assign_selector is not None:
             selector_for = selector_template(assign_selector, datetime.now().astimezone())
@@ -191,7 +196,7 @@ def register(
             planning["selector_for"] = selector_for
         if dry_run:
             ledger = session.open_ledger(for_writing=False)
-            planner = Planner(ledger, **planning)
+            planner = _make_planner(session, ledger, planning, specs)
             _tell_of_new_keys(session, ledger, planner, specs, unsure)
             return _show_plan(session, entries, planner, output_options)
         doing = Doing.REFRESHING if refresh else Doing.REGISTERING
@@ -211,6 +216,37 @@ def register(
     registered = publication.without_left_out(session, to_publish)
     published = publication.publish_records(session, registered, targets, publish_options)
     return worst([ExitCode(status), published])
+
+
+def _make_planner(
+    session: Session, ledger: Ledger, planning: Mapping[str, Any], specs: Sequence[DomainSpec]
+) -> Planner:
+    """What plans the entries, of which new ones of a pool get its next selector that is delegated.
+
+    Or the reason why there is none: they are not sent then.
+    """
+    pool_of = session.config.pool_of
+    without = Planner(ledger, **{**planning, "selector_for": lambda _: None})
+    planned = (
+        without.plan_entry(spec)
+        for spec in specs
+        if spec.selector is None and pool_of(spec.sign_domain) is not None
+    )
+    new = [each for each in planned if isinstance(each, DomainSpec) and each.selector is None]
+    if not new:
+        return Planner(ledger, **planning)
+    from dkimctl.cli.publication import with_pool_selectors
+
+    chosen = {
+        spec.sign_domain: error or spec.selector
+        for spec, error in with_pool_selectors(session, new, ledger)
+    }
+
+    def selector_for(domain: str) -> str | DkimctlError | None:
+        return chosen[domain] if domain in chosen else without_pools(domain)
+
+    without_pools = planning.get("selector_for", lambda _: None)
+    return Planner(ledger, **{**planning, "selector_for": selector_for})
 
 
 def _warn_of_entries(session: Session, warnings: Iterable[tuple[str, str]]) -> None:
@@ -266,7 +302,7 @@ def _register(
         progress = RegistrationProgress(
             len(specs), reporter, may_draw=output.fmt is Format.TABLE or not output.is_on_terminal
         )
-        planner = Planner(ledger, **planning)
+        planner = _make_planner(session, ledger, planning, specs)
         run = RegistrationEngine(
             ledger, planner, session.connect,
             observer=progress, warn=reporter.warn, limits=session.limits,

@@ -20,6 +20,7 @@ from dkimctl.cli.output import (
     read_zone,
     write_chunks,
 )
+from dkimctl.cli.report import warn_alike
 from dkimctl.cli.results import write_results
 from dkimctl.cli.selected import (
     MAX_AGE_OF_CHECK,
@@ -31,7 +32,7 @@ from dkimctl.cli.selected import (
     warn_unmatched,
 )
 from dkimctl.cli.session import Session, open_session
-from dkimctl.errors import UsageError, worst_check
+from dkimctl.errors import ExitCode, UsageError, worst, worst_check
 from dkimctl.files import new_name
 from dkimctl.formats.renderer import Format
 from dkimctl.models import DomainSpec, Outcome, Result, named
@@ -40,7 +41,7 @@ from dkimctl.rotation.retirement import retired_results
 from dkimctl.rotation.successors import Rotation, RotationPolicy, plan_rotation, start_date
 from dkimctl.specs.entries import ENTRY_FIELDS
 from dkimctl.strict_yaml import yaml_scalar
-from dkimctl.text import few, format_duration
+from dkimctl.text import few, format_duration, without_names
 
 app = App()
 
@@ -206,10 +207,24 @@ def _print_successors(
     reporter, age = session.reporter, "`max_age`"
     if policy.older_than is not None:
         age = format_duration(policy.older_than)
-    rotation = plan_rotation(session.open_ledger(for_writing=False), selection, policy, now)
+    ledger = session.open_ledger(for_writing=False)
+    rotation = plan_rotation(ledger, selection, policy, now)
     if rotation is None:
         require_empty(session, selection)
         rotation = Rotation([], [], [])
+    status = ExitCode.OK
+    if any(session.config.pool_of(spec.sign_domain) for spec in rotation.successors):
+        from dkimctl.cli.publication import with_pool_selectors  # DNS, which others do not need
+
+        assigned = [*with_pool_selectors(session, rotation.successors, ledger)]
+        rotation = rotation._replace(successors=[spec for spec, error in assigned if not error])
+        failed = [(spec.sign_domain, error) for spec, error in assigned if error]
+        status = worst(error.exit_code for _, error in failed)
+        warn_alike(reporter, (
+            (f"{name} gets no successor: {error.message}; {error.hint}",
+             f"no successor: {without_names(error.message, name, None)}", "blocked")
+            for name, error in failed
+        ))  # fmt: skip
     comment = f"Successors of keys older than {age}, for `dkimctl register FILE`"
     write_chunks(render_spec_yaml(rotation.successors, reporter.complete(comment)), output)
     if rotation.undated:
@@ -241,12 +256,12 @@ def _print_successors(
             "dkimctl: when the grace period after that start is over: `dkimctl rotate --retired` "
             "lists the old records to remove"
         )
-    else:
+    elif status is ExitCode.OK:
         reporter.note(
             "dkimctl: nothing is due: no domain's newest key is older than "
             f"{age} and already signing"
         )
-    return warn_unmatched(session, selection)
+    return worst([status, warn_unmatched(session, selection)])
 
 
 def render_spec_yaml(specs: Sequence[DomainSpec], comment: str) -> Iterator[str]:

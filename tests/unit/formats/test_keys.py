@@ -58,7 +58,9 @@ ODD = ODD._replace(age=None)
 
 
 def render(fmt, items, **layout) -> str:
-    return "".join(render_keys(items, fmt, TableLayout(**layout), NOW, notes=True))
+    return "".join(
+        render_keys(items, fmt, TableLayout(**layout), NOW, notes=True, without=["LEFT"])
+    )
 
 
 def screen(items, width=100, height=50, **options) -> str:

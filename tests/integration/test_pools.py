@@ -1,0 +1,168 @@
+"""Keys of delegated domains: customers change their DNS once, and never again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from aging import let_pass
+from delegation import Host, Zone
+from network import Network, running
+
+CUSTOMERS, AGENCY = "ns1.customers.test", "ns1.agency.test"
+SHOP, SUB = "shop.test", "sub.test"
+TARGET = "{selector}.{domain}.dkim.agency.test"
+WILD = "{selector}.x.wild.test"
+CONFIG = f"""
+dns:
+  - zones: [dkim.agency.test, wild.test, '_domainkey.*']
+    provider: rfc2136
+    server: 127.0.0.3
+    key_file: tsig.key
+    ttl: 60
+    profiles: [sandbox]
+delegation:
+  - {{domains: [wild.many.test], selectors: 'w{{n}}', count: 4, target: '{WILD}'}}
+  - {{domains: [{SHOP}, '*.many.test'], selectors: 'a{{n}}', count: 5, target: '{TARGET}'}}
+  - {{domains: [nowhere.test], selectors: 'a{{n}}', count: 1, target: '{{selector}}.other.test'}}
+  - {{domains: [{SUB}], selectors: 'a{{n}}', count: 5, ns: [{AGENCY}]}}
+"""
+
+
+def aliases(domain: str, *selectors: str, target: str = TARGET) -> str:
+    return "".join(
+        f"{name}._domainkey.{domain}. CNAME {target.format(selector=name, domain=domain)}.\n"
+        for name in selectors
+    )
+
+
+class Agency:
+    """Someone who keeps the keys of customers in a zone of their own."""
+
+    def __init__(self, cli, network: Network, zones: Path) -> None:
+        self.cli = network.inside(cli)
+        self.cli.environment = cli.environment | {"DKIMCTL_PROFILE": "sandbox"}
+        self.cli.environment["DKIMCTL_CONFIG"] = cli.write("config.yaml", CONFIG)
+        key = cli.home / "tsig.key"
+        key.write_text(network.key_file.read_text())
+        key.chmod(0o600)
+        self._network, self._zones = network, zones
+
+    def register(self, *domains: str, status: int = 0, words: tuple[str, ...] = ()):
+        """The selector of each domain that is registered, and the outcome of each."""
+        entries = json.dumps([{"sign_domain": domain, "key_len": 2048} for domain in domains])
+        done = self.cli("register", *words, "--format", "json", "-", stdin=entries)
+        assert done.status == status, f"{done.out}\n{done.err}"
+        items = done.json["items"]
+        return {
+            item["sign_domain"]: (item.get("selector"), item["outcome"]) for item in items
+        }, done
+
+    def run(self, status: int = 0, *words: str) -> list[tuple[str, str, str]]:
+        done = self.cli("rotate", "run", "--wait", "3s", "--format", "json", *words)
+        assert done.status == status, f"{done.out}\n{done.err}"
+        return [(each["selector"], each["step"], each["state"]) for each in done.json["items"]]
+
+    def listed(self) -> list[dict[str, object]]:
+        return self.cli("list", "--format", "json").json["items"]
+
+    def published(self, domain: str, selector: str) -> bool:
+        """As a verifier sees it."""
+        name = f"{selector}._domainkey.{domain}"
+        return "DKIM1" in self._network.run("dig", "+short", name, "TXT").stdout
+
+    def customers_files(self) -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in self._zones.iterdir()}
+
+
+@pytest.fixture
+def agency(cli, needs_tool, tmp_path) -> Iterator[Agency]:
+    every = tuple(f"a{number}" for number in range(1, 6))
+    hosts = [
+        Host(CUSTOMERS, ("127.0.0.2",), "named"),
+        Host(AGENCY, ("127.0.0.3",), "named", updates=True),
+        Host("dead.test", ("127.0.0.9",), program=""),
+    ]
+    zones = [
+        Zone(SHOP, (CUSTOMERS,), aliases(SHOP, *every)),
+        Zone("late.many.test", (CUSTOMERS,), aliases("late.many.test", "a2")),
+        Zone("wild.many.test", (CUSTOMERS,), aliases("wild.many.test", "w1", target=WILD)),
+        Zone("nowhere.test", (CUSTOMERS,), aliases("nowhere.test", "a1", target="a1.other.test")),
+        Zone("silent.many.test", ("dead.test",)),
+        Zone(SUB, (CUSTOMERS,)),
+        Zone(f"_domainkey.{SUB}", (AGENCY,)),
+        Zone("dkim.agency.test", (AGENCY,)),
+        Zone("wild.test", (AGENCY,), "* A 192.0.2.1\n"),
+        Zone("other.test", (CUSTOMERS,)),
+    ]  # fmt: skip
+    options = "cache-max-ttl: 0\n  cache-max-negative-ttl: 0"
+    with running(
+        tmp_path, needs_tool, hosts=hosts, zones=zones, validates=False, resolver_options=options
+    ) as network:
+        yield Agency(cli, network, tmp_path / CUSTOMERS)
+
+
+def test_the_keys_of_a_customer_follow_each_other_without_a_change_of_their_dns(agency):
+    before, both = agency.customers_files(), (SHOP, SUB)
+    registered, _ = agency.register(*both)
+    assert registered == dict.fromkeys(both, ("a1", "created"))
+    assert agency.register(*both)[0] == dict.fromkeys(both, ("a1", "exists"))
+    assert agency.cli("publish", "--yes", "--wait", "5s").status == 0
+    assert agency.cli("check-dns").status == 0
+    for number in (1, 2):
+        old, new = f"a{number}", f"a{number + 1}"
+        let_pass(agency.cli.home, days=180)
+        due = agency.run(1, "--dry-run")
+        assert [each for each in due if each[1] == "register"] == [(new, "register", "due")] * 2
+        assert agency.run() == [(new, "register", "done"), (new, "publish", "done")] * 2
+        let_pass(agency.cli.home, days=22)
+        assert agency.run() == [(old, "remove", "done")] * 2
+        assert [agency.published(name, old) for name in both] == [False, False]
+        assert [agency.published(name, new) for name in both] == [True, True]
+        assert agency.cli("check-dns").status == 0
+    assert agency.customers_files() == before
+
+
+def test_what_could_not_be_published_is_not_registered_and_the_others_are(agency):
+    domains = ("late", "bare", "wild")
+    names = [*(f"{name}.many.test" for name in domains), "nowhere.test", SHOP]
+    registered, done = agency.register(*names, status=1)
+    assert registered == {
+        names[0]: ("a2", "created"),
+        SHOP: ("a1", "created"),
+        **dict.fromkeys(names[1:4], (None, "blocked")),
+    }
+    for reason in (
+        "a1._domainkey.bare.many.test is not delegated: its CNAME is missing; `dkimctl handoff",
+        "end what a wildcard answers for x.wild.test",
+        "no DNS target has the zone of a1.other.test; add the zone to `dns`",
+    ):
+        assert reason in done.err
+    registered, _ = agency.register("silent.many.test", status=4)
+    assert registered == {"silent.many.test": (None, "failed")}
+    planned, _ = agency.register(*names, status=1, words=("--dry-run",))
+    assert planned["bare.many.test"] == (None, "blocked")
+
+
+def test_a_pool_that_runs_out_is_told_in_time(agency):
+    """Selectors that the ledger knows are spent, also those that were registered by name."""
+    entries = [{"sign_domain": SHOP, "selector": f"a{number}"} for number in (1, 2)]
+    assert agency.cli("register", "-", stdin=json.dumps(entries)).status == 0
+    agency.cli("publish", "--yes", "--wait", "5s")
+    let_pass(agency.cli.home, days=180)
+    assert ("a3", "register", "done") in agency.run()
+    assert "have 2 selectors left" in agency.cli("rotate", "run").err
+    for selector, left in (("a4", 1), ("a5", 0)):
+        let_pass(agency.cli.home, days=200)
+        agency.run(1 - left)
+        agency.run(1)
+        assert (selector, left) in [
+            (key["selector"], key["selectors_left"]) for key in agency.listed()
+        ]
+    shown = agency.cli("list").out
+    assert "LEFT" in shown
+    let_pass(agency.cli.home, days=200)
+    assert not [each for each in agency.run(1) if each[1:] == ("register", "done")]
