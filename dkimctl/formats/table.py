@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 INDENT = "  "  # of lines below a row
 _GAP = "  "  # between two cells
 _MIN_WIDTH = 40
+UNLIMITED = 10_000  # columns: more than a row has
 _SEPARATOR = "\x1f"  # between cells that are kept; `printable` leaves none in them
 # Titles of columns with names, and with dates, whose time of day may be left out.
 _NAMES = frozenset((

@@ -462,10 +462,11 @@ class Ledger:
                 remaining = open_requests.remaining_without(closed)
                 now = self._now()
                 self._note_times(answered, domains, now)
+                had = "the service had it" if what is EventKind.REGISTERED else ""
                 new_keys = (
                     (
                         *_name_of(answer),
-                        "" if answer.code == "201" else "the service had it",
+                        had if answer.code != "201" else "",
                         answer.record and answer.record.value,
                     )
                     for answer in answered

@@ -32,8 +32,8 @@ class LedgerState(NamedTuple):
 def read_ledger(state: Path) -> LedgerState:
     """The ledger in a state directory, while no process uses it.
 
-    Reads a copy, since opening the file would recover it after a kill, which is the task of the
-    next `register`.
+    Asserts that it has an event of each registration, and no other. Reads a copy, since opening
+    the file would recover it after a kill, which is the task of the next `register`.
     """
     with TemporaryDirectory() as copy:
         for path in (state / "ledger.db", state / "ledger.db-wal"):
@@ -41,6 +41,8 @@ def read_ledger(state: Path) -> LedgerState:
                 shutil.copy(path, copy)
         path = Path(copy, "ledger.db")
         records = _rows(path, "SELECT sign_domain, selector, value FROM registration")
+        events = _rows(path, "SELECT sign_domain, selector FROM event WHERE what = 'registered'")
+        assert sorted(events) == sorted(record[:2] for record in records), "events disagree"
         in_doubt = _rows(
             path, "SELECT json_extract(value, '$[0]') FROM open_request, json_each(entries)"
         )

@@ -23,7 +23,6 @@ from tempfile import TemporaryDirectory
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from judging import LATEST, Run
-from machines import DOMAINS
 from needs import extend_path, program
 from years import Years, living
 
@@ -65,7 +64,7 @@ def main() -> None:
 def _report(years: Years) -> None:
     figures, runs = years.judge.figures, years.judge.runs
     killed = [run for run in runs if run.killed]
-    print(f"{len(DOMAINS)} domains until {years.now:%F}")
+    print(f"{len(years.machines.domains.names)} domains until {years.now:%F}")
     print(f"  {len(runs)} runs, {sum(run.is_due for run in runs)} with something to do")
     print(f"  {len(killed)} killed, {sum(run.is_due for run in killed)} with something to do")
     print(f"  {sum(run.jumped for run in runs)} with a wrong clock")
@@ -73,7 +72,7 @@ def _report(years: Years) -> None:
     for when, document in years.notices:
         print(f"    {when:%F %H:%M} {document['text']}")
     print(f"  {figures.replaced} keys replaced and removed; the oldest signed at {figures.oldest}")
-    print(f"  {figures.hours} hours at which the key of a domain was at all servers that ran")
+    print(f"  {figures.checks} times at which the key of a domain was at all servers that ran")
     print(
         f"  {figures.sent} messages, verified {figures.verified} times until {LATEST.days} days "
         f"old: {figures.lost} lost"

@@ -20,9 +20,11 @@ from aging import let_pass
 from damaged_mail import MAIL
 from dated import FAKETIME
 from dkimctl.ledger.account_lock import Purpose, account_lock
+from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import key_of
 from dkimctl.settings.values import SANDBOX_FIXED
 from documents import example
+from ledgers import require_events_agree
 from lives import PRIMARY
 from published import private_keys
 
@@ -122,6 +124,17 @@ def test_a_key_from_its_registration_to_its_removal(due):
     assert not due.in_dns("s1")
     assert due.ledger() == [f"{new} {A}"]
     assert due.run() == []
+    events = due.cli("history", "--format", "json", A).json["items"]
+    assert [(one["selector"], one["what"], one["detail"], one["command"]) for one in events] == [
+        ("s1", "registered", "", "register"),
+        ("s1", "published", PRIMARY, "rotate run"),
+        ("s1", "seen", "published", "rotate run"),
+        (new, "registered", "replaces s1", "rotate run"),
+        (new, "published", PRIMARY, "rotate run"),
+        (new, "seen", "published", "rotate run"),
+        ("s1", "seen", "missing", "rotate run"),
+        ("s1", "removed", f"replaced by {new}", "rotate run"),
+    ]
 
 
 @pytest.fixture
@@ -344,6 +357,8 @@ def test_runs_that_are_killed_end_as_others_do(owner):
     rng = random.Random(17)
     domains = [f"{name}.example.com" for name in "abcdef"]
     owner.register(*domains)
+    [path] = owner.cli.home.rglob("ledger.db")
+    account = {name: SANDBOX_FIXED[name] for name in ("base_url", "client_id")}
     for days in (180, 8, 15):
         owner.pass_time(days=days)
         for _ in range(4):
@@ -351,6 +366,8 @@ def test_runs_that_are_killed_end_as_others_do(owner):
             time.sleep(rng.uniform(0.3, 1.5))
             process.send_signal(signal.SIGKILL)
             process.communicate()
+            with Ledger.open_existing(path, **account) as ledger:
+                require_events_agree(ledger)
         owner.run()
     assert owner.run() == []
     keys = owner.ledger()

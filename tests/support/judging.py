@@ -1,4 +1,4 @@
-"""What must hold at each hour in the life of keys: no mail is lost, no key is too old or left."""
+"""What must hold at any time in the life of keys: no mail is lost, no key is too old or left."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mail import Key, Mail, name, signed, signers
 
 LATEST = timedelta(days=5)  # that a message is verified after it was sent
 _NEVER = datetime.max.replace(tzinfo=UTC)
-_DAY = timedelta(days=1)
+_DAY, _MINUTE = timedelta(days=1), timedelta(minutes=1)
 
 
 class Letter(NamedTuple):
@@ -49,7 +49,7 @@ class Figures:
     sent: int = 0
     verified: int = 0
     lost: int = 0
-    hours: int = 0  # checks of one domain at one hour
+    checks: int = 0  # of one domain at one time
     replaced: int = 0  # keys that have been replaced and removed
     oldest: timedelta = timedelta()  # the age of a key that signed
 
@@ -57,34 +57,47 @@ class Figures:
 class Judge:
     """Judges what `look` gets: DNS, the ledger, and the keys in the service's data file.
 
-    `problems` has what was wrong, and when that was first so.
+    `problems` has what was wrong, and when that was first so. Each letter is signed by itself; with
+    `turns`, each domain gets a new one in so many days, and sends the same meanwhile.
     """
 
-    def __init__(self, store: Path, policy: RotationSettings) -> None:
+    def __init__(self, store: Path, policy: RotationSettings, turns: int = 1) -> None:
         self.problems: dict[str, datetime] = {}
         self.runs: list[Run] = []
         self.figures = Figures()
         self._policy = policy
         self._service = Mail(store)
+        self._turns = turns
         self._keys: Sequence[Key] = ()
+        self._of_domain: dict[str, list[Key]] = {}
         self._seen: Seen | None = None
         self._letters: list[Letter] = []  # that were verified
         self._new: list[Letter] = []  # not yet
         self._lost: set[Letter] = set()
         self._accepts = cache(_accepts)
+        # That a letter verifies follows from its text and the record alone.
+        self._signed, self._verifies = cache(signed), cache(_verifies)
 
     def names(self) -> list[str]:
         """The names of all keys that the service has."""
         self._keys = self._service.signing_keys()
+        self._of_domain = {}
+        for key in self._keys:
+            self._of_domain.setdefault(key.key.sign_domain, []).append(key)
         return [name(key.key) for key in self._keys]
+
+    def mail_names(self, now: datetime) -> set[str]:
+        """The names of the keys of the letters to verify."""
+        return {name(letter.key) for letter in (*self._recent(now), *self._new)}
 
     def look(self, now: datetime, seen: Seen) -> None:
         """Judge what was seen after a change, or before the next one.
 
         After a change, all mail of the last days is verified; otherwise what was sent since.
         """
-        self._letters = [letter for letter in self._letters if now - letter.sent <= LATEST]
-        is_changed, self._seen = seen != self._seen, seen
+        self._letters = self._recent(now)
+        is_changed = self._seen is None or seen.differs(self._seen)
+        self._seen = seen
         self._verify(now, self._letters + self._new if is_changed else self._new)
         self._letters += self._new
         self._new = []
@@ -100,14 +113,19 @@ class Judge:
         But what a killed run has sent may take effect after that look.
         """
         was_killed = bool(self.runs) and self.runs[-1].killed
-        if seen != self._seen and not was_killed:
+        if self._seen is not None and seen.differs(self._seen) and not was_killed:
             self.report(now, "DNS or the ledger has changed, but there was no run")
 
-    def check_hour(self, now: datetime) -> None:
+    def times(self, begin: datetime, end: datetime) -> list[datetime]:
+        """When other keys begin to sign between two looks, just before each, and the end."""
+        starts = {key.start for key in self._keys if begin < key.start < end}
+        return sorted({*starts, *(start - _MINUTE for start in starts), end})
+
+    def check(self, now: datetime) -> None:
         """The keys that sign at this time, according to the last look, are published."""
         assert self._seen
         for key in signers(self._keys, now):
-            self.figures.hours += 1
+            self.figures.checks += 1
             values = [has[name(key.key)] for has in self._seen.servers.values()]
             if not all(self._accepts(key, each) for each in values):
                 self.report(now, f"{name(key.key)} signs, and is not at all servers")
@@ -119,10 +137,11 @@ class Judge:
 
     def send(self, now: datetime, domain: str) -> None:
         """Sign a letter of a domain."""
-        for key in signers(self._keys, now):
-            if key.key.sign_domain == domain:
-                self._new.append(Letter(now, key.key, signed(key, f"Sent {now:%F %T}.")))
-                self.figures.sent += 1
+        turn = list(self._of_domain).index(domain) + now.toordinal()
+        text = f"Sent {now:%F %T}." if turn % self._turns == 0 else "Sent again."
+        for key in signers(self._of_domain[domain], now):
+            self._new.append(Letter(now, key.key, self._signed(key, text)))
+            self.figures.sent += 1
 
     def is_due(self, now: datetime) -> bool:
         """Whether there is something to do: a key to register or publish, or a record to remove."""
@@ -164,10 +183,13 @@ class Judge:
         has_it = {server for server, has in self._seen.servers.items() if has[name(key.key)]}
         return has_it | ({"ledger"} if key.key in self._seen.ledger else set())
 
+    def _recent(self, now: datetime) -> list[Letter]:
+        return [letter for letter in self._letters if now - letter.sent <= LATEST]
+
     def _verify(self, now: datetime, letters: Sequence[Letter]) -> None:
         assert self._seen
         for letter in letters:
-            if not _verifies(letter.text, self._seen.resolver[name(letter.key)]):
+            if not self._verifies(letter.text, self._seen.resolver[name(letter.key)]):
                 self._lost.add(letter)
                 self.report(now, f"lost: mail of {letter.sent:%F}, signed by {name(letter.key)}")
         self.figures.verified += len(letters)
@@ -179,11 +201,8 @@ class Judge:
         return successor.start + self._policy.grace if successor else _NEVER
 
     def _successor(self, old: Key) -> Key | None:
-        later = (
-            key
-            for key in self._keys
-            if key.key.sign_domain == old.key.sign_domain and key.start > old.start
-        )
+        of_domain = self._of_domain[old.key.sign_domain]
+        later = (key for key in of_domain if key.start > old.start)
         return min(later, key=lambda key: key.start, default=None)
 
     def _begun_again(self, end: datetime) -> datetime:

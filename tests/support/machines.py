@@ -1,7 +1,8 @@
 """The machines of an operator on one clock: name servers, a resolver, the service, `dkimctl`.
 
-The zones of DOMAINS are at a primary, which takes signed updates, and at two secondaries, which it
-notifies; the root and a top-level domain delegate to all three.
+The operator's zones are at a primary, which takes signed updates, and at two secondaries, which it
+notifies. Those of customers, if there are any, are at a server that takes no updates. The root and
+a top-level domain delegate to all of them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import contextlib
 import sqlite3
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,20 +22,21 @@ from dated import FAKETIME
 from delegation import Host, Zone
 from dkimctl.models import RegistrationKey, key_of
 from mail import Answers
-from network import Network, ask, running
+from network import Network, ask, running, transfer, txt_values
 from processes import Cli, ServeProcess, login_words
 
 PRIMARY, SECONDARIES = "127.0.0.2", ("127.0.0.3", "127.0.0.4")
-_HOSTS = ("ns1.test", "ns2.test", "ns3.test")
+OURS = ("ns1.test", "ns2.test", "ns3.test")
+THEIRS, _THEIR_ADDRESS = "ns.customers.test", "127.0.0.5"
 _ZONES = [*(f"d{number:02}.test" for number in range(17)), "shop.d01.test"]
 DOMAINS = [*_ZONES, "mail.d00.test", "news.d00.test"]
-_RESOLVER = "cache-max-ttl: 0\n  cache-max-negative-ttl: 0"  # it remembers nothing
+_RESOLVER = "cache-max-ttl: {ttl}\n  cache-max-negative-ttl: 0"
 _SYNC = 10.0  # seconds of real time until secondaries must have what the primary has
 _CONFIG = """
 default_profile: operator
 profiles: {{operator: {{credential_store: file, defaults: {{key_len: 2048}}}}}}
 dns:
-  - {{provider: rfc2136, server: {server}{key_file}, ttl: 60}}
+  - {{provider: rfc2136, server: {server}{key_file}, ttl: {ttl}}}
 notify: {{command: [sh, -c, 'cat >"$0/$(date +%s%N)"', "{notices}"], recheck: 1s}}
 """
 
@@ -70,35 +72,81 @@ class MovingClock:
         return float(self._file.read_text())
 
 
+class Domains(NamedTuple):
+    """Whose mail the operator signs, and where the zones are.
+
+    Zones of the operator have the hosts OURS, those of customers the host THEIRS. `home_of` gives
+    the name at which our servers have the record of a key, by that of the key; `config` is more of
+    the config file. The first keys are made for `group` domains at a time, `step` apart; without
+    `selector`, it is not said which they get.
+    """
+
+    names: Sequence[str]
+    zones: Sequence[Zone]
+    group: int
+    step: timedelta
+    selector: str = "first"
+    config: str = ""
+    home_of: Callable[[str], str] = str
+    ttl: int = 60  # of key records
+    resolver_ttl: int = 0  # of what the resolver remembers, at most
+
+    @property
+    def secondaries(self) -> Sequence[str]:
+        """Their addresses."""
+        return SECONDARIES if self.zones_at(OURS[1]) else ()
+
+    def zones_at(self, host: str) -> list[str]:
+        return [zone.name for zone in self.zones if host in zone.hosts]
+
+
+OWN = Domains(DOMAINS, [Zone(name, OURS) for name in _ZONES], group=2, step=timedelta(days=15))
+
+
 class Seen(NamedTuple):
-    """What each running server has, by address, and the resolver; and the keys in the ledger."""
+    """What each running server has, by address, and the resolver; and the keys in the ledger.
+
+    The resolver was asked for some names only.
+    """
 
     servers: Mapping[str, Answers]
     resolver: Answers
     ledger: frozenset[RegistrationKey]
 
+    def differs(self, other: Seen) -> bool:
+        known = other.resolver
+        is_same = all(known.get(name, has) == has for name, has in self.resolver.items())
+        return (self.servers, self.ledger) != (other.servers, other.ledger) or not is_same
+
 
 @contextlib.contextmanager
 def starting(
-    directory: Path, clock: MovingClock, need: Callable[[str], str], *, signed_updates: bool = True
+    directory: Path,
+    clock: MovingClock,
+    need: Callable[[str], str],
+    domains: Domains,
+    *,
+    signed_updates: bool = True,
 ) -> Iterator[Machines]:
     """All machines run until the block ends."""
-    primary = Host(
-        _HOSTS[0], (PRIMARY,), "named",
-        updates=True, signed_updates=signed_updates, secondaries=SECONDARIES,
+    servers = [PRIMARY, *domains.secondaries]
+    hosts = [Host(THEIRS, (_THEIR_ADDRESS,), "named")] if domains.zones_at(THEIRS) else []
+    hosts += [
+        Host(name, (address,), "named", secondary_of=PRIMARY)
+        for name, address in zip(OURS, servers, strict=False)
+    ]
+    hosts[-len(servers)] = Host(
+        OURS[0], (PRIMARY,), "named",
+        updates=True, signed_updates=signed_updates, secondaries=domains.secondaries,
         environment=clock.environment,
     )  # fmt: skip
-    others = [
-        Host(name, (address,), "named", secondary_of=PRIMARY)
-        for name, address in zip(_HOSTS[1:], SECONDARIES, strict=True)
-    ]
-    options = {"validates": False, "resolver_options": _RESOLVER}
-    zones = [Zone(name, _HOSTS) for name in _ZONES]
+    resolver = _RESOLVER.format(ttl=domains.resolver_ttl)
+    options = {"validates": False, "resolver_options": resolver}
     with (
-        running(directory, need, hosts=[primary, *others], zones=zones, **options) as network,
+        running(directory, need, hosts=hosts, zones=domains.zones, **options) as network,
         contextlib.ExitStack() as stack,
     ):
-        yield Machines(network, clock, directory / "home", stack, signed_updates)
+        yield Machines(network, clock, directory, stack, domains, signed_updates)
 
 
 class Machines:
@@ -108,11 +156,15 @@ class Machines:
         self,
         network: Network,
         clock: MovingClock,
-        home: Path,
+        directory: Path,
         stack: contextlib.ExitStack,
+        domains: Domains,
         signed_updates: bool,
     ) -> None:
+        home = directory / "home"
+        self.domains = domains
         self._network = network
+        self._theirs = directory / THEIRS
         self._time = clock
         self._clock = [f"{name}={value}" for name, value in clock.environment.items()]
         self._home = home
@@ -129,8 +181,10 @@ class Machines:
         stack.callback(self._commands.close)
         self._environment = cli.environment | {"DKIMCTL_CONFIG": str(home / "config.yaml")}
         key_file = f', key_file: "{network.key_file}"' if signed_updates else ""
-        config = _CONFIG.format(server=PRIMARY, key_file=key_file, notices=self._notices)
-        cli.write("config.yaml", config)
+        self._config = _CONFIG.format(
+            server=PRIMARY, key_file=key_file, ttl=domains.ttl, notices=self._notices
+        )
+        self.configure(domains.config)
         account = service.create_client()
         done = self.dkimctl(*login_words(account), stdin=account["DKIMCTL_CLIENT_SECRET"] + "\n")
         assert done.status == 0, done.err
@@ -143,6 +197,10 @@ class Machines:
             file.write_text(f"{self._time.offset + self.ahead.total_seconds():+.3f}\n")
             environment["FAKETIME_TIMESTAMP_FILE"] = str(file)
         return self._commands.run(words, stdin.encode(), self._home, environment)
+
+    def configure(self, more: str) -> None:
+        """Write the config file, which ends with this."""
+        (self._home / "config.yaml").write_text(self._config + more)
 
     def update(self, script: str) -> None:
         """Have the primary take the updates of a script for nsupdate."""
@@ -159,29 +217,51 @@ class Machines:
         return told
 
     def stop_primary(self) -> None:
-        self._network.stop(_HOSTS[0])
+        self._network.stop(OURS[0])
         self.primary_runs = False
 
     def start_primary(self) -> None:
-        self._network.start_host(_HOSTS[0])
+        self._network.start_host(OURS[0])
         self._network.restart_resolver()  # the old one remembers for long that it was down
         self.primary_runs = True
 
-    def look(self, names: Sequence[str]) -> Seen:
-        """Ask all servers that run, and the resolver, when they have the same.
+    def add_to_their_zones(self, lines: Mapping[str, str]) -> None:
+        """The customers add lines to their zone files, by zone."""
+        for zone, more in lines.items():
+            with (self._theirs / f"{zone}.zone").open("a") as file:
+                file.write(more)
+        self._network.stop(THEIRS)
+        self._network.start_host(THEIRS)
 
-        If they still differ after some seconds, what they have then.
+    def their_zones(self) -> dict[str, object]:
+        """All files of the customers' server, by name, and a transfer of all its zones."""
+        files = {path.name: path.read_bytes() for path in self._theirs.iterdir()}
+        zones = self.domains.zones_at(THEIRS)
+        return files | {"": transfer(self._network, zones, _THEIR_ADDRESS)}
+
+    def look(self, names: Sequence[str], resolved: Collection[str]) -> Seen:
+        """What all servers that run have at these names, and the resolver at some of them.
+
+        When all have the same; if they still differ after some seconds, what they have then.
         """
         deadline = time.monotonic() + _SYNC
+        homes = {name: self.domains.home_of(name) for name in names}
+        zones = self.domains.zones_at(OURS[0])
+        servers = [PRIMARY] * self.primary_runs + [*self.domains.secondaries]
         while True:
-            servers = [PRIMARY] * self.primary_runs + [*SECONDARIES]
-            questions = [(f"@{server}",) for server in servers] + [()]
             with ThreadPoolExecutor() as pool:
-                *answers, resolved = pool.map(
-                    lambda words: ask(self._network, names, *words), questions
-                )
-            seen = Seen(dict(zip(servers, answers, strict=True)), resolved, self._ledger())
-            if all(one == resolved for one in answers) or time.monotonic() > deadline:
+                resolving = pool.submit(ask, self._network, sorted(resolved))
+                transfers = pool.map(lambda at: transfer(self._network, zones, at), servers)
+                has = map(txt_values, transfers)
+                answers = [{name: each.get(homes[name], ()) for name in names} for each in has]
+            seen = Seen(
+                dict(zip(servers, answers, strict=True)), resolving.result(), self._ledger()
+            )
+            known = seen.resolver.items()
+            is_same = all(each == answers[0] for each in answers)
+            if is_same and all(answers[0][name] == values for name, values in known):
+                return seen
+            if time.monotonic() > deadline:
                 return seen
             time.sleep(0.05)
 

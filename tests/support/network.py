@@ -15,7 +15,8 @@ import copy
 import shlex
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +32,14 @@ from processes import Cli
 
 _LIMIT = 60.0  # seconds, for busy machines
 _PREPARE = "ip link set lo up && mount --bind resolv.conf /etc/resolv.conf"
+
+
+class Record(NamedTuple):
+    """A record that dig shows: its name in lower case without trailing dot, and its data."""
+
+    name: str
+    rdtype: str
+    data: str
 
 
 class _Process(NamedTuple):
@@ -272,15 +281,47 @@ def ask(network: Network, names: Sequence[str], *words: str) -> Answers:
     """The TXT values of names, from the resolver, or another server (`@` and its address)."""
     if not names:
         return {}
-    answers: dict[str, tuple[bytes, ...]] = dict.fromkeys(names, ())
-    questions = " ".join(f"{one} TXT" for one in names).split()
-    done = network.run("dig", "+noall", "+answer", *words, *questions)
-    assert done.returncode == 0, done.stdout
-    for line in done.stdout.splitlines():
-        owner, _, _, _, text = line.split(None, 4)
-        answers[owner.rstrip(".").lower()] += (_value(text),)
+    records = _dig(network, *words, *" ".join(f"{name} TXT" for name in names).split())
+    values = txt_values(records)
+    aliases = {owner: data for owner, rdtype, data in records if rdtype == "CNAME"}
+
+    def end_of(name: str) -> str:
+        while name in aliases:
+            name = _plain(aliases[name])
+        return name
+
+    return {name: values.get(end_of(name), ()) for name in names}
+
+
+def transfer(network: Network, zones: Sequence[str], server: str) -> list[Record]:
+    """All records that a server has in these zones."""
+    records = _dig(network, f"@{server}", *" ".join(f"{zone} AXFR" for zone in zones).split())
+    # A transfer begins and ends with the SOA record.
+    apexes = sum(record.rdtype == "SOA" for record in records)
+    assert apexes == 2 * len(zones), records
+    return records
+
+
+def txt_values(records: Iterable[Record]) -> Answers:
+    """The TXT values of these records, by name."""
+    answers: dict[str, tuple[bytes, ...]] = {}
+    for owner, rdtype, data in records:
+        if rdtype == "TXT":
+            answers[owner] = (*answers.get(owner, ()), _value(data))
     return answers
 
 
+def _dig(network: Network, *words: str) -> list[Record]:
+    done = network.run("dig", "+noall", "+answer", *words)
+    assert done.returncode == 0, done.stdout
+    lines = (line.split(None, 4) for line in done.stdout.splitlines())
+    return [Record(_plain(owner), rdtype, data) for owner, _, _, rdtype, data in lines]
+
+
+def _plain(name: str) -> str:
+    return name.rstrip(".").lower()
+
+
+@lru_cache(maxsize=1 << 14)
 def _value(text: str) -> bytes:
     return b"".join(dns.rdata.from_text("IN", "TXT", text).strings)

@@ -1,4 +1,4 @@
-"""Years in the life of an operator who has `dkimctl rotate run` in a timer: hour by hour."""
+"""Years in the life of an operator who has `dkimctl rotate run` in a timer."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from typing import Any
 from commands import Done
 from dkimctl.settings.rotation import RotationSettings
 from judging import Judge, Run
-from machines import DOMAINS, Machines, MovingClock, starting
+from machines import OWN, Domains, Machines, MovingClock, Seen, starting
 
 BEGIN = datetime(2027, 1, 1, tzinfo=UTC)
 POLICY = RotationSettings()  # the defaults
 OUTAGE = timedelta(days=3)
 _BETWEEN_OUTAGES = timedelta(days=35)
 _DAY, _HOUR = timedelta(days=1), timedelta(hours=1)
-_OLDEST, _STEP = timedelta(days=175), timedelta(days=15)  # the ages of first keys, by pairs
+_OLDEST = timedelta(days=175)  # the age of the first keys
+_AT_ONCE = 20  # new letters a day
 # A process of its own kills the command, so that it dies wherever it is.
 _KILL = """
 import os, signal, threading
@@ -40,7 +41,7 @@ _SHORTER = 0.8  # what the time that runs take shrinks by, if they have become s
 
 
 class Years:
-    """Time that passes for the DOMAINS. With a seed, what goes wrong happens by chance.
+    """Time that passes for the domains. With a seed, what goes wrong happens by chance.
 
     With `jumps`, the clock of a run is wrong by up to 40 days, one day in fifty.
     """
@@ -50,7 +51,7 @@ class Years:
         jumps: bool,
     ) -> None:  # fmt: skip
         self.machines = machines
-        self.judge = Judge(machines.store, POLICY)
+        self.judge = Judge(machines.store, POLICY, max(1, len(machines.domains.names) // _AT_ONCE))
         self.notices: list[tuple[datetime, Any]] = []  # when, and the document
         self.outages: list[datetime] = []  # when they began
         self.now = BEGIN
@@ -65,16 +66,19 @@ class Years:
 
     def begin(self) -> None:
         """Register and publish a first key of each domain; these keys differ in age."""
-        for number in range(0, len(DOMAINS), 2):
-            made = BEGIN - _OLDEST + _STEP * (number // 2)
+        names, _, size, step, selector, *_ = self.machines.domains
+        for number in range(0, len(names), size):
+            made = BEGIN - _OLDEST + step * (number // size)
             self._clock.move(made)
-            start = f"start_date: {(made + _DAY).isoformat(timespec='minutes')}"
-            pair = DOMAINS[number : number + 2]
-            entries = [f"- {{sign_domain: {name}, selector: first, {start}}}\n" for name in pair]
+            fields = f"start_date: {(made + _DAY).isoformat(timespec='minutes')}"
+            fields += f", selector: {selector}" if selector else ""
+            group = names[number : number + size]
+            entries = [f"- {{sign_domain: {name}, {fields}}}\n" for name in group]
             done = self.machines.dkimctl("register", "-", stdin="".join(entries))
             assert done.status == 0, done
-            self.machines.update(self.machines.dkimctl("show-dns", "--format", "nsupdate").out)
         self._clock.move(self.now)
+        done = self.machines.dkimctl("publish", "--yes")
+        assert done.status == 0, done
         self.look()
 
     def live(self, days: int) -> None:
@@ -90,17 +94,16 @@ class Years:
         """Let time pass until the next change; each domain sends a letter meanwhile.
 
         Nothing changes DNS or the ledger between two looks (which `unchanged` checks), so what the
-        last look saw is what is there at each hour.
+        last look saw is what is there at any time.
         """
         length = then - self.now
-        for hour in range(1, 1 + length // _HOUR):
-            self.judge.check_hour(self.now + _HOUR * hour)
-        self.judge.check_hour(then)
-        for domain in DOMAINS:
+        for moment in self.judge.times(self.now, then):
+            self.judge.check(moment)
+        for domain in self.machines.domains.names:
             self.judge.send(self.now + self._random.random() * length, domain)
         self._clock.move(then)
         self.now = then
-        seen = self.machines.look(self.judge.names())
+        seen = self._see()
         self.judge.unchanged(then, seen)
         self.judge.look(then, seen)
 
@@ -128,7 +131,10 @@ class Years:
 
     def look(self) -> None:
         """See what has changed."""
-        self.judge.look(self.now, self.machines.look(self.judge.names()))
+        self.judge.look(self.now, self._see())
+
+    def _see(self) -> Seen:
+        return self.machines.look(self.judge.names(), self.judge.mail_names(self.now))
 
     def _judge_run(self, run: Run, done: Done) -> None:
         """It succeeds; and there are alarms from the first run of an outage until its end."""
@@ -175,6 +181,7 @@ def living(
     directory: Path,
     need: Callable[[str], str],
     seed: int,
+    domains: Domains = OWN,
     *,
     kills=False,
     outages=False,
@@ -187,7 +194,7 @@ def living(
     need("nsupdate")
     clock = MovingClock(directory / "clock", need)
     clock.move(BEGIN - _OLDEST)
-    with starting(directory, clock, need, signed_updates=not jumps) as machines:
+    with starting(directory, clock, need, domains, signed_updates=not jumps) as machines:
         years = Years(machines, clock, seed, kills=kills, outages=outages, jumps=jumps)
         years.begin()
         yield years

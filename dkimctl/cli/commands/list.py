@@ -20,12 +20,12 @@ from dkimctl.dns.verdicts import Verdict
 from dkimctl.errors import UsageError
 from dkimctl.formats.keys import render_keys
 from dkimctl.formats.renderer import KeyFormat
+from dkimctl.formats.table import UNLIMITED
 from dkimctl.rotation.life import NOT_CHECKED, Key, KeyStage, due_first, read_keys
 from dkimctl.text import quoted
 
 app = App()
 
-_UNLIMITED = 10_000  # columns: more than a row has
 _STATES = (*(verdict for verdict in Verdict if verdict is not Verdict.RETIRED), NOT_CHECKED)
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 # A key of which it is not known comes last; one that was never looked at was seen very long ago.
@@ -119,7 +119,7 @@ def list_keys(
     layout = table_layout(reporter, output)._replace(wide=wide)
     is_piped = output is not None or not sys.stdout.isatty()
     if is_piped:  # one line a key, for other programs
-        layout = layout._replace(width=_UNLIMITED)
+        layout = layout._replace(width=UNLIMITED)
     fmt = fmt or KeyFormat.TABLE
     counts: Counter[str] = Counter()
     complete = lru_cache(reporter.complete)  # many keys have the same note

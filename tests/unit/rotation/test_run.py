@@ -18,7 +18,7 @@ from dkimctl.rotation.due import RunPolicy, State, Step
 from dkimctl.rotation.life import read_keys
 from dkimctl.rotation.run import RotationRun
 from dkimctl.settings.rotation import Policies, RotationSettings
-from ledgers import histories_of
+from ledgers import histories_of, require_events_agree
 from rotation_world import Provider, World, run_until
 
 A = "a.example"
@@ -468,6 +468,8 @@ def kill(processes, world, at):
     process.start()
     process.join(60)
     assert process.exitcode in (0, -signal.SIGKILL)
+    with world.open_ledger(for_writing=False) as ledger:
+        require_events_agree(ledger)
     return process.exitcode != 0
 
 

@@ -1,0 +1,111 @@
+"""`dkimctl history`: what happened to the keys, when, and who did it."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from itertools import chain
+from typing import Annotated
+
+import typer
+
+from dkimctl.cli.options import App, KeyFormatOption, OutputOption, option, read_duration
+from dkimctl.cli.output import read_format, table_layout, write_chunks
+from dkimctl.cli.report import warn_alike
+from dkimctl.cli.selected import SelectionArgument, read_selection
+from dkimctl.cli.session import open_session
+from dkimctl.errors import ExitCode, NegativeAnswer, UsageError
+from dkimctl.formats.data import open_data
+from dkimctl.formats.keys import written_time
+from dkimctl.formats.renderer import KeyFormat, TableLayout, render_all
+from dkimctl.formats.table import UNLIMITED, Row, table
+from dkimctl.models import Event
+from dkimctl.text import few, readable
+
+app = App()
+
+_COLUMNS = ("at", "sign_domain", "selector", "what", "detail", "user", "machine", "command")
+
+
+@app.command(
+    "dkimctl history example.com",
+    "dkimctl history --since 30d '*.example.com'",
+    "dkimctl history --since 2026-11-01 --output november.csv",
+    takes_profile=True,
+)
+def history(
+    ctx: typer.Context,
+    selection: SelectionArgument = None,
+    since: Annotated[
+        str | None, option("--since TIME", "Only from this date (UTC), or for this long: 30d.")
+    ] = None,
+    wide: Annotated[bool, option("--wide -w", "Show all columns.")] = False,
+    fmt: KeyFormatOption = None,
+    output: OutputOption = None,
+) -> int:
+    """Show what happened to the keys, when, and who did it; newest last.
+
+    A key is `seen` when a look at DNS finds its record for the first time, or finds something else
+    than before. Forgotten keys are shown, too. The times are those of the machine that did it.
+    """
+    session = open_session(ctx)
+    fmt = read_format(KeyFormat, fmt, output) or KeyFormat.TABLE
+    if wide and fmt is not KeyFormat.TABLE:
+        raise UsageError(f"--wide has no effect with --format {fmt}", hint="leave out one of them")
+    start = None if since is None else _read_since(since)
+    selected = read_selection(session, selection)
+    events = selected.pick(session.open_ledger(for_writing=False).events(start))
+    first = next(events, None)
+    if first is None and not selected.is_empty:
+        what = f"no event of {few(selection)}" if selection else "no event"
+        raise NegativeAnswer(
+            f"{what} in the profile {session.profile.name}{f' since {since}' if since else ''}",
+            hint="what was done before the ledger had events is not known; `dkimctl list --all` "
+            "shows the keys",
+        )
+    layout = table_layout(session.reporter, output)._replace(wide=wide)
+    if output is not None or not sys.stdout.isatty():  # one line an event, for other programs
+        layout = layout._replace(width=UNLIMITED)
+    found = chain([first] if first else [], events)
+    if fmt is KeyFormat.TABLE:
+        chunks = table(_TITLES, (_row(event, layout) for event in found), layout, optional=_LAST)
+    else:
+        chunks = render_all(open_data(fmt, _fields, "count", columns=_COLUMNS), found)
+    write_chunks(chunks, output, is_paged=fmt is KeyFormat.TABLE)
+    unmatched = selected.unmatched()
+    warn_alike(session.reporter, (
+        (f"{word} has no event", "no event", "no_event") for word in unmatched
+    ))  # fmt: skip
+    return ExitCode.NO if unmatched else ExitCode.OK
+
+
+_TITLES = ("WHEN", "DOMAIN", "SELECTOR", "WHAT", "BY", "COMMAND")
+_LAST = ("COMMAND",)
+
+
+def _row(event: Event, layout: TableLayout) -> Row:
+    what = f"{event.what}: {event.detail}" if event.detail else event.what
+    when = f"{event.at:%Y-%m-%dT%H:%MZ}" if event.at else None
+    return Row((
+        when, readable(event.sign_domain, layout.encoding),
+        event.selector, what, f"{event.user}@{event.machine}", event.command,
+    ))  # fmt: skip
+
+
+def _fields(event: Event) -> dict[str, str | None]:
+    """The values of _COLUMNS by name."""
+    return {name: getattr(event, name) for name in _COLUMNS} | {"at": written_time(event.at)}
+
+
+def _read_since(text: str) -> datetime:
+    """A date, or the time that is so long ago. Raises UsageError."""
+    try:
+        time = datetime.fromisoformat(text)
+        return time if time.tzinfo else time.replace(tzinfo=UTC)
+    except ValueError:
+        pass
+    try:
+        return datetime.now(UTC) - read_duration("--since", text)
+    except UsageError as error:
+        hint = "write a date such as 2026-11-01, or how long ago, such as 30d"
+        raise UsageError("in --since: invalid time", hint=hint) from error
