@@ -16,6 +16,7 @@ from dkimctl.errors import UsageError
 from dkimctl.text import quoted
 
 _MAX_NAME = 253  # octets of a host name
+_PASSWORD_ELSEWHERE = "remove it; it is taken from ~/.pgpass, or from PGPASSWORD"  # noqa: S105
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 _LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
@@ -28,6 +29,7 @@ _NUMBER = r"[0-9]+|0x[0-9a-f]*"
 _ENCODED = r"%([0-9A-Fa-f]{2})"
 _WRONGLY_ENCODED = r"%(?![0-9A-Fa-f]{2})"
 _UNRESERVED = r"[A-Za-z0-9._~-]"
+_DATABASE_URL = r"(?i:postgres(?:ql)?)://(?:([^/?#@]*)@)?([^/?#@]*)/([^/?#]+)(?:\?([^?#]*))?"
 _TO_ENCODE = r"[^A-Za-z0-9._~!$&'()+*,;=:@/%-]+"
 
 PORT = 53  # of DNS servers
@@ -73,6 +75,38 @@ def parse_url(text: str, suggested_scheme: str = "https") -> Url:
     if parts is None or int(port or 0) > 65_535:
         _refuse("has an invalid host or port", "correct it")
     return Url(scheme, _host(host), "" if port == _DEFAULT_PORTS[scheme] else port, _path(path))
+
+
+def parse_database_url(text: str) -> str:
+    """The canonical form of the URL of a PostgreSQL database; TLS is verified, unless it is here.
+
+    Raises UsageError, also if it has a password.
+    """
+    if re.search(_FORBIDDEN, text):
+        _refuse("contains a space, backslash or control character", "remove it")
+    match = re.fullmatch(_DATABASE_URL, text)
+    if match is None or re.search(_WRONGLY_ENCODED, text):
+        if re.search(r"://[^/]*@.*[/@]", text):
+            _refuse("is invalid, or contains a password", _PASSWORD_ELSEWHERE)
+        _refuse("is not that of a PostgreSQL database", "write postgresql://USER@HOST/NAME")
+    user, authority, name, query = match.groups("")
+    fields = dict(pair.partition("=")[::2] for pair in query.split("&") if query)
+    if ":" in user or "password" in query.lower():
+        _refuse("contains a password", _PASSWORD_ELSEWHERE)
+    if fields.keys() - {"sslmode", "sslrootcert"}:
+        _refuse("has a field other than sslmode and sslrootcert", "remove it")
+    parts = re.fullmatch(_AUTHORITY, authority)
+    if parts is None or int(parts[3] or 0) > 65_535:
+        _refuse("has an invalid host or port", "correct it")
+    host = _host(parts[1]) if parts[1] else ""
+    if not (host and is_loopback(host)):
+        mode = fields.setdefault("sslmode", "verify-full")
+        if host and mode not in ("verify-full", "verify-ca"):
+            _refuse("allows TLS that is not verified", "write sslmode=verify-full; sslrootcert=FILE"
+                    " names the CA, or with verify-ca the server's own certificate")  # fmt: skip
+    port = f":{parts[3]}" if parts[3] else ""
+    query = "&".join(f"{key}={value}" for key, value in fields.items())
+    return f"postgresql://{f'{user}@' if user else ''}{host}{port}/{name}{query and f'?{query}'}"
 
 
 def to_a_labels(name: str) -> str:

@@ -108,6 +108,12 @@ class LedgerError(UsageError):
     code = "ledger"
 
 
+class LedgerUnavailable(LedgerError):
+    """The server that has the ledger cannot be used, now or any more."""
+
+    exit_code = ExitCode.SERVICE
+
+
 class ThreadLimitError(UsageError):
     """The system allows none of the threads that the work needs; nothing was sent."""
 

@@ -15,10 +15,11 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
 from typing import NamedTuple
 
 from dkimctl import __version__
@@ -244,24 +245,24 @@ def _try_url(session: Session, url: str) -> tuple[Remark, float | None]:
     return remark, response.sent_at
 
 
-def open_ledger(session: Session) -> Ledger:
-    """The profile's ledger, for the thread of a check, which closes it. Raises LedgerError."""
+@contextmanager
+def open_ledger(session: Session) -> Iterator[Ledger]:
+    """The profile's ledger, for the thread of a check. Raises LedgerError."""
     base_url, client_id = require_ledger_account(session.profile)
-    return Ledger.open_existing(session.ledger_file, base_url=base_url, client_id=client_id)
+    place = session.find_ledger_place()
+    with ExitStack() as stack:
+        if not isinstance(place, Path):
+            stack.callback(place.disconnect)
+        ledger = Ledger.open_existing(place, base_url=base_url, client_id=client_id)
+        yield stack.enter_context(ledger)
 
 
 def check_ledger(session: Session) -> Iterator[Remark]:
-    path = session.ledger_file
-    place = path  # or, if it is not there, the directory in which it is created
-    while not place.exists() and place != place.parent:
-        place = place.parent
-    directory = path.parent if path.exists() else place
-    if not (os.access(place, os.W_OK) and os.access(directory, os.W_OK)):
-        hint = f"make {path.parent} writable for you, or name another in DKIMCTL_STATE_DIR"
-        yield Remark(Health.WRONG, f"you cannot write to {path}", access_hint(path, hint))
-    if not path.exists():
-        yield Remark(Health.OK, f"none yet; the first `register` creates {path}")
-        return
+    if isinstance(path := session.find_ledger_place(), Path):
+        yield from _check_file(path)
+        if not path.exists():
+            yield Remark(Health.OK, f"none yet; the first `register` creates {path}")
+            return
     with open_ledger(session) as ledger:
         ledger.verify()
         domains = ledger.count_domains(*require_ledger_account(session.profile))
@@ -275,6 +276,16 @@ def check_ledger(session: Session) -> Iterator[Remark]:
             hint = "this one may be incomplete: once it is complete, move that file away"
             yield Remark(Health.WARNING, text, hint)
         ledger.require_disk_space(1000)  # registrations
+
+
+def _check_file(path: Path) -> Iterator[Remark]:
+    place = path  # or, if it is not there, the directory in which it is created
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    directory = path.parent if path.exists() else place
+    if not (os.access(place, os.W_OK) and os.access(directory, os.W_OK)):
+        hint = f"make {path.parent} writable for you, or name another in DKIMCTL_STATE_DIR"
+        yield Remark(Health.WRONG, f"you cannot write to {path}", access_hint(path, hint))
 
 
 def check_keys(session: Session) -> Iterator[Remark]:

@@ -45,7 +45,7 @@ MAX_TTL = 2**31 - 1  # RFC 2181, section 8
 SETTINGS_PANEL = "Profile settings"
 _SETTINGS = (
     "auth_url", "base_url", "client_id", "credential_store", "batch_size", "concurrency",
-    "timeout", "max_wait", "ca_bundle", "proxy",
+    "timeout", "max_wait", "ca_bundle", "proxy", "ledger",
 )  # fmt: skip
 _PROFILE = ("profile", "sandbox", "config")
 _STREAMS = ("color", "verbose", "quiet")
@@ -107,6 +107,7 @@ _SHARED = (
     _setting("--max-wait TIME", "Longest total wait for Retry-After (default: 5m)."),
     _setting("--ca-bundle FILE", "PEM file of CAs to trust instead of the system's."),
     _setting("--proxy URL", "Proxy for all requests."),
+    _setting("--ledger URL", "PostgreSQL database of a ledger that a team shares."),
     _common(
         "--profile -p NAME",
         "Profile to use.",
@@ -263,7 +264,7 @@ def settings_help() -> TyperCommand:
     text = (
         "Settings of a profile. Every command that works with a profile takes them as options.\n\n"
         "The config file has them with underscores, such as base_url. DKIMCTL_AUTH_URL, "
-        "DKIMCTL_BASE_URL and DKIMCTL_CLIENT_ID are read from the environment."
+        "DKIMCTL_BASE_URL, DKIMCTL_CLIENT_ID and DKIMCTL_LEDGER are read from the environment."
     )
     epilog = _epilog(["dkimctl status", "dkimctl register --timeout 60s domains.yaml"])
     command = Command("settings", help=text, epilog=epilog)
@@ -335,7 +336,8 @@ def complete_selection(ctx: typer.Context, incomplete: str) -> list[str]:
 
         session = _session(ctx)
         account = require_ledger_account(session.profile)
-        words += domains_with_prefix(session.ledger_file, *account, incomplete, MOST_DOMAINS)
+        if isinstance(path := session.ledger_place, Path):  # a database may be far away
+            words += domains_with_prefix(path, *account, incomplete, MOST_DOMAINS)
     return _plain(words)
 
 

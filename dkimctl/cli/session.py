@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from dkimctl.client.client import Client
     from dkimctl.client.http import HttpClient
     from dkimctl.client.tokens import TokenProvider
+    from dkimctl.ledger.postgresql import Database
     from dkimctl.registration.limits import Limits
     from dkimctl.registration.retrying import Send
     from dkimctl.specs.entries import Entries
@@ -81,7 +83,24 @@ class Session:
 
     @property
     def ledger_file(self) -> Path:
+        """This machine's own ledger."""
         return self.state_dir / "ledger.db"
+
+    @cached_property
+    def ledger_place(self) -> Path | Database:
+        """Where the profile's ledger is."""
+        place = self.find_ledger_place()
+        if not isinstance(place, Path):
+            self._resources.callback(place.disconnect)
+        return place
+
+    def find_ledger_place(self) -> Path | Database:
+        """The same for a thread, which disconnects from a database."""
+        if self.profile.ledger is None:
+            return self.ledger_file
+        from dkimctl.ledger.postgresql import Database
+
+        return Database(self.profile.ledger, self.actor)
 
     @cached_property
     def config_file(self) -> Path:
@@ -293,10 +312,10 @@ class Session:
         account = {"base_url": base_url, "client_id": client_id}
         if for_writing:
             ledger = Ledger.open(
-                self.ledger_file, **account, clock=self._latest_time, actor=self.actor
+                self.ledger_place, **account, clock=self._latest_time, actor=self.actor
             )
         else:
-            ledger = Ledger.open_existing(self.ledger_file, **account)
+            ledger = Ledger.open_existing(self.ledger_place, **account)
         self._resources.enter_context(ledger)
         others = () if self._has_opened_ledger else other_loopback_urls(base_url)
         self._has_opened_ledger = True
@@ -371,8 +390,13 @@ class Session:
 
         base_url, client_id = profiles.require_ledger_account(self.profile)
         what = {"rotate": "rotate run", "notify": "notification"}.get(purpose, purpose)
-        return account_lock(
-            self.state_dir,
+        place = self.ledger_place
+        if isinstance(place, Path):
+            lock: Callable[..., AbstractContextManager[None]]
+            lock = functools.partial(account_lock, self.state_dir)
+        else:
+            lock = place.lock
+        return lock(
             base_url=base_url,
             client_id=client_id,
             on_wait=lambda holder: self.reporter.note(

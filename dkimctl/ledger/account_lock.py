@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from dkimctl import files
 from dkimctl.errors import LedgerError
-from dkimctl.text import format_duration
+from dkimctl.text import format_duration, printable
 
 # Process ID, since when.
 _HOLDER = rb"([1-9]\d{0,9}) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d)\n"
@@ -31,9 +31,11 @@ class Holder(NamedTuple):
 
     pid: int | None
     since: str  # YYYY-MM-DDThh:mm:ss±hh:mm, local time; "" if it is not known
+    who: str = ""  # the user and the machine, if it may be another one
 
     def __str__(self) -> str:
-        return f"process {self.pid}, since {self.since}" if self.pid else "another process"
+        where = f" of {printable(self.who)}" if self.who else ""
+        return f"process {self.pid}{where}, since {self.since}" if self.pid else "another process"
 
 
 class Purpose(StrEnum):
@@ -72,11 +74,7 @@ def account_lock(
             try:
                 unlock = files.wait_for_lock(path, seconds=patience)
             except TimeoutError as error:
-                raise LedgerError(
-                    f"waited {format_duration(patience)} for another command of the same account "
-                    f"({_find_holder(holder_file)})",
-                    hint="end that process if it hangs, then run the same command again",
-                ) from error
+                raise waited_too_long(_find_holder(holder_file), patience) from error
     try:
         since = datetime.now().astimezone().isoformat(timespec="seconds")
         with _translate_errors(holder_file):
@@ -90,6 +88,13 @@ def account_lock(
     finally:
         with contextlib.suppress(OSError):  # the end of the process releases the lock as well
             unlock()
+
+
+def waited_too_long(holder: Holder, patience: float) -> LedgerError:
+    return LedgerError(
+        f"waited {format_duration(patience)} for another command of the same account ({holder})",
+        hint="end that process if it hangs, then run the same command again",
+    )
 
 
 def _find_holder(holder_file: Path) -> Holder:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import datetime
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from dkimctl.ledger import intents, opening, tables
 from dkimctl.ledger.intents import Intent, OpenRequests
@@ -33,6 +33,9 @@ from dkimctl.models import (
     key_of,
     utc_time,
 )
+
+if TYPE_CHECKING:
+    from dkimctl.ledger.postgresql import Database
 
 _KEPT = ["key_len", "start_date", '"default"', "enable", "fqdn", "type", "value", "regist_date"]
 _REGISTRATIONS = f"SELECT {COLUMNS} FROM registration WHERE account_id = ?"
@@ -94,7 +97,7 @@ FROM closed_key WHERE account_id = ? ORDER BY sign_domain, selector
 _ALARMS = """
 SELECT CAST(subject AS BLOB), CAST(problem AS BLOB), CAST(first_seen AS BLOB),
   CAST(looked_at AS BLOB), CAST(told_at AS BLOB)
-FROM alarm WHERE account_id = ? ORDER BY subject, problem
+FROM alarm WHERE account_id = ?
 """
 _ALARM = """
 INSERT INTO alarm VALUES (?, ?, ?, ?, ?, ?)
@@ -180,7 +183,7 @@ class Ledger:
     @classmethod
     def open(
         cls,
-        path: Path,
+        place: Path | Database,
         *,
         base_url: str,
         client_id: str,
@@ -191,15 +194,20 @@ class Ledger:
 
         `clock` returns seconds since the epoch; `actor` is who is named in events.
         """
-        path = path.absolute()
+        if not isinstance(place, Path):
+            account_id = place.open(base_url, client_id, for_writing=True)
+            return cls(place, account_id, clock, actor)
+        path = place.absolute()
         with translate_errors(path), opening.quarantining(path, clock):
             connection, account_id = opening.open_for_writing(path, base_url, client_id)
             return cls(SqliteStore(connection, path, clock), account_id, clock, actor)
 
     @classmethod
-    def open_existing(cls, path: Path, *, base_url: str, client_id: str) -> Self:
+    def open_existing(cls, place: Path | Database, *, base_url: str, client_id: str) -> Self:
         """Open the ledger read-only. Without a file it is empty, and no file is created."""
-        path = path.absolute()
+        if not isinstance(place, Path):
+            return cls(place, place.open(base_url, client_id, for_writing=False))
+        path = place.absolute()
         with translate_errors(path):
             connection, account_id = opening.open_read_only(path, base_url, client_id)
             return cls(SqliteStore(connection, path), account_id)
@@ -225,7 +233,7 @@ class Ledger:
     def all(self) -> Iterator[Registration]:
         """All registrations of the account, sorted by signing domain and selector."""
         query = f"{_REGISTRATIONS} ORDER BY sign_domain, selector"
-        return map(tables.registration_of, self._rows(query))
+        return map(tables.registration_of, self._rows(query, in_parts=True))
 
     def ours(self) -> Iterator[Registration]:
         """The same without those of other accounts (409 without data, interface 7.3)."""
@@ -274,7 +282,7 @@ class Ledger:
             lean = "CASE WHEN key_len IS NULL OR value IS NULL THEN value ELSE '' END"
             columns = COLUMNS.replace(" value,", f" {lean},")
         query = f"SELECT {columns}, {tables.HISTORY} ORDER BY sign_domain, selector"
-        keys = map(_registered, self._rows(query))
+        keys = map(_registered, self._rows(query, in_parts=True))
         registered = itertools.groupby(keys, lambda pair: pair[0].key.sign_domain)
         merged = heapq.merge(registered, others, key=itemgetter(0))
         for domain, parts in itertools.groupby(merged, itemgetter(0)):
@@ -321,11 +329,11 @@ class Ledger:
             if first_seen is not None and looked_at is not None:
                 text = text_of(subject) or "", text_of(problem) or ""
                 alarms.append(Alarm(*text, first_seen, looked_at, told_at))
-        return alarms
+        return sorted(alarms, key=itemgetter(0, 1))
 
     def events(self, since: datetime | None = None) -> Iterator[Event]:
         """The events since a time, in the order in which they were written."""
-        for at, *texts in self._rows(_EVENTS, written(since) or ""):
+        for at, *texts in self._rows(_EVENTS, written(since) or "", in_parts=True):
             yield Event(utc_time(str(at)), *map(str, texts))
 
     def replace_alarms(self, old: Iterable[Alarm], new: Iterable[Alarm]) -> None:
@@ -566,10 +574,11 @@ class Ledger:
         """The first row of a query, or None, for each of `rows`, which the account goes before."""
         return self._store.select_each(query, ((self._account_id, *row) for row in rows))
 
-    def _rows(self, query: str, *values: object) -> Iterator[Any]:
-        """The rows of a query whose first value is the account."""
+    def _rows(self, query: str, *values: object, in_parts: bool = False) -> Iterator[Any]:
+        """The rows of a query whose first value is the account; `in_parts` if they are many."""
         with self._store.translating():
-            cursor = self._store.execute(query, (self._account_id, *values))
+            execute = self._store.stream if in_parts else self._store.execute
+            cursor = execute(query, (self._account_id, *values))
             # `yield from` would also close it: after the ledger, for a reader that stops early.
             for row in cursor:  # noqa: UP028
                 yield row

@@ -98,7 +98,8 @@ class SqliteStore:
         path: Path,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.execute, self.executemany = connection.execute, connection.executemany
+        self.execute = self.stream = connection.execute
+        self.executemany = connection.executemany
         self.close = connection.close
         self._connection = connection
         self._path = path

@@ -139,6 +139,9 @@ class Store(Protocol):
     def execute(self, query: str, values: Sequence[object] = (), /) -> Any:
         """A cursor with the rows of a query."""
 
+    def stream(self, query: str, values: Sequence[object] = (), /) -> Iterable[Any]:
+        """The rows of a query that may have very many."""
+
     def executemany(self, statement: str, rows: Iterable[Sequence[object]], /) -> object:
         """Execute it for each row of values."""
 

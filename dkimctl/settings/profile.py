@@ -45,6 +45,7 @@ class Profile(NamedTuple):
     max_wait: float = 300.0
     ca_bundle: str | None = None
     proxy: str | None = None
+    ledger: str | None = None  # the URL of a PostgreSQL database; None: a file of this machine
     credential_store: Literal["keyring", "file"] = "keyring"
     defaults: Mapping[str, object] = {}  # spec fields for entries without them
 
@@ -136,7 +137,7 @@ def resolve_settings(sources: Sources, *, may_be_new: bool = False) -> Settings:
     else:
         from_environment = {
             key: values.parse_value(key, environ[variable(key).name], variable(key).name)
-            for key in ("auth_url", "base_url", "client_id")
+            for key in ("auth_url", "base_url", "client_id", "ledger")
             if environ.get(variable(key).name)
         }
         layers = [(settings_of(logins.get(name, {})), LOGIN), *layers]

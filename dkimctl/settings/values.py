@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from dkimctl.addresses import is_loopback, parse_url
+from dkimctl.addresses import is_loopback, parse_database_url, parse_url
 from dkimctl.errors import UsageError, naming
 from dkimctl.text import DAY, parse_duration
 
@@ -116,6 +116,7 @@ CHECKS: Mapping[str, Check] = {
     "max_wait": short_duration,
     "ca_bundle": file_path,
     "proxy": lambda text: str(parse_url(text, "http")),
+    "ledger": parse_database_url,
     "credential_store": matching("keyring|file", "unknown store", "write keyring or file"),
 }
 

@@ -118,6 +118,13 @@ def emptied(server: PostgresServer, name: str) -> DatabaseUrl:
     return location
 
 
+def ledger_url(server: PostgresServer, name: str = "ledger") -> str:
+    """The URL of a database for a ledger, without tables."""
+    server.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+    server.execute(f"CREATE DATABASE {name}")
+    return f"postgresql://{USER}@127.0.0.1:{server.port}/{name}"
+
+
 def _as_user(words: Sequence[str]) -> list[str]:
     """The command by a user that PostgreSQL accepts: it refuses to run as root."""
     return ["runuser", "-u", "postgres", "--", *words] if os.geteuid() == 0 else list(words)

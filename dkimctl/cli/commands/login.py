@@ -105,7 +105,7 @@ def login(
         f"(profile {profile.name}); the secret is in the {store.name}"
     )
     has_file = Path(next_steps.SPEC_FILE).exists()
-    is_first = not has_file and not session.ledger_file.exists()
+    is_first = not (has_file or session.ledger_file.exists() or profile.ledger)
     file = next_steps.SPEC_FILE if has_file or is_first else "FILE"
     step = next_steps.command("register --dry-run", [file])
     init = "`dkimctl init`, which writes a first spec file, then " if is_first else ""

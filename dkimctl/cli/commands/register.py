@@ -401,7 +401,7 @@ def _tell_of_new_keys(
     if not (unsure and ledger.is_new) or (is_sandbox and not sandbox_data().exists()):
         return
     reporter.warn(
-        f"the ledger has nothing of this account yet ({session.ledger_file}); a domain without "
+        f"the ledger has nothing of this account yet ({session.ledger_place}); a domain without "
         "selector that was registered elsewhere gets a second key: "
         f"{few([readable(domain) for domain in unsure])}",
         hint="to take over what is registered: there, `dkimctl show-dns --format json --output "

@@ -105,7 +105,7 @@ def _warn(session: Session, job: timers.Job) -> None:
     with session.open_ledger(for_writing=False) as ledger:
         if not ledger.count_domains(*require_ledger_account(profile)):
             hint = "run `dkimctl register` first: its runs fail until then"
-            warn(f"nothing is registered yet in {session.ledger_file}", hint=hint)
+            warn(f"nothing is registered yet in {session.ledger_place}", hint=hint)
     targets = tuple(target for target in session.config.dns if target.is_for(profile.name))
     names = session.config._replace(dns=targets).secret_variables()
     names |= {name for name in OUR_SECRETS if name in os.environ}

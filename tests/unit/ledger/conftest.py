@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from dkimctl.ledger.ledger import Ledger
+from dkimctl.ledger.postgresql import Database
 
 ACCOUNT = {"base_url": "https://api.example", "client_id": "me"}
 _PREPARED = """
@@ -48,15 +49,21 @@ def on_disk(small_disk) -> Path:
 
 
 @pytest.fixture
-def write(path: Path) -> Callable[..., Ledger]:
-    """Open the ledger for writing."""
-    return lambda **options: Ledger.open(options.pop("path", path), **ACCOUNT | options)
+def place(path: Path) -> Path | Database:
+    """Where the ledger is."""
+    return path
 
 
 @pytest.fixture
-def read(path: Path) -> Callable[..., Ledger]:
+def write(place: Path | Database) -> Callable[..., Ledger]:
+    """Open the ledger for writing."""
+    return lambda **options: Ledger.open(options.pop("path", place), **ACCOUNT | options)
+
+
+@pytest.fixture
+def read(place: Path | Database) -> Callable[..., Ledger]:
     """Open the ledger read-only."""
-    return lambda **options: Ledger.open_existing(options.pop("path", path), **ACCOUNT | options)
+    return lambda **options: Ledger.open_existing(options.pop("path", place), **ACCOUNT | options)
 
 
 @pytest.fixture

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-import contextlib
-import sqlite3
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from dkimctl.errors import LedgerError
 from dkimctl.ledger.ledger import Ledger
+from dkimctl.ledger.postgresql import Database
 from dkimctl.models import DomainSpec, KeyHistory, key_of
 from fakes import Clock
 from ledgers import histories_of
+from postgresql import ledger_url
 
 NOON = 1795262400.0  # 2026-11-21T12:00:00Z
 AT_NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAY = 86400
 LATER = AT_NOON + timedelta(days=1)
 FIRST, SECOND = key_of("example.com", "s1"), key_of("example.net", "s1")
+
+
+@pytest.fixture(params=["a file", pytest.param("PostgreSQL", marks=pytest.mark.slow)])
+def place(request, path):
+    """Each test here is about both."""
+    if request.param == "a file":
+        yield path
+        return
+    database = Database(ledger_url(request.getfixturevalue("postgresql")))
+    yield database
+    database.disconnect()
 
 
 @pytest.fixture
@@ -195,12 +206,13 @@ def test_events_say_what_changed_and_nothing_that_stayed(ledger, clock, made, re
     ["", "now", "2026-11-21T12:00:00", "2026-99-99T12:00:00+00:00", 1.5, b"\xff\x00",
      "0001-01-01T00:00:00+14:00"],
 )  # fmt: skip
-def test_an_invalid_time_is_ignored_and_replaced_by_the_next_one(two, path, value, made):
+def test_an_invalid_time_is_ignored_and_replaced_by_the_next_one(two, place, value, made):
     two.record([made(code="409")])
     two.note_looks({FIRST: "published", SECOND: "published"})
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        statement = "UPDATE history SET published_at = ?1, enabled_at = ?1 WHERE sign_domain = ?2"
-        connection.execute(statement, (value, FIRST.sign_domain))
+    if isinstance(place, Database):  # its columns take text alone
+        value = str(value)
+    statement = "UPDATE history SET published_at = ?1, enabled_at = ?1 WHERE sign_domain = ?2"
+    two._store.execute(statement, (value, FIRST.sign_domain))
     assert histories_of(two)[FIRST] == KeyHistory(looked_at=AT_NOON, verdict="published")
     two.note_looks({FIRST: "published"})
     two.record([made(code="409")])

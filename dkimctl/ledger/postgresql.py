@@ -1,0 +1,363 @@
+"""The ledger in a PostgreSQL database, which the machines of a team share.
+
+A run reads and writes on one connection, which also holds its locks: if that is lost, the locks
+are too, and nothing can be written, or sent, as if they were still there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import json
+import os
+import re
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from dkimctl.errors import LedgerError, LedgerUnavailable
+from dkimctl.ledger.account_lock import Holder, Purpose, waited_too_long
+from dkimctl.ledger.intents import select_open_requests
+from dkimctl.ledger.tables import ADD_ACCOUNT, FIND_ACCOUNT, STEPS, damage_error, require_row_id
+from dkimctl.models import NOBODY, Actor
+from dkimctl.text import install_beside
+
+if TYPE_CHECKING:
+    import psycopg
+
+# In seconds, the last in milliseconds: who has lost the server learns it soon.
+_CONNECTION = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+    "client_encoding": "utf8",
+}
+# The server, too, soon releases the locks of a machine that is gone; that of a run that waits for
+# DNS is idle for hours.
+_SETTINGS = {
+    "search_path": "dkimctl",
+    "synchronous_commit": "on",
+    "statement_timeout": "60s",
+    "lock_timeout": "30s",
+    "idle_in_transaction_session_timeout": "60s",
+    "idle_session_timeout": "0",
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+}
+_OLDEST = 14  # version of the server; before that, without idle_session_timeout
+_WRITING = 0x444B494D  # advisory locks: of one writer at a time, as in a file; no hash is as small
+_POLL = 0.2  # seconds between two looks whether a lock is free
+_ROWS = 2000  # that are read at once
+_VERSION = len(STEPS)
+# SQLite compares names without regard to case by its own collation of that name.
+_FIRST_TABLES = """
+CREATE SCHEMA IF NOT EXISTS dkimctl;
+CREATE COLLATION IF NOT EXISTS dkimctl.nocase
+  (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+CREATE TABLE IF NOT EXISTS dkimctl.version (number bigint NOT NULL)
+"""
+_ORDER = 'ORDER BY lower(sign_domain) COLLATE "C", lower(selector) COLLATE "C"'
+_HOLDER = """
+SELECT application_name FROM pg_locks JOIN pg_stat_activity USING (pid)
+WHERE locktype = 'advisory' AND granted AND objsubid = 1
+  AND (classid::bigint << 32) | objid::bigint = ?
+  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+# What a connection is called: process ID, since when it holds a lock, and whose it is.
+_NAME = r"dkimctl (\d+) (\d{8}T\d{6}Z) (.+)"
+_NAME_TIME = "%Y%m%dT%H%M%SZ"
+
+
+class Database:
+    """A ledger's database; connects when a ledger in it is opened, or a lock is taken."""
+
+    def __init__(self, url: str, actor: Actor = NOBODY) -> None:
+        self.url = url  # without a password
+        self._who = f"{actor.user}@{actor.machine}"
+        self._connection: Any = None  # that of psycopg, once it is open
+        self._locks = 0  # that the connection holds
+        self._cursors = itertools.count()
+
+    def __str__(self) -> str:
+        return self.url
+
+    def open(self, base_url: str, client_id: str, *, for_writing: bool) -> int:
+        """Connect, unless that is done, and make missing tables; returns the account's ID."""
+        with self.translating():
+            self._connect()
+            if for_writing:  # also if it is there, so that the server says if it is read-only
+                with self.transaction():
+                    self.execute(ADD_ACCOUNT, (base_url, client_id))
+            row = self.execute(FIND_ACCOUNT, (base_url, client_id)).fetchone()
+            return -1 if row is None else require_row_id(row[0])
+
+    def disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+    def close(self) -> None:
+        """End the use of one ledger: there may be others, and locks, on the connection."""
+
+    @contextlib.contextmanager
+    def lock(
+        self,
+        *,
+        base_url: str,
+        client_id: str,
+        on_wait: Callable[[Holder], None],
+        purpose: Purpose,
+        patience: float,
+    ) -> Iterator[None]:
+        """Hold a lock of one account; see `account_lock`."""
+        account = hashlib.sha256(json.dumps([purpose, base_url, client_id]).encode()).digest()
+        number = int.from_bytes(account[:8], "big", signed=True)
+        with self.translating():
+            self._connect()
+            until, is_waiting = time.monotonic() + patience, False
+            while not self.execute("SELECT pg_try_advisory_lock(?)", (number,)).fetchone()[0]:
+                if not is_waiting:
+                    is_waiting = True
+                    on_wait(self._find_holder(number))
+                if time.monotonic() > until:
+                    raise waited_too_long(self._find_holder(number), patience)
+                time.sleep(_POLL)
+            if not self._locks:
+                name = f"dkimctl {os.getpid()} {datetime.now(UTC):{_NAME_TIME}} {self._who}"
+                self.execute("SELECT set_config('application_name', ?, false)", (name,))
+        self._locks += 1
+        try:
+            yield
+        finally:
+            self._locks -= 1
+            with contextlib.suppress(LedgerError), self.translating():
+                self.execute("SELECT pg_advisory_unlock(?)", (number,))
+
+    # What a ledger uses: see `Store`.
+
+    def execute(self, query: str, values: Sequence[object] = ()) -> Any:
+        return self._connection.execute(_translated(query), values)
+
+    def stream(self, query: str, values: Sequence[object] = ()) -> Iterator[Any]:
+        # Held by the server, so that no transaction stays open while the reader does other things.
+        cursor = f"cursor{next(self._cursors)}"
+        self.execute(f"DECLARE {cursor} CURSOR WITH HOLD FOR {query}", values)
+        try:
+            is_more = True
+            while is_more:
+                rows = self.execute(f"FETCH {_ROWS} FROM {cursor}").fetchall()
+                yield from rows
+                is_more = len(rows) == _ROWS
+        finally:
+            with contextlib.suppress(LedgerError), self.translating():
+                self.execute(f"CLOSE {cursor}")
+
+    def executemany(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
+        self._connection.cursor().executemany(_translated(statement), rows)
+
+    def select_each(self, query: str, rows: Iterable[Sequence[object]]) -> list[Any]:
+        cursor, found = self._connection.cursor(), []
+        cursor.executemany(_translated(query), rows, returning=True)
+        is_more: bool | None = cursor.pgresult is not None  # None: there were no `rows`
+        while is_more:
+            found.append(cursor.fetchone())
+            is_more = cursor.nextset()
+        return found
+
+    def insert(self, statement: str, values: Sequence[object]) -> int:
+        return require_row_id(self.execute(f"{statement} RETURNING id", values).fetchone()[0])
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        with self._connection.transaction():
+            self.execute("SELECT pg_advisory_xact_lock(?)", (_WRITING,))
+            yield
+
+    def check(self, account_id: int) -> None:
+        with self.translating():
+            list(select_open_requests(self, account_id))  # decodes all
+
+    def verify(self, account_id: int) -> None:
+        with self._connection.transaction(force_rollback=True):
+            self.execute("UPDATE version SET number = number")  # whether it is possible
+        self.check(account_id)
+
+    def find_quarantined(self) -> Path | None:
+        return None
+
+    def require_disk_space(self, entries: int) -> None:
+        """That of the server is not known here; what it cannot store is not sent."""
+
+    @contextlib.contextmanager
+    def translating(self) -> Iterator[None]:
+        try:
+            import psycopg
+        except ImportError as error:  # also if libpq is missing
+            raise LedgerError(
+                f"the ledger {self} needs psycopg: {error}",
+                hint=install_beside("'psycopg[binary]'"),
+            ) from None
+        try:
+            yield
+        except (psycopg.Error, sqlite3.DatabaseError, OSError, UnicodeError) as error:
+            self._refuse(error)
+
+    def _refuse(self, error: Exception) -> NoReturn:
+        """Raise a LedgerError for an error of the driver, or of `tables`."""
+        from psycopg import errors
+
+        what = f"cannot use the ledger {self}"
+        hint = "check that this user may use the database, and that its disk is not full"
+        connection = self._connection
+        if connection is None:
+            what = f"cannot connect to the ledger {self}"
+            hint = "check the URL, that PostgreSQL runs there, and that it lets this user in; a "
+            hint += "password is taken from ~/.pgpass or PGPASSWORD"
+        elif connection.closed or _is_lost(error):
+            what = f"the connection to the ledger {self} was lost"
+            hint = "run the same command again when the server answers: it settles the requests "
+            hint += "whose answers are not in the ledger"
+        elif isinstance(error, sqlite3.DatabaseError):
+            what, hint = f"the ledger {self} is damaged", "restore a backup of the database"
+        elif isinstance(error, errors.ReadOnlySqlTransaction):
+            hint = "name the primary server in the URL: this one takes no changes"
+        elif isinstance(error, errors.DiskFull):
+            hint = "free space at the server"
+        elif isinstance(error, (errors.LockNotAvailable, errors.QueryCanceled)):
+            hint = "run the same command again; if it fails again, see what others do in the "
+            hint += "database (pg_stat_activity)"
+        reason = " ".join(str(error).split())
+        raise LedgerUnavailable(f"{what}: {reason}", hint=hint) from error
+
+    # Connecting.
+
+    def _connect(self) -> None:
+        """Connect, or again if the connection was lost; but never while locks should be held."""
+        if self._connection is not None and not self._is_stale():
+            return
+        import psycopg
+
+        self._connection = None
+        options = " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items())
+        given: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(self.url)
+        if str(given.get("sslmode")).startswith("verify") and not (
+            "sslrootcert" in given
+            or os.environ.get("PGSSLROOTCERT")
+            or Path("~/.postgresql/root.crt").expanduser().exists()
+        ):
+            given["sslrootcert"] = "system"
+        connection = psycopg.connect(
+            **(given | _CONNECTION), options=options, autocommit=True,
+            application_name=f"dkimctl {os.getpid()}", cursor_factory=psycopg.RawCursor,
+        )  # fmt: skip
+        self._connection = connection
+        try:
+            with self.translating():
+                self._require_usable(connection.info)
+                _forbid_nul(connection)
+                self._prepare()
+        except BaseException:
+            connection.close()
+            raise
+
+    def _is_stale(self) -> bool:
+        """Whether the connection was lost while nothing relied on it."""
+        import psycopg
+
+        if self._locks:
+            return False
+        try:
+            self.execute("SELECT 1")
+        except psycopg.OperationalError:
+            return True
+        return False
+
+    def _require_usable(self, info: psycopg.ConnectionInfo) -> None:
+        if info.server_version < _OLDEST * 10_000:
+            raise LedgerError(
+                f"the server of the ledger {self} is older than PostgreSQL {_OLDEST}",
+                hint="upgrade it, or use another server",
+            )
+        if (encoding := info.parameter_status("server_encoding")) != "UTF8":
+            raise LedgerError(
+                f"the database of the ledger {self} has the encoding {encoding}",
+                hint="create it again: CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0",
+            )
+
+    def _prepare(self) -> None:
+        """Make the tables, or upgrade those of an older version."""
+        own = self.execute("SELECT pg_backend_pid()").fetchone()[0]
+        if own != self._connection.info.backend_pid:
+            raise LedgerError(
+                f"the ledger {self} is behind a pooler of connections, where locks do not hold",
+                hint="connect to PostgreSQL itself",
+            )
+        if self._version() == _VERSION:
+            return
+        with self._connection.transaction():
+            self.execute("SELECT pg_advisory_xact_lock(?)", (_WRITING,))
+            if (version := self._version()) == _VERSION:
+                return
+            for step in (_FIRST_TABLES, *STEPS[version:]) if not version else STEPS[version:]:
+                for statement in step.split(";"):
+                    if not statement.lstrip().startswith("INSERT"):  # upgrades rows of old files
+                        identity = "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
+                        created = statement.replace("INTEGER PRIMARY KEY", identity)
+                        self.execute(created.replace("INTEGER", "bigint"))
+            self.execute("DELETE FROM version")
+            self.execute("INSERT INTO version VALUES (?)", (_VERSION,))
+
+    def _version(self) -> int:
+        """That of the tables, 0 without any. Raises LedgerError for a newer one than ours."""
+        if self.execute("SELECT to_regclass('dkimctl.version')").fetchone()[0] is None:
+            return 0
+        version = self.execute("SELECT number FROM version").fetchone()
+        if version is None:
+            raise damage_error("it has no version")
+        if version[0] > _VERSION:
+            raise LedgerError(
+                f"the ledger {self} was written by a newer dkimctl", hint="upgrade dkimctl"
+            )
+        return int(version[0])
+
+    def _find_holder(self, number: int) -> Holder:
+        """Who holds a lock, as its connection says."""
+        row = self.execute(_HOLDER, (number,)).fetchone()
+        match = re.fullmatch(_NAME, row[0] if row else "")
+        if match is None:
+            return Holder(None, "")
+        since = datetime.strptime(match[2], _NAME_TIME).replace(tzinfo=UTC).astimezone()
+        return Holder(int(match[1]), since.isoformat(timespec="seconds"), match[3])
+
+
+def _is_lost(error: Exception) -> bool:
+    """Whether the server has ended the connection, and says so."""
+    return str(getattr(error, "sqlstate", "")).startswith(("08", "57P"))
+
+
+@lru_cache
+def _translated(query: str) -> str:
+    """SQL of `Store` as PostgreSQL takes it."""
+    query = query.replace("ORDER BY sign_domain, selector", _ORDER).replace(
+        " AS BLOB)", " AS text)"
+    )
+    numbers = itertools.count(1)
+    return re.sub(r"\?(\d*)", lambda match: f"${match[1] or next(numbers)}", query)
+
+
+def _forbid_nul(connection: psycopg.Connection[Any]) -> None:
+    """PostgreSQL has no text with NUL, which the service may answer."""
+    from psycopg.types.string import StrDumperUnknown
+
+    class Dumper(StrDumperUnknown):
+        def dump(self, obj: str) -> Any:
+            return super().dump(obj.replace("\0", "\N{REPLACEMENT CHARACTER}"))
+
+    connection.adapters.register_dumper(str, Dumper)
