@@ -382,6 +382,16 @@ class Ledger:
             with self._transaction():
                 self._note(EventKind.PUBLISHED, ((*key, text) for key, text in where.items()))
 
+    def policy(self) -> str:
+        """The policies of the last run that had others than the one before it."""
+        query = "SELECT CAST(detail AS BLOB) FROM event WHERE account_id = ? AND what = ?"
+        rows = self._rows(f"{query} ORDER BY id DESC LIMIT 1", EventKind.POLICY.value)
+        return next((text_of(row[0]) or "" for row in rows), "")
+
+    def note_policy(self, text: str) -> None:
+        with self._transaction():
+            self._note(EventKind.POLICY, [("", "", text)])
+
     def note_replacements(self, replaced: Mapping[RegistrationKey, str]) -> None:
         """Store the selector that each key, registered or not yet, was made to replace; durable."""
         if replaced:
@@ -563,7 +573,7 @@ class Ledger:
         self, what: EventKind, news: Iterable[Sequence[object]], statement: str = _EVENT
     ) -> None:
         """Add events, each of a signing domain, selector and detail, within a transaction."""
-        said = (self._now(), *self._actor, what)
+        said = (self._now(), *self._actor, what.value)
         self._execute_many(statement, ((*new[:2], *said, *new[2:]) for new in news))
 
     def _execute_many(self, statement: str, rows: Iterable[Sequence[object]]) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
 from dkimctl.names import first_match
 from dkimctl.settings.delegation import Pool
+from dkimctl.text import few, format_duration, printable, utf8
+
+_MAX_TEXT = 160  # characters of what an event tells
 
 
 class RotationSettings(NamedTuple):
@@ -39,3 +43,18 @@ class Policies:
     def of(self, sign_domain: str) -> RotationSettings:
         """The policy of a signing domain in lower case."""
         return self._find(sign_domain) or _DEFAULTS
+
+    def __str__(self) -> str:
+        """What differs from the defaults, in short, and a checksum of all."""
+        usual, texts = RotationSettings()._asdict(), []
+        for entry in self.entries:
+            parts = [few(entry.domains)]
+            for name, value in entry._asdict().items():
+                if name == "domains" or value == usual[name]:
+                    continue
+                short = len(value) if isinstance(value, tuple) else value
+                text = format_duration(value) if isinstance(value, timedelta) else short
+                parts.append(f"{name} {text}")
+            texts.append(" ".join(parts))
+        text = printable("; ".join(texts))[:_MAX_TEXT] or "the defaults"
+        return f"{text} ({zlib.crc32(utf8(repr(self.entries))):08x})"

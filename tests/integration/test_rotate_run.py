@@ -124,9 +124,16 @@ def test_a_key_from_its_registration_to_its_removal(due):
     assert not due.in_dns("s1")
     assert due.ledger() == [f"{new} {A}"]
     assert due.run() == []
-    events = due.cli("history", "--format", "json", A).json["items"]
-    assert [(one["selector"], one["what"], one["detail"], one["command"]) for one in events] == [
+    with (due.cli.home / "config.yaml").open("a") as config:
+        config.write("rotation: [{domains: [b.example.com], limit: 60}, {max_age: 200d}]\n")
+    due.run()
+    events = [
+        (one["selector"], one["what"], one["detail"].partition(" (")[0], one["command"])
+        for one in due.cli("history", "--format", "json").json["items"]
+    ]
+    assert events == [
         ("s1", "registered", "", "register"),
+        ("", "policy changed", "the defaults", "rotate run"),
         ("s1", "published", PRIMARY, "rotate run"),
         ("s1", "seen", "published", "rotate run"),
         (new, "registered", "replaces s1", "rotate run"),
@@ -134,6 +141,7 @@ def test_a_key_from_its_registration_to_its_removal(due):
         (new, "seen", "published", "rotate run"),
         ("s1", "seen", "missing", "rotate run"),
         ("s1", "removed", f"replaced by {new}", "rotate run"),
+        ("", "policy changed", "b.example.com limit 60; * max_age 200 d", "rotate run"),
     ]
 
 
