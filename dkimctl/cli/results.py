@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +12,7 @@ from typing import NamedTuple
 from dkimctl.cli.output import (
     LONG_TABLE,
     OutputOptions,
+    resolve_zones,
     table_layout,
     write_chunks,
 )
@@ -23,10 +24,12 @@ from dkimctl.formats.renderer import (
     Renderer,
     TableLayout,
     ZoneFile,
+    publishable,
     render_all,
 )
 from dkimctl.formats.results import open_results
 from dkimctl.models import USABLE, Outcome, Result, named
+from dkimctl.names import zone_finder
 from dkimctl.text import MAX_ALIKE, counted, few, listed, without_names
 
 # Of each outcome, its exit code; in the order of the summary.
@@ -50,6 +53,24 @@ _HINTS = {
     "service's operator whether it is registered: if so, write its selector into the entry; if "
     "not, add --retry-unknown",
 }
+
+
+def with_zones(
+    options: OutputOptions,
+    results: Sequence[Result],
+    reporter: Reporter,
+    above: Callable[[str], str] = str,  # gives the name to ask DNS for, if it is another
+) -> OutputOptions:
+    """The options with the zones of these records; where DNS tells them, warns of wildcards."""
+    names = [record.fqdn for record in filter(None, map(publishable, results))]
+    options = resolve_zones(options, dict.fromkeys(map(above, names)), reporter.note)
+    if not options.finds_zones:
+        return options
+    from dkimctl.cli.checking import warn_of_wildcards  # DNS, which others do not need
+
+    find = zone_finder(options.zones)
+    zone_of = {name: find(name) or "" for name in names}
+    return options._replace(add_first=warn_of_wildcards(reporter, zone_of))
 
 
 class Doing(Enum):

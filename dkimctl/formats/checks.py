@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from dkimctl.dns.delegation import Delegation, DelegationState
 from dkimctl.dns.verdicts import ACCEPTED, Check, Urgency, Verdict, is_good
 from dkimctl.formats.data import JsonRenderer, open_data
 from dkimctl.formats.monitoring import NO_RUN, NagiosRenderer, PrometheusRenderer, Run
@@ -14,6 +14,9 @@ from dkimctl.formats.table import Row, Style, below, hidden_rows, table, wrapped
 from dkimctl.mail.message import ALIGNED, CheckedSignature, MailReport, MailVerdict
 from dkimctl.text import and_more, counted, printable, readable, without_names
 
+if TYPE_CHECKING:
+    from dkimctl.dns.delegation import Delegation  # imports asyncio
+
 CHECK_COLUMNS = (
     "sign_domain", "selector", "fqdn", "verdict", "reason", "alias", "urgency", "start_date",
     "enable", "servers",
@@ -21,6 +24,10 @@ CHECK_COLUMNS = (
 DELEGATION_COLUMNS = (
     "sign_domain", "selectors", "fqdn", "type", "targets", "state", "found", "reason"
 )  # fmt: skip
+# Of delegations by their states, the worst first.
+_DELEGATION_STYLES = {
+    "elsewhere": Style.RED, "missing": Style.RED, "unknown": Style.YELLOW, "right": Style.GREEN
+}  # fmt: skip
 
 _ORDER = list(Urgency)
 _URGENCIES = {
@@ -168,14 +175,14 @@ def delegation_fields(delegation: Delegation) -> dict[str, object]:
     return dict(zip(DELEGATION_COLUMNS, delegation, strict=True))
 
 
-class DelegationTable(Renderer[Delegation]):
+class DelegationTable(Renderer["Delegation"]):
     """A row for the selectors of a domain of which DNS has the same; the worst first."""
 
     def __init__(self, layout: TableLayout) -> None:
         self._layout = layout
         self._domain, self._count = "", 0
         # The selectors, each with its number, by domain, state, and what is below the row.
-        self._rows: dict[tuple[str, DelegationState, str, str], list[tuple[int, str]]] = {}
+        self._rows: dict[tuple[str, str, str, str], list[tuple[int, str]]] = {}
 
     def add(self, item: Delegation) -> str:
         if item.sign_domain != self._domain:
@@ -187,26 +194,23 @@ class DelegationTable(Renderer[Delegation]):
                 for names in (item.found, item.targets)
             )
             text = "; ".join(filter(None, (text, f"leads to {there} in place of {wanted}")))
-        key = item.sign_domain, item.state, item.rdtype, text
+        key = item.sign_domain, item.state.value, item.rdtype, text
         numbers = range(self._count, self._count + len(item.selectors))
         self._rows.setdefault(key, []).extend(zip(numbers, item.selectors, strict=True))
         self._count += len(item.selectors)
         return ""
 
     def end(self) -> Iterator[str]:
-        layout, right = self._layout, DelegationState.RIGHT
-        is_cut = layout.most_rows is not None and len(self._rows) > layout.most_rows
-        hides = layout.only_attention or is_cut
-        order = [*DelegationState].index
+        layout, order = self._layout, [*_DELEGATION_STYLES]
+        is_long = layout.most_rows is not None and len(self._rows) > layout.most_rows
         rows: list[Row] = []
         hidden = 0
-        for key, selectors in sorted(self._rows.items(), key=lambda row: -order(row[0][1])):
+        for key, selectors in sorted(self._rows.items(), key=lambda row: order.index(row[0][1])):
             domain, state, rdtype, text = key
-            if hides and state is right:
+            if state == "right" and (layout.only_attention or is_long):
                 hidden += 1
                 continue
-            style = Style.GREEN if state is right else Style.RED
-            style = Style.YELLOW if state is DelegationState.UNKNOWN else style
+            style = _DELEGATION_STYLES[state]
             if len(selectors) == 1:
                 text = text.replace("{selector}", selectors[0][1])
             cells = (readable(domain, layout.encoding), _ranges(selectors), rdtype, state)

@@ -14,8 +14,8 @@ from dkimctl.formats.renderer import (
     Renderer,
     owner_name,
     publishable,
+    record_data,
     relative_name,
-    txt_data,
 )
 from dkimctl.models import DnsRecord, Result
 from dkimctl.text import printable
@@ -30,7 +30,7 @@ _ROUTE53_CHARACTERS = 16_000
 
 
 class ZoneRenderer(PerZoneRenderer):
-    """Master-file lines (RFC 1035 section 5): a comment and a TXT record for each result.
+    """Master-file lines (RFC 1035 section 5): a comment and the records of each result.
 
     With `zones`, a file for each, for $INCLUDE in its zone file: names are relative to the zone.
     With `origin`, one text with names relative to that zone. Without either, names are absolute.
@@ -73,7 +73,8 @@ class ZoneRenderer(PerZoneRenderer):
                 relative = relative_name(record.fqdn, zone, apex="@")
                 name = owner_name(relative).removesuffix(".")
             yield f"; {self._comments[record.fqdn]}\n"
-            yield f"{name} {self._ttl} IN TXT {txt_data(record.value)}\n"
+            for data in record_data(record):
+                yield f"{name} {self._ttl} IN {record.type} {data}\n"
 
 
 class ValueRenderer(Renderer[Result]):
@@ -105,13 +106,13 @@ class ValueRenderer(Renderer[Result]):
 class NsupdateRenderer(PerZoneRenderer):
     """A script for BIND's nsupdate and Knot's knsupdate (RFC 2136).
 
-    Its updates replace the TXT RRset of each record's name; without `ttl` they delete it. With
+    Its updates replace the RRset of each record; without `ttl` they delete it. With
     `zones`, each update names its zone: in one script, or in a script for each zone, whose servers
     or TSIG keys may differ. Without, nsupdate finds the zone, and each update has one record, since
     the next may be in another zone.
 
-    Servers ignore a TXT record for an alias (RFC 2136 section 3.4.2.2): the prerequisite makes
-    such an update fail.
+    Servers ignore a record for an alias, and an alias where a record is (RFC 2136 section
+    3.4.2.2): the prerequisite makes such an update fail.
     """
 
     suffix = "nsupdate"
@@ -125,12 +126,12 @@ class NsupdateRenderer(PerZoneRenderer):
         for record in records:
             # The octets of the records in a message, with uncompressed names.
             name, fixed = owner_name(record.fqdn), len(record.fqdn) + 2 + _FIXED_SIZE
-            text = f"prereq nxrrset {name} CNAME\nupdate delete {name} IN TXT\n"
+            kind, other = record.type, "TXT" if record.type == "CNAME" else "CNAME"
+            text = f"prereq nxrrset {name} {other}\nupdate delete {name} IN {kind}\n"
             more = 2 * fixed
-            if self._ttl is not None:
-                strings = character_strings(record.value)
-                more += fixed + sum(map(len, strings)) + len(strings)
-                text += f"update add {name} {self._ttl} IN TXT {txt_data(record.value)}\n"
+            for data in record_data(record) if self._ttl is not None else ():
+                more += fixed + len(data)  # which is more than on the wire, by the quotes
+                text += f"update add {name} {self._ttl} IN {kind} {data}\n"
             if size + more > _MAX_CHANGES:
                 yield f"send\n{begin}"
                 size = 0
@@ -162,8 +163,11 @@ class OctodnsRenderer(PerZoneRenderer):
         for name, record in sorted(named, key=natural):
             # octoDNS escapes semicolons and nothing else. A value with a backslash before one
             # has no form in its files; octoDNS then reports it.
-            value = json.dumps(record.value.replace(";", "\\;"))
-            yield f"{json.dumps(name)}:\n  ttl: {self._ttl}\n  type: TXT\n  value: {value}\n"
+            is_text = record.type == "TXT"
+            values = [record.value.replace(";", "\\;")] if is_text else record_data(record)
+            yield f"{json.dumps(name)}:\n  ttl: {self._ttl}\n  type: {record.type}\n"
+            key, data = ("value", values[0]) if len(values) == 1 else ("values", values)
+            yield f"  {key}: {json.dumps(data)}\n"
 
 
 class DnscontrolRenderer(PerZoneRenderer):
@@ -176,7 +180,8 @@ class DnscontrolRenderer(PerZoneRenderer):
         yield f"D_EXTEND({json.dumps(zone)}"
         for record in records:
             name = json.dumps(relative_name(record.fqdn, zone, apex="@"))
-            yield f",\n  TXT({name}, {json.dumps(record.value)}, TTL({self._ttl}))"
+            for data in [record.value] if record.type == "TXT" else record_data(record):
+                yield f",\n  {record.type}({name}, {json.dumps(data)}, TTL({self._ttl}))"
         yield "\n);\n"
 
 
@@ -188,7 +193,7 @@ class Route53Renderer(PerZoneRenderer):
     def _parts(self, records: Sequence[DnsRecord]) -> Iterator[Sequence[DnsRecord]]:
         start = characters = 0
         for end, record in enumerate(records):
-            more = len(txt_data(record.value))
+            more = sum(map(len, record_data(record)))
             is_full = end - start == _ROUTE53_RECORDS
             if is_full or (end > start and characters + more > _ROUTE53_CHARACTERS):
                 yield records[start:end]
@@ -199,8 +204,8 @@ class Route53Renderer(PerZoneRenderer):
     def _text(self, zone: str, records: Sequence[DnsRecord]) -> list[str]:  # noqa: ARG002
         changes = []
         for record in records:
-            rrset = {"Name": owner_name(record.fqdn), "Type": "TXT", "TTL": self._ttl}
-            values = {"ResourceRecords": [{"Value": txt_data(record.value)}]}
+            rrset = {"Name": owner_name(record.fqdn), "Type": record.type, "TTL": self._ttl}
+            values = {"ResourceRecords": [{"Value": data} for data in record_data(record)]}
             changes.append({"Action": "UPSERT", "ResourceRecordSet": rrset | values})
         return [_json("Changes", changes)]
 
@@ -208,7 +213,7 @@ class Route53Renderer(PerZoneRenderer):
 class PowerdnsRenderer(PerZoneRenderer):
     """PowerDNS: the body of PATCH /api/v1/servers/SERVER/zones/ZONE of its HTTP API.
 
-    An RRset for each record replaces the TXT records of that name.
+    An RRset for each record replaces those of that name and type.
     """
 
     suffix = "json"
@@ -216,9 +221,9 @@ class PowerdnsRenderer(PerZoneRenderer):
     def _text(self, zone: str, records: Sequence[DnsRecord]) -> list[str]:  # noqa: ARG002
         rrsets = []
         for record in records:
-            rrset = {"name": owner_name(record.fqdn), "type": "TXT", "ttl": self._ttl}
-            content = {"content": txt_data(record.value), "disabled": False}
-            rrsets.append({**rrset, "changetype": "REPLACE", "records": [content]})
+            rrset = {"name": owner_name(record.fqdn), "type": record.type, "ttl": self._ttl}
+            records_of = [{"content": it, "disabled": False} for it in record_data(record)]
+            rrsets.append({**rrset, "changetype": "REPLACE", "records": records_of})
         return [_json("rrsets", rrsets)]
 
 
@@ -232,7 +237,7 @@ _RESOURCES: Mapping[Provider, tuple[str, str, str, str]] = {
 
 
 class TerraformRenderer(PerZoneRenderer):
-    """Terraform, in its JSON syntax: a resource for each record.
+    """Terraform, in its JSON syntax: a resource for each record, or its RRset.
 
     A variable has the zone's identifier at the provider.
     """
@@ -248,20 +253,25 @@ class TerraformRenderer(PerZoneRenderer):
         variable = f"zone_{_identifier(zone)}"
         resources = {}
         for record in records:
-            if self._provider is Provider.ROUTE53:
+            values = record_data(record)
+            if record.type == "TXT" and self._provider is Provider.ROUTE53:
                 # It adds the outer quotes, but not those between two strings.
                 strings = [part.decode() for part in character_strings(record.value)]
-                text = '""'.join(re.sub(r'(["\\])', r"\\\1", part) for part in strings)
-            else:
-                text = txt_data(record.value)
-            text = text.replace("${", "$${").replace("%{", "%%{")  # Terraform's template markers
-            resources[f"dkim_{_identifier(record.fqdn)}"] = {
-                "name": f"{record.fqdn}." if self._provider is Provider.GOOGLE else record.fqdn,
-                "type": "TXT",
-                "ttl": self._ttl,
-                zone_argument: f"${{var.{variable}}}",
-                value_argument: text if self._provider is Provider.CLOUDFLARE else [text],
-            }
+                values = ['""'.join(re.sub(r'(["\\])', r"\\\1", part) for part in strings)]
+            elif record.type != "TXT" and self._provider is not Provider.GOOGLE:
+                values = [name.removesuffix(".") for name in values]
+            # Terraform's template markers.
+            values = [text.replace("${", "$${").replace("%{", "%%{") for text in values]
+            is_single = self._provider is Provider.CLOUDFLARE  # a resource for each value
+            for number, data in enumerate(values if is_single else [values]):
+                more = f"_{number + 1}" if number else ""
+                resources[f"dkim_{_identifier(record.fqdn)}{more}"] = {
+                    "name": f"{record.fqdn}." if self._provider is Provider.GOOGLE else record.fqdn,
+                    "type": record.type,
+                    "ttl": self._ttl,
+                    zone_argument: f"${{var.{variable}}}",
+                    value_argument: data,
+                }
         description = f"The {identifier} of {zone} at the provider"
         document = {
             "variable": {variable: {"type": "string", "description": description}},

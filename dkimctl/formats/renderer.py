@@ -166,9 +166,12 @@ class PerZoneRenderer(Renderer[Result]):
 
     def add(self, item: Result) -> str:
         record = sound_record(item) if self._ttl is None else publishable(item)
-        if record is not None and not self._zones:
+        if record is None:
+            return ""
+        record = record._replace(type=record.type.upper())
+        if not self._zones:
             return "".join(self._text("", [record]))
-        self._records += [] if record is None else [record]
+        self._records.append(record)
         return ""
 
     def end(self) -> Iterator[str]:
@@ -231,6 +234,13 @@ def txt_data(value: str) -> str:
     """`value` as TXT data in a master file: quoted strings, separated by a space."""
     parts = (part.decode("latin-1") for part in character_strings(value))
     return " ".join(f'"{part.translate(_IN_QUOTES)}"' for part in parts)
+
+
+def record_data(record: DnsRecord) -> list[str]:
+    """The data of each record at the name, as in a master file: of CNAME and NS, a name each."""
+    if record.type == "TXT":
+        return [txt_data(record.value)]
+    return [owner_name(name) for name in record.value.split()]
 
 
 def owner_name(fqdn: str) -> str:

@@ -38,6 +38,7 @@ class Trait(StrEnum):
     SPLITS = "splits"  # long values into strings
     PROXIES = "proxies"  # records of other types
     TEXT_MODE = "text_mode"  # takes strings, where its form is limited
+    TARGET_DOT = "target_dot"  # without a final dot, it adds the zone to a target
 
 
 class DnsProvider(NamedTuple):
@@ -49,6 +50,8 @@ class DnsProvider(NamedTuple):
     source: str = ""
     name_field: str = ""
     value_field: str = ""
+    target_field: str = ""  # of a CNAME record
+    alias_source: str = ""  # where that is documented
     form: ValueForm = ValueForm.WHOLE
     limit: int | None = None  # of a value, in characters; None: none is documented
     traits: tuple[Trait, ...] = ()

@@ -18,7 +18,7 @@ from dkimctl.formats.data import json_line
 from dkimctl.formats.keys import written_time
 from dkimctl.formats.pages import environment
 from dkimctl.formats.renderer import txt_data
-from dkimctl.formats.table import code, fenced
+from dkimctl.formats.table import code, fenced, markdown_row
 from dkimctl.handoff.providers import (
     DnsPlace,
     DnsProvider,
@@ -43,13 +43,20 @@ _PIECE = rf"[{_NOT_LAST}]*(?:(?:\S{_JOINED})+\S|{_WIDE}|(?:(?!{_WIDE})\S)+)[{_NO
 
 
 class SheetFormat(StrEnum):
-    """What `--format` of `handoff` takes."""
+    """What `--format` of `handoff` takes. Those from ZONE on are formats of delegations alone."""
 
     TEXT = "text"
     TXT = "txt"  # the same
     HTML = "html"
     MARKDOWN = "markdown"
     JSON = "json"
+    ZONE = "zone"
+    NSUPDATE = "nsupdate"
+    OCTODNS = "octodns"
+    DNSCONTROL = "dnscontrol"
+    ROUTE53 = "route53"
+    POWERDNS = "powerdns"
+    TERRAFORM = "terraform"
 
 
 class Language(StrEnum):
@@ -83,6 +90,7 @@ class SheetRecord(NamedTuple):
     due: datetime | None  # when it should be in DNS, likewise; None: at once, or no matter when
     #: Lines of a master file: without these, it would end what a wildcard answers. None: not known.
     add_first: Sequence[str] | None = ()
+    type: str = "TXT"  # else CNAME or NS, and the value is a name without trailing dot
 
 
 class SheetZone(NamedTuple):
@@ -102,6 +110,12 @@ class Sheet(NamedTuple):
     contact: str  # whom to answer, or ""
     made_at: datetime
     is_removal: bool = False  # the records are to be deleted, not added
+
+    @property
+    def delegates(self) -> str:
+        """CNAME or NS, if the records are of this type, and delegate selectors; else ""."""
+        kinds = {record.type for record in self.records}
+        return "" if "TXT" in kinds else max(kinds, default="")
 
     @property
     def records(self) -> list[SheetRecord]:
@@ -139,7 +153,7 @@ def _make_record(
     registration: Registration, record: DnsRecord, zone: SheetZone, now: datetime
 ) -> SheetRecord:
     form, is_too_long = ValueForm.WHOLE, False
-    if (provider := zone.provider) is not None:
+    if (provider := zone.provider) is not None and record.type == "TXT":
         form, length = provider.form, len(record.value)
         if form is ValueForm.STRINGS:
             length += 3 * -(-length // MAX_STRING) - 1  # quotes, and spaces between strings
@@ -158,7 +172,7 @@ def _make_record(
     host = record.fqdn[: -len(name) - 1] if name else record.fqdn
     return SheetRecord(
         registration.sign_domain, registration.selector, record.fqdn, host, record.value,
-        form, is_too_long, timing, starts_at, due,
+        form, is_too_long, timing, starts_at, due, type=record.type,
     )  # fmt: skip
 
 
@@ -181,6 +195,7 @@ def render_sheet(sheet: Sheet, fmt: SheetFormat, language: Language) -> Iterable
         name, words = "sheet.txt", Words(language, lambda data: _JOINED.join(printable(data)))
     templates = environment(__package__)
     templates.filters |= {"code": code, "fenced": lambda text: fenced([printable(text)])}
+    templates.filters["row"] = markdown_row
     templates.filters["block"] = lambda lines: fenced([*map(printable, lines)])
     templates.filters |= {"heading": heading, "wrap": wrapped, "item": item, "columns": columns}
     page = _page(sheet, words)
@@ -200,9 +215,10 @@ def _json(sheet: Sheet) -> Iterator[str]:
     def record_fields(record: SheetRecord) -> dict[str, object]:
         fields: dict[str, object] = record._asdict()
         fields["enter"] = fields.pop("form")
-        strings = [string.decode() for string in character_strings(record.value)]
+        is_text = record.type == "TXT"
+        strings = [it.decode() for it in character_strings(record.value)] if is_text else []
         times = {"starts_at": utc(record.starts_at), "due": utc(record.due)}
-        return {**fields, "type": "TXT", "ttl": sheet.ttl, "strings": strings, **times}
+        return {**fields, "ttl": sheet.ttl, "strings": strings, **times}
 
     action, contact = "delete" if sheet.is_removal else "add", sheet.contact or None
     head = {"made_at": utc(sheet.made_at), "action": action, "contact": contact}
@@ -243,20 +259,24 @@ def _page(sheet: Sheet, words: Words) -> dict[str, object]:
     else:
         kind, check = "", ["check_us"]
         nevers = ["never_break", "never_others", "never_second", "never_cname"]
+        if sheet.delegates:
+            kind, check = "delegate_", ["delegate_check"]
+            nevers = ["delegate_keep", "never_others", "delegate_second"]
         harmless = "harmless"
         if any(record.add_first is None for record in sheet.records):
             harmless = "harmless_unless"
         elif any(record.add_first for record in sheet.records):
             harmless = "harmless_with"
-    count, first = len(sheet.records), sheet.records[0].fqdn
-    if count > 1:
+    count, first, rdtype = len(sheet.records), sheet.records[0].fqdn, sheet.delegates or "TXT"
+    if count > 1 and sheet.delegates != "NS":
         check.append("check_first")
     domains = list(dict.fromkeys(readable(record.sign_domain) for record in sheet.records))
     if len(domains) > 4:  # to be named in the first sentence
         named = words.fill("many_domains", count=len(domains))
     else:
         named = words.fill("comma").join(map(words.mark, domains))
-    about = words.fill(f"{kind}about_{'one' if count == 1 else 'many'}", count=count, domains=named)
+    how = sheet.delegates or ("one" if count == 1 else "many")
+    about = words.fill(f"{kind}about_{how}", count=count, domains=named)
     contact = words.fill("contact_none")
     if sheet.contact:
         contact = words.fill("contact", contact=words.mark(sheet.contact))
@@ -269,9 +289,9 @@ def _page(sheet: Sheet, words: Words) -> dict[str, object]:
         "nevers": map(words.fill, nevers),
         "check_lead": words.paragraph(*check),
         "commands": [
-            SheetField(words.fill("unix"), f"dig +short TXT {first}"),
-            SheetField(words.fill("windows"), f"nslookup -type=TXT {first}"),
-            SheetField("PowerShell", f"Resolve-DnsName -Type TXT {first}"),
+            SheetField(words.fill("unix"), f"dig +short {rdtype} {first}"),
+            SheetField(words.fill("windows"), f"nslookup -type={rdtype} {first}"),
+            SheetField("PowerShell", f"Resolve-DnsName -Type {rdtype} {first}"),
         ],
     }
 
@@ -289,7 +309,8 @@ def _zone_part(
         facts.append(SheetField(words.fill("servers"), servers))
     panel = words.fill("panel")
     if provider:
-        facts.append(SheetField(words.fill("instructions"), provider.source, is_link=True))
+        source = (sheet.delegates and provider.alias_source) or provider.source
+        facts.append(SheetField(words.fill("instructions"), source, is_link=True))
         panel = words.fill("panel_of", provider=provider.name)
     if not place.zone and place.trouble:
         notices.append(words.fill(f"zone_{place.trouble}"))
@@ -299,6 +320,17 @@ def _zone_part(
     if other := next((name for name in names if readable(name) != name), ""):
         marked = {"ascii": words.mark(other), "readable": words.mark(readable(other))}
         notices.append(words.fill("idn", **marked))
+    records, rows, add_first = zone.records, list[SheetField](), dict[str, None]()
+    if sheet.delegates:
+        if sheet.delegates == "NS":
+            notices.append(words.fill("delegate_others"))
+        dot = "." if provider and Trait.TARGET_DOT in provider.traits else ""
+        rows = [SheetField(each.host, f"{each.value}{dot}") for each in records]
+        facts += [SheetField(words.fill("type"), sheet.delegates),
+                  SheetField(words.fill("ttl"), words.duration(sheet.ttl))]  # fmt: skip
+        add_first = dict.fromkeys(line for each in records for line in each.add_first or ())
+        records = []
+    steps = _alias_steps if sheet.delegates else _panel_steps
     return {
         "label": words.fill("zone" if place.zone else "domain"),
         "name": zone.name,
@@ -306,8 +338,11 @@ def _zone_part(
         "facts": facts,
         "notices": notices,
         "panel": panel,
-        "steps": [] if sheet.is_removal else list(_panel_steps(zone, words)),
-        "records": (_record_part(each, zone, words, sheet, next(numbers)) for each in zone.records),
+        "steps": [] if sheet.is_removal else list(steps(zone, words)),
+        "add_first": list(add_first),
+        "row_title": SheetField(words.fill("host"), words.fill("target")),
+        "rows": rows,
+        "records": (_record_part(each, zone, words, sheet, next(numbers)) for each in records),
     }
 
 
@@ -375,6 +410,25 @@ def _panel_steps(zone: SheetZone, words: Words) -> Iterator[str]:
             yield words.fill("text_mode", limit=provider.limit)
     if Trait.PROXIES in traits:
         yield words.fill("proxies")
+
+
+def _alias_steps(zone: SheetZone, words: Words) -> Iterator[str]:
+    """The same for CNAME and NS records: what differs is the target, a name."""
+    provider, traits = zone.provider, zone.provider.traits if zone.provider else ()
+    rdtype, name = zone.records[0].type, words.mark(f".{zone.name}")
+    yield words.fill("delegate_type", type=rdtype)
+    if provider and provider.name_field:
+        target = provider.target_field if rdtype == "CNAME" else ""
+        names = {"name_field": provider.name_field, "value_field": target}
+        yield words.fill("delegate_fields" if target else "field", **names)
+    if zone.place.zone:
+        doubled = words.mark(f"{zone.records[0].fqdn}.{zone.name}")
+        key = "host_adds" if Trait.ADDS_ZONE in traits else "host_mostly"
+        yield words.fill(key, zone=name, doubled=doubled)
+    yield words.fill("delegate_dot" if Trait.TARGET_DOT in traits else "delegate_target", zone=name)
+    if Trait.PROXIES in traits and rdtype == "CNAME":
+        yield words.fill("delegate_proxies")
+    yield words.fill("delegate_refused")
 
 
 class Words:

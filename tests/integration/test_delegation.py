@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+import subprocess
 
 import pytest
 
 from delegation import Host, Zone
+from documents import example
 from network import running
 
 TARGET = "{selector}.{domain}.dkim.agency.test"
@@ -31,14 +33,14 @@ def alias(domain: str, number: int, to: str = TARGET) -> str:
 
 @pytest.fixture
 def network(cli, needs_tool, tmp_path):
-    """Customers' zones, of which ns2 has another shop.test, and silent.customers.test nobody."""
+    """Customers' zones; those of shop.test and sub.test have what `handoff --delegate` writes."""
     (cli.home / "dkimctl.yaml").write_text(CONFIG)
-    full = "".join(alias("shop.test", number) for number in range(1, 6))
+    handoff = ("handoff", "--sandbox", "--config", "dkimctl.yaml", "--delegate", "--format", "zone")
+    full, both = (cli(*handoff, domain).out for domain in ("shop.test", "sub.test"))
     mixed = alias("mixed.customers.test", 1) + alias("mixed.customers.test", 2)
     mixed += alias("mixed.customers.test", 4, "{selector}.old.test")
     mixed += 'a5._domainkey.mixed.customers.test. TXT "v=DKIM1; p="\n'
     to = "_domainkey.{}. NS {}\n".format
-    both = ("ns1.agency.test.", "ns2.agency.test.")
     hosts = [
         Host("ns1.test", ("127.0.0.2",), "named"),
         Host("ns2.test", ("127.0.0.3",), "nsd"),
@@ -48,9 +50,9 @@ def network(cli, needs_tool, tmp_path):
         Zone("shop.test", ("ns1.test", "ns2.test"), full),
         Zone("mixed.customers.test", ("ns1.test", "ns2.test"), mixed),
         Zone("silent.customers.test", ("dead.test",)),
-        Zone("sub.test", ("ns1.test",), "".join(to("sub.test", host) for host in both)),
+        Zone("sub.test", ("ns1.test",), both),
         Zone("own.test", ("ns2.test",), to("own.test", "ns9.own.test.")),
-        Zone("part.test", ("ns2.test",), to("part.test", both[0])),
+        Zone("part.test", ("ns2.test",), to("part.test", "ns1.agency.test.")),
         Zone("none.test", ("ns1.test",)),
     ]
     with running(tmp_path, needs_tool, hosts=hosts, zones=zones) as network:
@@ -122,3 +124,16 @@ def test_known_domains_are_those_of_the_ledger_and_of_the_config(cli, check):
     done = check("other.test")
     assert done.status == 2
     assert "delegation: [{domains: [other.test], selectors: 'a{n}', count: 24" in done.err
+
+
+def test_the_example_in_the_docs(cli, shell, needs_tool):
+    cli.write("config.yaml", example("dkim.agency.example", "yaml"))
+    variables = {"DKIMCTL_PROFILE": "sandbox", "DKIMCTL_CONFIG": "config.yaml"}
+    shell(example("handoff shop.example --delegate"), variables)
+    assert "a5.shop.example.dkim.agency.example.`" in (cli.home / "shop.md").read_text("utf-8")
+    lines = (cli.home / "shop.zone").read_text()
+    assert (cli.home / "shop.example.yaml").read_text().count("type: CNAME") == 24
+    zone = cli.write(
+        "zone", f"$TTL 60\n@ SOA ns.test. admin.test. 1 1 1 1 1\n@ NS ns.test.\n{lines}"
+    )
+    subprocess.run([needs_tool("named-checkzone"), "shop.example", zone], check=True, cwd=cli.home)

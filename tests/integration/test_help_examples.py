@@ -43,9 +43,12 @@ def examples() -> dict[str, list[str]]:
 EXAMPLES = examples()
 OPERATING = ("service", "serve")  # the service's side needs no other server
 ZONES = [Zone(name, ("ns1.test",)) for name in ("example.com", "example.net", "sold.example")]
+ZONES.append(Zone("shop.example", ("ns1.test",), "a1._domainkey CNAME a1.shop.example.net.\n"))
 CONFIG = f"""
 dns: [{{provider: rfc2136, server: {PRIMARY}, key_file: tsig.key}}]
 notify: {{command: [cat]}}
+delegation:
+- {{domains: [shop.example], selectors: 'a{{n}}', count: 1, target: '{{selector}}.{{domain}}.net'}}
 """
 SPECS = """\
 defaults: {key_len: 2048, start_date: 2036-01-01T00:00+00:00}

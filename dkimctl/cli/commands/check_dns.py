@@ -33,7 +33,6 @@ app = App()
     "dkimctl check-dns",
     "dkimctl check-dns --wait 30m",
     "dkimctl check-dns '*.example.com' --server 192.0.2.1 --server 192.0.2.2:5353",
-    "dkimctl check-dns --format json > checks.json",
     "dkimctl check-dns --from retired.json --expect-absent",
     "dkimctl check-dns --delegation shop.example",
     "dkimctl check-dns --format nagios",
@@ -81,17 +80,13 @@ def check_dns(
         ),
     ] = checking.WARN_WITHIN,
     delegation: Annotated[
-        bool,
-        option(
-            "--delegation",
-            "Check whether the owners of domains have delegated the selectors of their pools.",
-        ),
+        bool, option("--delegation", "Check the CNAME or NS records of pools.")
     ] = False,
     notify: Annotated[
         bool,
         option(
             "--notify",
-            "Send a notice if problems began or ended since the last run.",
+            "Send a notice if problems began or ended.",
         ),
     ] = False,
     test_notice: Annotated[bool, option("--test-notice", "Only send a notice, as a test.")] = False,
@@ -106,9 +101,6 @@ def check_dns(
     Every authoritative server of each zone is asked. The exit code is 1 if a record is not
     published as registered, otherwise 4 if DNS gave no answer for one. With --format nagios, it is
     that of a monitoring plugin.
-
-    With --delegation, the CNAME or NS records are checked with which the owners of domains delegate
-    selectors, as `delegation` in the config file says. Nothing has to be registered for that.
     """
     session = open_session(ctx)
     began = time.time()

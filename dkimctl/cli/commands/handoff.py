@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,26 +12,37 @@ import typer
 from dkimctl.cli import next_steps
 from dkimctl.cli.checking import open_source, warn_of_wildcards
 from dkimctl.cli.options import MAX_TTL, App, AssumeSuccessorsOption, OutputOption, option
-from dkimctl.cli.output import read_format, read_zone, write_chunks
+from dkimctl.cli.output import read_format, read_output_options, read_zone, write_chunks
 from dkimctl.cli.report import Reporter
-from dkimctl.cli.results import AttentionWarnings
+from dkimctl.cli.results import AttentionWarnings, show, with_zones
 from dkimctl.cli.selected import (
     SelectionArgument,
     read_selection,
     registered_results,
     report_not_retired,
     review_retired,
+    select_pools,
     warn_unmatched,
 )
 from dkimctl.cli.session import Session, open_session
 from dkimctl.dns.check import Checker
+from dkimctl.dns.delegation import Delegation, delegations
+from dkimctl.dns.messages import name_above
 from dkimctl.dns.verdicts import Verdict
 from dkimctl.dns.wildcards import find_shadowed
 from dkimctl.errors import ExitCode, ServiceError, UsageError, worst
-from dkimctl.formats.renderer import outside_zones, publishable, sound_record
-from dkimctl.handoff.providers import DnsPlace, Trouble, find_places, provider_with
+from dkimctl.formats.renderer import (
+    NOT_FOR_DNS,
+    PER_ZONE,
+    Format,
+    Provider,
+    outside_zones,
+    publishable,
+    sound_record,
+)
+from dkimctl.handoff.providers import DnsPlace, DnsProvider, Trouble, find_places, provider_with
 from dkimctl.handoff.sheet import Language, SheetFormat, make_sheet, render_sheet
-from dkimctl.models import DnsRecord, Registration, RegistrationKey, named
+from dkimctl.models import DnsRecord, Outcome, Registration, RegistrationKey, Result, named
 from dkimctl.names import Selection
 from dkimctl.rotation.life import KeyStage, NextAction, read_keys
 from dkimctl.rotation.retirement import retired_results
@@ -48,6 +60,7 @@ _MAX_CONTACT = 200  # characters
     "dkimctl handoff '*.example.com' --language ja --output dns.html",
     "dkimctl handoff example.com --zone example.com --provider route53 --output dns.md",
     "dkimctl handoff --retired --output delete.html",
+    "dkimctl handoff shop.example --delegate --output shop.html",
     name="handoff",
     takes_profile=True,
 )
@@ -58,7 +71,8 @@ def handoff(
         SheetFormat | None,
         option(
             "--format -f FORMAT",
-            f"{', '.join(SheetFormat)} (default: by the suffix of --output, otherwise text).",
+            f"{', '.join(SheetFormat)} (default: by the suffix of --output, or text). From zone "
+            "on, only with --delegate.",
         ),
     ] = None,
     language: Annotated[
@@ -80,6 +94,10 @@ def handoff(
     retired: Annotated[
         bool, option("--retired", "Records to delete, of keys that have been replaced.")
     ] = False,
+    delegate: Annotated[
+        bool,
+        option("--delegate", "CNAME or NS that delegate selectors."),
+    ] = False,
     assume_successors: AssumeSuccessorsOption = False,
     output: OutputOption = None,
 ) -> int:
@@ -88,8 +106,8 @@ def handoff(
     The zones and the provider are looked up in DNS. The records come from the ledger, except those
     of keys that have been replaced and may be removed.
 
-    With --retired, the sheet lists those instead, to delete. Their successors are checked in DNS
-    first, and the service is asked for its time. Nothing is registered.
+    With --retired, the sheet lists those instead, to delete, after a check of their successors and
+    the service's time. With --delegate, it has what a pool of `delegation` needs, once.
     """
     session = open_session(ctx)
     contact = " ".join(contact.split())
@@ -102,33 +120,46 @@ def handoff(
     fmt = read_format(SheetFormat, fmt, output)
     if fmt in (None, SheetFormat.TXT):
         fmt = SheetFormat.TEXT
-    if fmt is SheetFormat.JSON and language is not None:
-        raise UsageError("--language has no effect with --format json", hint="leave it out")
-    if assume_successors and not retired:
-        raise UsageError("--assume-successors has no effect without --retired", hint="leave it out")
+    is_for_dns = bool(fmt and fmt.value in [*Format] and fmt.value not in NOT_FOR_DNS)
+    _check_options(
+        fmt, is_for_dns=is_for_dns, language=language, contact=contact, retired=retired,
+        delegate=delegate, assume_successors=assume_successors,
+    )  # fmt: skip
     zones = [read_zone("--zone", name) for name in zone or ()]
-    selected = read_selection(session, selection)
     now = datetime.now(UTC)
-    if retired:  # after a look at their successors in DNS; see `rotate --retired`
-        statuses = review_retired(session, selected, assume_successors=assume_successors)
-        status = report_not_retired(session, statuses)
-        results = retired_results(statuses)
-        records = [(each.registration, it) for each in results if (it := sound_record(each))]
+    if delegate:
+        pools = select_pools(session, selection)
+        wanted = [each for name, pool in pools.items() for each in delegations(pool, name)]
+        if is_for_dns:
+            return _write_for_dns(session, wanted, Format(fmt), zones, panel, ttl, output)
+        records = [(_entry(each), DnsRecord(each.fqdn, each.rdtype, target))
+                   for each in wanted for target in each.targets]  # fmt: skip
+        codes = [ExitCode.OK]
     else:
-        records, status = _needed_records(session, selected, now)
-    codes = [status, warn_unmatched(session, selected)]
+        selected = read_selection(session, selection)
+        if retired:  # after a look at their successors in DNS; see `rotate --retired`
+            statuses = review_retired(session, selected, assume_successors=assume_successors)
+            status = report_not_retired(session, statuses)
+            results = retired_results(statuses)
+            records = [(each.registration, it) for each in results if (it := sound_record(each))]
+        else:
+            records, status = _needed_records(session, selected, now)
+        codes = [status, warn_unmatched(session, selected)]
     if not records and fmt is not SheetFormat.JSON:
         return worst(codes)
     reporter = session.reporter
     if not zones and len(records) >= 100:  # their lookups may take longer than a second
         reporter.note(f"dkimctl: looking up the zones of {len(records)} names in DNS")
-    if not zones:
+    if not zones and not delegate:
         records = _where_aliases_lead(reporter, records)
-    names = [record.fqdn for _, record in records]
-    places = find_places(names, zones)
+    # The names of delegations may lead elsewhere already: their zone is that of the name above.
+    above = name_above if delegate else str
+    names = {record.fqdn: above(record.fqdn) for _, record in records}
+    found = find_places(names.values(), zones)
+    places = {name: found[asked] for name, asked in names.items()}
     if zones and (outside := [name for name, place in places.items() if not place.zone]):
         raise outside_zones(outside, zones)
-    codes.append(_warn_unknown(reporter, places))
+    codes.append(_warn_unknown(reporter, found))
     sheet = make_sheet(
         records, places, now.astimezone(), {} if retired else _add_first(reporter, places, zones),
         panel=panel, ttl=ttl, contact=contact, is_removal=retired,
@@ -152,8 +183,77 @@ def handoff(
         words = next_steps.select_domains(record.sign_domain for record in sheet.records)
         check, wait = next_steps.command("check-dns", words), next_steps.wait_for(words)
         step = f"deleted: {check}" if retired else f"added: {wait}"
+        if delegate:
+            step = f"added: {next_steps.command('check-dns', words, '--delegation')}"
         reporter.note(f"dkimctl: when the records are {step}")
     return worst(codes)
+
+
+def _check_options(
+    fmt: SheetFormat | None,
+    *,
+    is_for_dns: bool,
+    language: Language | None,
+    contact: str,
+    retired: bool,
+    delegate: bool,
+    assume_successors: bool,
+) -> None:
+    """Raises UsageError for what has no effect together."""
+    if is_for_dns and not delegate:
+        hint = f"for the records of keys, use `dkimctl show-dns --format {fmt}`"
+        raise UsageError(f"--format {fmt} is only for --delegate", hint=hint)
+    if delegate and retired:
+        raise UsageError("--delegate cannot be combined with --retired", hint="remove one of them")
+    if assume_successors and not retired:
+        raise UsageError("--assume-successors has no effect without --retired", hint="leave it out")
+    has_no_text = is_for_dns or fmt is SheetFormat.JSON
+    for name, is_given in {"--language": language, "--contact": is_for_dns and contact}.items():
+        if is_given and has_no_text:
+            raise UsageError(f"{name} has no effect with --format {fmt}", hint="leave it out")
+
+
+def _entry(delegation: Delegation) -> Registration:
+    """What stands for a key that there need not be."""
+    is_one = delegation.rdtype == "CNAME"
+    return Registration(delegation.sign_domain, delegation.selectors[0] if is_one else None)
+
+
+def _write_for_dns(
+    session: Session,
+    wanted: Sequence[Delegation],
+    fmt: Format,
+    zones: Sequence[str],
+    panel: DnsProvider | None,
+    ttl: int,
+    output: Path | None,
+) -> ExitCode:
+    """Write delegations for a DNS tool, as `show-dns` does records."""
+    domains = list(dict.fromkeys(each.sign_domain for each in wanted))
+    if len(domains) > 1 and (fmt in PER_ZONE or (zones and fmt is Format.ZONE)):
+        hint = "name one; without --zone, --format zone has absolute names, of all in one file"
+        raise UsageError(f"--format {fmt} is for one domain here, not {len(domains)}", hint=hint)
+    provider = next((each for each in Provider if panel and each == panel.key), None)
+    if panel and fmt is Format.TERRAFORM and provider is None:
+        hint = f"write one of {', '.join(Provider)}"
+        raise UsageError(f"--format terraform has no resources for {panel.name}", hint=hint)
+    options = read_output_options(
+        fmt=fmt, ttl=ttl, zone=zones, find_zones=fmt in PER_ZONE and not zones, provider=provider,
+        output=output, wide=False,
+    )  # fmt: skip
+    results = [
+        Result(
+            _entry(each)._replace(record=DnsRecord(each.fqdn, each.rdtype, " ".join(each.targets))),
+            Outcome.EXISTS,
+        )
+        for each in wanted
+    ]
+    options = with_zones(options, results, session.reporter, name_above)
+    status = show(results, options, session.reporter).status
+    words = next_steps.select_domains(domains)
+    check = next_steps.command("check-dns", words, "--delegation")
+    session.reporter.note(f"dkimctl: when the records are added: {check}")
+    return status
 
 
 def _where_aliases_lead(reporter: Reporter, records: SheetRecords) -> SheetRecords:

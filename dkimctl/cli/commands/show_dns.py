@@ -10,8 +10,8 @@ import typer
 
 from dkimctl.cli import options
 from dkimctl.cli.options import SAVED_RESULT, App, option, result_option
-from dkimctl.cli.output import read_output_options, resolve_zones
-from dkimctl.cli.results import show
+from dkimctl.cli.output import read_output_options
+from dkimctl.cli.results import show, with_zones
 from dkimctl.cli.selected import (
     SelectionArgument,
     read_selection,
@@ -21,9 +21,8 @@ from dkimctl.cli.selected import (
 )
 from dkimctl.cli.session import open_session
 from dkimctl.errors import ExitCode, NegativeAnswer, worst
-from dkimctl.formats.renderer import NOT_FOR_DNS, Format, Provider, publishable
+from dkimctl.formats.renderer import NOT_FOR_DNS, Format, Provider
 from dkimctl.models import Outcome, Result, named
-from dkimctl.names import zone_finder
 from dkimctl.text import few
 
 app = App()
@@ -118,15 +117,7 @@ def show_dns(
             )
     if output_options.has_zones:
         results = list(results)
-        names = [record.fqdn for record in filter(None, map(publishable, results))]
-        output_options = resolve_zones(output_options, names, session.reporter.note)
-        if output_options.finds_zones:
-            from dkimctl.cli.checking import warn_of_wildcards  # DNS, which others do not need
-
-            find = zone_finder(output_options.zones)
-            zone_of = {name: find(name) or "" for name in names}
-            add_first = warn_of_wildcards(session.reporter, zone_of)
-            output_options = output_options._replace(add_first=add_first)
+        output_options = with_zones(output_options, results, session.reporter)
     shown = show(results, output_options, session.reporter)
     status = shown.status
     if saved is not None and not shown.failure:

@@ -135,6 +135,80 @@ def test_every_value_arrives(results, fmt, read, records):
     assert set(read(render_file(fmt, results(records)))) == name_and_value(records)
 
 
+# What delegates selectors: an RRset of two name servers is one record of ours.
+DELEGATIONS = [
+    DnsRecord("a1._domainkey.example.com", "CNAME", "a1.example.com.dkim.test"),
+    DnsRecord("_domainkey.sub.example.com", "NS", "ns1.test ns2.test"),
+]
+DELEGATED = {
+    (each.fqdn, each.type, name) for each in DELEGATIONS for name in each.value.split()
+}  # fmt: skip
+
+
+def names_in_text(fmt, text):
+    """The name, type and target of each record in a text for example.com, as a tool reads it."""
+    if fmt is Format.ZONE:
+        zone = dns.zone.from_text(text, origin="example.com.", check_origin=False)
+        for name, _, rdata in zone.iterate_rdatas():
+            target = rdata.target.derelativize(zone.origin)
+            yield f"{name}.example.com", dns.rdatatype.to_text(rdata.rdtype), f"{target}"
+    elif fmt is Format.NSUPDATE:
+        for line in re.findall(r"update add (.*)", text):
+            name, _, _, kind, target = line.split()
+            yield name, kind, target
+    elif fmt is Format.DNSCONTROL:
+        for kind, name, target in re.findall(r'  (\w+)\("(.*?)", "(.*?)", TTL', text):
+            yield f"{name}.example.com", kind, target
+    else:
+        from octodns.provider.yaml import YamlProvider
+        from octodns.zone import Zone
+
+        with tempfile.TemporaryDirectory() as directory:
+            Path(directory, "example.com.yaml").write_text(text)
+            zone = Zone("example.com.", [])
+            YamlProvider("config", directory, escaped_semicolons=True).populate(zone)
+        for record in zone.records:
+            values = getattr(record, "values", None) or [record.value]
+            yield from ((record.fqdn, record._type, str(value)) for value in values)
+
+
+def names_in_json(fmt, text, provider):
+    document = json.loads(text)
+    if fmt is Format.ROUTE53:
+        for rrset in (change["ResourceRecordSet"] for change in document["Changes"]):
+            for value in rrset["ResourceRecords"]:
+                yield rrset["Name"], rrset["Type"], value["Value"]
+    elif fmt is Format.POWERDNS:
+        for rrset in document["rrsets"]:
+            for record in rrset["records"]:
+                yield rrset["name"], rrset["type"], record["content"]
+    else:
+        [resources] = document["resource"].values()
+        for resource in resources.values():
+            values = resource[RESOURCES[provider][1]]
+            for value in [values] if isinstance(values, str) else values:
+                assert value.endswith(".") is (provider is Provider.GOOGLE)
+                yield resource["name"], resource["type"], value
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("fmt", "provider"),
+    [(Format.ZONE, None), (Format.NSUPDATE, None),
+     *((fmt, Provider.ROUTE53) for fmt in PER_ZONE), *((Format.TERRAFORM, it) for it in Provider)],
+)  # fmt: skip
+def test_delegations_arrive_with_their_types(results, route53_model, fmt, provider):
+    options = {"provider": provider} if provider else {}
+    text = render_file(fmt, results(DELEGATIONS), **options)
+    is_json = fmt in (Format.ROUTE53, Format.POWERDNS, Format.TERRAFORM)
+    read = [*(names_in_json(fmt, text, provider) if is_json else names_in_text(fmt, text))]
+    assert len(read) == 3
+    assert {(name.removesuffix("."), kind, to.removesuffix(".")) for name, kind, to in read} == (
+        DELEGATED
+    )
+    assert fmt is not Format.ROUTE53 or route53_model(json.loads(text)) == ""
+
+
 @pytest.mark.parametrize(("length", "count"), [(20, 1100), (400, 90), (3900, 9)])
 def test_batches_keep_the_limits_of_the_api(result, length, count):
     many = [

@@ -32,6 +32,7 @@ from dkimctl.handoff.sheet import (
     make_sheet,
     render_sheet,
 )
+from dkimctl.models import DnsRecord, Registration
 from dkimctl.names import parse_domain
 from rendering import HOSTILE, VALUES, txt_value
 from terminals import is_harmless
@@ -124,7 +125,7 @@ EN, JA = (
 ENGLISH, JAPANESE = Words(Language.ENGLISH), Words(Language.JAPANESE)
 # Names and what is typed, which are the same in Japanese.
 SAME = {"DNS", "TXT", "TTL", "DKIM", "CNAME", "Linux", "macOS", "Windows", "dkimctl", "xn",
-        "_domainkey", "Change in text format"}  # fmt: skip
+        "_domainkey", "Change in text format", "NS", "Proxy status", "DNS only"}  # fmt: skip
 
 
 def fields(text: str) -> set[str]:
@@ -286,6 +287,36 @@ def test_a_sheet_to_delete_has_nothing_about_adding(sheet_of, language, fmt):
     zones, panel = ("example.com", "example.net"), provider_with("sakura")
     assert said(sheet_of(*zones, panel=panel)) == [*adding]
     assert said(sheet_of(*zones, panel=panel, is_removal=True)) == []
+
+
+@LANGUAGES
+@pytest.mark.parametrize("kind", ["CNAME", "NS"])
+def test_a_delegation_is_a_table_for_each_panel(kind, language):
+    host = "a1._domainkey" if kind == "CNAME" else "_domainkey"
+    pairs = [
+        (Registration("example.com", "a1"), DnsRecord(f"{host}.example.com", kind, name))
+        for name in ("one.dkim.example.net", "two.dkim.example.net")
+    ]
+    places = {f"{host}.example.com": DnsPlace("example.com", ("ns1.example.net",))}
+    texts = EN if language is Language.ENGLISH else JA
+    proxied = []
+    for panel in (None, *providers()):
+        lines = {f"{host}.example.com": ("*.example.com. 60 IN A 192.0.2.1",)}
+        sheet = make_sheet(pairs, places, NOW, lines, panel=panel)
+        names = [f"{pair[1].value}{'.' if panel and panel.key == 'ovh' else ''}" for pair in pairs]
+        page, text, markdown = (
+            render(sheet, fmt, language)
+            for fmt in (SheetFormat.HTML, SheetFormat.TEXT, SheetFormat.MARKDOWN)
+        )
+        for name in names:
+            assert f'<code class="copy">{name}</code>' in page
+            assert f"| `{host}` | `{name}` |\n" in markdown
+            assert re.search(rf"(?m)^  {host} +{re.escape(name)}$", text)
+        assert "TXT" not in re.sub("https://.*", "", text)
+        assert text.count("60 IN A") == 1
+        assert f"dig +short {kind} {host}.example.com" in text
+        proxied += [panel] if texts["delegate_proxies"] in html.unescape(page) else []
+    assert [panel.key for panel in proxied] == (["cloudflare"] if kind == "CNAME" else [])
 
 
 def test_what_is_urgent_looks_so(sheet_of):
