@@ -21,8 +21,7 @@ from dkimctl.rotation.successors import (
     FEW_LEFT,
     due_of,
     few_left,
-    lines_of,
-    newest_of,
+    schedules_of,
     selectors_left,
 )
 from dkimctl.settings.rotation import Policies, RotationSettings
@@ -181,14 +180,9 @@ def keys_of(domain: DomainKeys, policies: Policies, now: datetime) -> Iterator[K
     # When the line of each key gets a successor: its newest key decides, once that signs.
     due: dict[int, datetime | None] = {}
     may_be_undecided = False
-    for line in lines_of(domain.histories):
-        newest = newest_of(line)
-        at = None if newest is None else _after(newest.created_at, settings.max_age)
-        if at is not None:
-            starts = (registration.starts_at or at for registration in line)
-            at = max(at, *starts).astimezone(UTC)
-        due[line[0].third_party] = at
-        may_be_undecided |= len(line) > 1 or at is None or at <= now
+    for line, newest, at, _, _, frozen in schedules_of(domain, policies, now):
+        due[line[0].third_party] = at if newest else None
+        may_be_undecided |= len(line) > 1 or newest is None or at <= now or bool(frozen)
     undecided = {}
     if may_be_undecided:  # few are, and to find out takes as long as all else
         undecided = {
@@ -242,6 +236,8 @@ def _registered_key(
         if took_over <= now:
             stage, since = KeyStage.GRACE, took_over
             action, due = NextAction.REMOVE, removable_at
+            if removable_at and (thawed := settings.frozen_until(max(removable_at, now))):
+                due = thawed
             if status.is_over:
                 stage, since = KeyStage.RETIRED, removable_at
         elif begins <= now:

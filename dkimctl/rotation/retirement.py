@@ -33,7 +33,7 @@ class Retirement(StrEnum):
 
     RETIRED = "retired"
     DUE = "due"  # its successor must be seen published first
-    WAITING = "waiting"  # for the end of the grace period
+    WAITING = "waiting"  # for the end of the grace period, or of a freeze
     UNKNOWN = "unknown"  # whether a newer key replaces it
     CURRENT = "current"
 
@@ -276,7 +276,11 @@ def _status(
     )
     best, certain = takeovers[0], (Retirement.RETIRED, Retirement.DUE)
     deciding = [takeover.successor for takeover in takeovers if takeover.retirement in certain]
-    is_over = best.took_over <= policy.now - policy.rotation.of(old.key.sign_domain).grace
+    settings = policy.rotation.of(old.key.sign_domain)
+    is_over = best.took_over <= policy.now - settings.grace
+    if is_over and (thawed := settings.frozen_until(policy.now)) is not None:
+        reason = f"{best.reason}; nothing is removed before {thawed.date()} (freeze)"
+        best = best._replace(retirement=Retirement.WAITING, reason=reason)
     return RetirementStatus(old, history, best.retirement, best.reason, deciding, is_over, best)
 
 

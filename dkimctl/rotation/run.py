@@ -99,7 +99,11 @@ class RotationRun:
         """Raises LedgerError if the ledger cannot be read, and Interrupted."""
         known = self._known()
         statuses = self._statuses(known, self._tools.clock())
-        over = [status for status in statuses if status.is_over and status.successors]
+        over = [
+            status
+            for status in statuses
+            if status.is_over and status.successors and status.retirement is not Retirement.WAITING
+        ]
         # By key past its grace period, and successor of one: why the former has to stay, or "".
         answers: Mapping[RegistrationKey, str] = {}
         try:
@@ -149,7 +153,8 @@ class RotationRun:
         for key in self._selection.pick(ledger.closed_keys()):
             policy = policies.of(key.key.sign_domain)
             lately = tools.clock() - policy.grace - policy.lead
-            if (key.closed_at and key.closed_at > lately) or key.key in unanswered:
+            is_recent = key.closed_at is not None and key.closed_at > lately
+            if (is_recent or key.key in unanswered) and not policy.frozen_until(tools.clock()):
                 closed[key.key] = key
         is_known = self._agreed_time(is_needed=bool(due.specs or over)) is not None
         self._note_pools(due)
@@ -423,7 +428,7 @@ class RotationRun:
         for status in self._statuses(known.after(looks, now), now):
             registration, retirement = status.registration, status.retirement
             sure = [each.selector for each in status.successors if each.key in reliable]
-            is_due = retirement is Retirement.DUE and status.is_over
+            is_due = retirement in (Retirement.DUE, Retirement.WAITING) and status.is_over
             if is_due or retirement is Retirement.UNKNOWN:  # it cannot be removed yet
                 self._tasks.append(Task(Step.REMOVE, State.WAITING, registration, status.reason))
             elif (

@@ -4,28 +4,37 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import NamedTuple
 
 from dkimctl.errors import UsageError
 from dkimctl.ledger.ledger import DomainKeys, Ledger
 from dkimctl.models import NEVER, DomainSpec, Registration, key_of
-from dkimctl.names import MAX_LABEL, MAX_NAME, Selection, is_name, key_name_length
+from dkimctl.names import (
+    MAX_LABEL,
+    MAX_NAME,
+    Selection,
+    is_name,
+    key_name_length,
+    selector_template,
+)
 from dkimctl.settings.rotation import Policies, RotationSettings
 
 _KEY_LEN = 2048  # bits, at least, of what `rotate run` registers (RFC 8301 section 3.2)
 FEW_LEFT = 2  # selectors in the pool of a domain
-_MAX_LATENESS = timedelta(days=1)  # between two runs
+_DAY = timedelta(days=1)  # at most, between two runs
+_SHORTEST = 3 / 4  # of `lead`, by which a successor that is registered late starts earlier
 
 
 class RotationPolicy(NamedTuple):
     """When a key is due, and what its successor is, as the options of `rotate` say."""
 
-    older_than: timedelta | None  # None: as `policies` say
+    older_than: timedelta | None  # here and below, None: as `policies` say
     start_date: str  # as in DomainSpec
-    key_len: int
-    selector_for: Callable[[str], str]  # the preferred selector for a signing domain
+    key_len: int | None
+    selector_for: Callable[[str], str] | None  # the preferred selector for a signing domain
     policies: Policies = Policies()
 
 
@@ -52,20 +61,22 @@ def plan_rotation(
         if not _is_selected(domain, selection):
             continue
         is_empty = False
-        unanswered = _unanswered(domain)
-        used = {*unanswered, *(closed.key.selector for closed in domain.closed)}
-        preferred = policy.selector_for(domain.sign_domain)
-        age = policy.older_than
-        if age is None:
-            age = policy.policies.of(domain.sign_domain).max_age
-        due, is_undated = _with_new_selectors(domain.histories, used, preferred, now - age, now)
-        for newest, selector in due:
+        settings, unanswered = policy.policies.of(domain.sign_domain), _unanswered(domain)
+        selector_for = policy.selector_for or _selectors_of(settings.selectors, now)
+        preferred = selector_for(domain.sign_domain)
+        schedules = schedules_of(domain, policy.policies, now)
+        if (age := policy.older_than) is not None:
+            made = [schedule.newest and schedule.newest.created_at for schedule in schedules]
+            dates = (min(date or NEVER, NEVER - age) + age for date in made)
+            schedules = [each._replace(due=due) for each, due in zip(schedules, dates, strict=True)]
+        due, is_undated = _with_new_selectors(schedules, {*domain.selectors}, preferred, now, now)
+        for newest, selector, _ in due:
             old = newest.selector or ""
             # Its fields are all set, so that the defaults of a profile change nothing.
             spec = DomainSpec(
                 newest.key.sign_domain,
                 selector,
-                policy.key_len,
+                policy.key_len or settings.key_len or _KEY_LEN,
                 policy.start_date,
                 newest.third_party,
                 enable=True,
@@ -87,6 +98,60 @@ def plan_rotation(
     return None if is_empty else rotation
 
 
+class Schedule(NamedTuple):
+    """When a line of keys, which sign the same mail, gets a successor: its newest key decides."""
+
+    line: Sequence[Registration]
+    newest: Registration | None = None  # that was registered last; None: no key has a date
+    due: datetime = NEVER  # when the successor is to be registered
+    start: datetime = NEVER  # when it is to start
+    end: datetime = NEVER  # when the newest key reaches `max_age`
+    frozen: str = ""  # why it cannot start by then
+
+
+def schedules_of(domain: DomainKeys, policies: Policies, now: datetime) -> list[Schedule]:
+    """When each line of the keys of a domain gets a successor."""
+    settings = policies.of(domain.sign_domain)
+    return [_schedule_of(line, settings, now) for line in lines_of(domain.histories)]
+
+
+def _schedule_of(
+    line: Sequence[Registration], settings: RotationSettings, now: datetime
+) -> Schedule:
+    """The successor starts when the newest key is `max_age` old, and is registered `lead` before.
+
+    Each goes before a freeze if the former would be in one, or the latter too close to one. The age
+    counts from the registration, or, of a key that was registered long before it starts, from
+    `lead` before its start.
+    """
+    newest = newest_of(line)
+    if newest is None or newest.created_at is None:
+        return Schedule(line)
+    max_age, lead = settings.max_age, settings.lead
+    begin, starts = newest.created_at, newest.starts_at or newest.created_at
+    if starts - begin > lead:
+        begin = (starts - lead).astimezone(UTC)
+    end = min(begin, NEVER - max_age) + max_age
+    start = end = end.replace(second=0, microsecond=0)  # as start dates are
+    for frozen, _ in (each for each in reversed(settings.freeze) if each[0] <= start < each[1]):
+        if frozen - _DAY - lead > begin:  # else it would be too short a life
+            start = frozen - _DAY
+    # A run that comes up to a day later is still in time: see `spec_of`.
+    due = start - min(max(lead, lead * _SHORTEST + _DAY), max_age)
+    for frozen, until in reversed(settings.freeze):
+        if frozen < due + _DAY and due < until:
+            due = frozen - _DAY
+    due = max(due, *(each.starts_at or due for each in line)).astimezone(UTC)
+    reason, thawed = "", settings.frozen_until(max(due, now))
+    if thawed is not None:
+        if due <= now and thawed + _DAY + lead * _SHORTEST > end:
+            reason = f"nothing is registered before {thawed.date()} (freeze), but it reaches "
+            reason += f"`max_age` on {end.date()}: `dkimctl rotate {newest.sign_domain} "
+            reason += "--older-than 0d` prints a successor"
+        due = thawed
+    return Schedule(line, newest, due, start, end, reason)
+
+
 class DueKey(NamedTuple):
     """A key that is due, and its successor; without one, why it waits for the user's decision."""
 
@@ -94,6 +159,7 @@ class DueKey(NamedTuple):
     spec: DomainSpec | None = None
     reason: str = ""
     is_begun: bool = False  # the request for that successor got no answer
+    due: datetime = NEVER
 
 
 class DueKeys(NamedTuple):
@@ -104,6 +170,7 @@ class DueKeys(NamedTuple):
     postponed: Sequence[DomainSpec]  # they are due as well, but beyond the limit of the day
     #: A key of each domain whose pool has FEW_LEFT selectors or fewer, with how many.
     low: Mapping[Registration, int] = {}
+    too_low: Sequence[str] = ()  # limits that cannot keep up
 
 
 def find_due(ledger: Ledger, selection: Selection, policies: Policies, now: datetime) -> DueKeys:
@@ -115,6 +182,7 @@ def find_due(ledger: Ledger, selection: Selection, policies: Policies, now: date
     due: list[DueKey] = []
     low: dict[Registration, int] = {}
     used: Counter[RotationSettings] = Counter()  # of the limit of each policy, today
+    lines: dict[RotationSettings, list[datetime]] = {}  # when the successor of each is due
     for domain in ledger.domains():
         policy = policies.of(domain.sign_domain)
         used[policy] += sum(
@@ -123,22 +191,35 @@ def find_due(ledger: Ledger, selection: Selection, policies: Policies, now: date
             and history.replaces is not None
             for registration, history in domain.histories.items()
         )
+        dates = (schedule.due for schedule in schedules_of(domain, policies, now))
+        lines.setdefault(policy, []).extend(dates)
         if _is_selected(domain, selection):
             due += due_of(domain, policies, now)
             left = selectors_left(domain, policies)
             if left is not None and left <= FEW_LEFT:
                 *_, low_key = domain.histories
                 low[low_key] = left
+    untils = {policy: _due_until(sorted(dates), policy, now) for policy, dates in lines.items()}
+    if any(until > now for until in untils.values()):
+        for domain in ledger.domains():
+            until = untils[policies.of(domain.sign_domain)]
+            if until > now and _is_selected(domain, selection):
+                keys = due_of(domain, policies, now, until)
+                due += (key for key in keys if now < key.due <= until)
     specs, postponed = list[DomainSpec](), list[DomainSpec]()
     for key in sorted(
-        due, key=lambda key: (not key.is_begun, key.registration.created_at or now)
-    ):  # fmt: skip
+        due, key=lambda key: (not key.is_begun, key.due, key.registration.created_at or now)
+    ):
         if key.spec is not None:
             policy = policies.of(key.spec.sign_domain)
             used[policy] += 1
-            is_now = key.is_begun or used[policy] <= policy.limit
-            (specs if is_now else postponed).append(key.spec)
-    return DueKeys(specs, [key for key in due if key.spec is None], postponed, low)
+            if key.is_begun or used[policy] <= policy.limit:
+                specs.append(key.spec)
+            elif key.due <= now:
+                postponed.append(key.spec)
+    undecided = [key for key in due if key.spec is None]
+    counts = {policy: len(dates) for policy, dates in lines.items()}
+    return DueKeys(specs, undecided, postponed, low, [*limits_too_low(counts, now)])
 
 
 def selectors_left(domain: DomainKeys, policies: Policies) -> int | None:
@@ -154,8 +235,33 @@ def few_left(left: int, sign_domain: str) -> str:
     return f"{count} left in its pool: {how} {sign_domain}`"
 
 
-def due_of(domain: DomainKeys, policies: Policies, now: datetime) -> Iterator[DueKey]:
-    """The keys of a domain that are due, whatever the limit of `rotate run`."""
+def _due_until(dates: Sequence[datetime], policy: RotationSettings, now: datetime) -> datetime:
+    """The latest of these dates that count as due today, since later `limit` would delay some."""
+    today, number, most = now.astimezone(UTC).date(), 0, 0
+    for day, of_day in itertools.groupby(dates, datetime.date):
+        number += sum(1 for _ in of_day)
+        if today < day < NEVER.date():
+            begin, end = (datetime(*each.timetuple()[:3], tzinfo=UTC) for each in (today, day))
+            days = policy.open_time(begin + _DAY, end + _DAY) // _DAY
+            most = max(most, number - policy.limit * days)
+    return dates[most - 1] if most and policy.frozen_until(now) is None else now
+
+
+def limits_too_low(lines: Mapping[RotationSettings, int], now: datetime) -> Iterator[str]:
+    """Which `limit` cannot keep up with so many lines of keys; each has one key after the other."""
+    for policy, count in lines.items():
+        days = max(policy.open_time(now, now + policy.max_age - policy.lead) // _DAY, 1)
+        if count > policy.limit * days:
+            yield (
+                f"`limit: {policy.limit}` a day is too low for {count:,} keys ({policy.covers}), "
+                f"which need successors every {days} days: write `limit: {-(-count // days)}`"
+            )
+
+
+def due_of(
+    domain: DomainKeys, policies: Policies, now: datetime, until: datetime | None = None
+) -> Iterator[DueKey]:
+    """The keys of a domain that are due now, or `until` later, whatever the limit of the day."""
     histories, settings = domain.histories, policies.of(domain.sign_domain)
     if not histories:
         return
@@ -176,20 +282,24 @@ def due_of(domain: DomainKeys, policies: Policies, now: datetime) -> Iterator[Du
             spec = spec_of(old, successor.selector, settings, now)
             yield DueKey(old, spec._replace(enable=not has_other), is_begun=True)
 
-    used = {key.selector for key in (*begun.values(), *unanswered)}
-    used |= {closed.key.selector for closed in domain.closed}
-    preferred, made_before = f"{now.astimezone(UTC):s%Y%m%d}", now - settings.max_age
-    due, is_undated = _with_new_selectors(histories, used, preferred, made_before, now)
+    schedules = schedules_of(domain, policies, now)
+    preferred = _selectors_of(settings.selectors, now)(domain.sign_domain)
+    due, is_undated = _with_new_selectors(
+        schedules, {*domain.selectors}, preferred, now, until or now
+    )
     *_, last = histories
-    if any(_is_too_long(domain.sign_domain, selector) for _, selector in due):
+    if any(_is_too_long(domain.sign_domain, selector) for _, selector, _ in due):
         yield DueKey(last, reason=f"the selector is too long for {domain.sign_domain}")
         return
     if is_undated:
         yield DueKey(last, reason="the age of its keys is not known")
     yield from _with_late_successors(histories, settings, now)
+    for schedule in schedules:
+        if schedule.newest and schedule.frozen:
+            yield DueKey(schedule.newest, reason=schedule.frozen)
     # Requests that replace no key, so that it is not known what was asked.
     foreign = next((key for key in unanswered if key not in domain.begun), None)
-    for newest, selector in due:
+    for newest, selector, due_at in due:
         successor = begun.get(newest.key)
         if successor in unanswered:
             continue
@@ -204,7 +314,7 @@ def due_of(domain: DomainKeys, policies: Policies, now: datetime) -> Iterator[Du
             yield DueKey(newest, reason=f"{reason}there, then `dkimctl register --refresh FILE`")
         else:
             chosen = successor.selector if successor else selector
-            yield DueKey(newest, spec_of(newest, chosen, settings, now))
+            yield DueKey(newest, spec_of(newest, chosen, settings, now), due=due_at)
 
 
 def _is_selected(domain: DomainKeys, selection: Selection) -> bool:
@@ -220,45 +330,39 @@ def _unanswered(domain: DomainKeys) -> set[str]:
     return {intent.key.selector for intent in domain.intents} - known
 
 
-def _with_new_selectors(
-    registrations: Collection[Registration],
-    used: set[str],
-    preferred: str,
-    made_before: datetime,
-    now: datetime,
-) -> tuple[list[tuple[Registration, str]], bool]:
-    """The keys of a domain that are due, each with the selector of a successor.
+@lru_cache(maxsize=64)
+def _selectors_of(template: str, now: datetime) -> Callable[[str], str]:
+    return selector_template(template, now.astimezone(UTC), option="selectors")
 
-    Selectors that are `used`, and those that are registered, are not used again. Also whether the
-    age of some is not known.
+
+def _with_new_selectors(
+    schedules: Iterable[Schedule], used: set[str], preferred: str, now: datetime, until: datetime
+) -> tuple[list[tuple[Registration, str, datetime]], bool]:
+    """The keys of a domain that are due `until` then, with the selector of a successor, and when.
+
+    Selectors that are `used` are not used again. Also whether the age of some is not known.
     """
-    due: list[tuple[Registration, str]] = []
+    due: list[tuple[Registration, str, datetime]] = []
     is_undated = False
-    for line in lines_of(registrations):
-        if any((registration.starts_at or now) > now for registration in line):
+    for schedule in schedules:
+        if any((registration.starts_at or now) > now for registration in schedule.line):
             continue
-        newest = newest_of(line)
-        if newest is None:
+        if schedule.newest is None:
             is_undated = True
-        elif _is_older(newest, made_before):
-            used |= {registration.key.selector for registration in registrations}
+        elif schedule.due <= until:
             names = (f"{preferred}-{number}" for number in itertools.count(2))
             free = (
                 name for name in itertools.chain([preferred], names) if name.lower() not in used
             )
             selector = next(free)
             used.add(selector.lower())
-            due.append((newest, selector))
+            due.append((schedule.newest, selector, schedule.due))
     return due, is_undated
 
 
 def _is_too_long(sign_domain: str, selector: str) -> bool:
     length = key_name_length(sign_domain, selector)
     return length > MAX_NAME or max(map(len, selector.split("."))) > MAX_LABEL
-
-
-def _is_older(registration: Registration, time: datetime) -> bool:
-    return registration.created_at is not None and registration.created_at <= time
 
 
 def start_date(now: datetime, start_in: timedelta) -> str:
@@ -289,13 +393,14 @@ def _with_late_successors(
     """The keys that are due, and whose successor starts long after a new one would."""
     for line in lines_of(of_domain):
         later = [registration for registration in line if (registration.starts_at or now) > now]
-        newest = newest_of(registration for registration in line if registration not in later)
-        if not later or newest is None or not _is_older(newest, now - settings.max_age):
+        begun = _schedule_of([each for each in line if each not in later], settings, now)
+        if not later or begun.newest is None or begun.due > now:
             continue
         start, selector = min((each.starts_at or NEVER, each.selector or "") for each in later)
-        if start > now + 2 * settings.lead:
+        if start > max(begun.end, now + 2 * settings.lead):
             reason = f"{selector}, which follows it, does not start before {start.date()}: "
-            yield DueKey(newest, reason=f"{reason}register another one with an earlier start_date")
+            reason += "register another one with an earlier start_date"
+            yield DueKey(begun.newest, reason=reason)
 
 
 def spec_of(
@@ -303,16 +408,19 @@ def spec_of(
 ) -> DomainSpec:
     """A successor of `old`. Its fields are all set: the defaults of a profile change nothing.
 
-    A run that is late leaves less time, by up to a day: so old keys sign no longer than with
-    punctual runs.
+    It starts after the lead, and not in a freeze. A run that is late leaves less time, up to a
+    quarter less: so old keys sign no longer than with punctual runs.
     """
-    late = now - (old.created_at or now) - settings.max_age
-    lateness = max(timedelta(), min(late, _MAX_LATENESS, settings.lead / 4))
+    schedule, start = _schedule_of([old], settings, now), now + settings.lead
+    if start > schedule.start:
+        start = max(schedule.start, now + settings.lead * _SHORTEST)
+    elif (thawed := settings.frozen_until(start)) is not None:
+        start = min(schedule.start, thawed)
     return DomainSpec(
         old.sign_domain,
         selector,
-        max(_KEY_LEN, old.key_len or 0),
-        start_date(now, settings.lead - lateness),
+        settings.key_len or max(_KEY_LEN, old.key_len or 0),
+        start_date(start, timedelta()),
         old.third_party,
         enable=True,
         replaces=old.selector,

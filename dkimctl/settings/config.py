@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ from dkimctl.names import (
     parse_domain,
     parse_selector,
     parse_zone,
+    selector_template,
 )
 from dkimctl.settings import values
 from dkimctl.settings.delegation import MAX_COUNT, Pool
@@ -251,7 +252,12 @@ class _Reader:
 
     def _policy(self, node: Node, what: str) -> RotationSettings:
         fields, keys = self._fields(node, what, _ROTATION)
-        settings = RotationSettings(**fields)
+        freeze = list[tuple[datetime, datetime]]()
+        for begin, end in sorted(fields.pop("freeze", ())):
+            if freeze and begin <= freeze[-1][1]:  # they are one
+                begin, end = freeze[-1][0], max(end, freeze.pop()[1])  # noqa: PLW2901
+            freeze.append((begin, end))
+        settings = RotationSettings(**fields, freeze=tuple(freeze))
         if settings.lead >= settings.max_age:
             hint = "write a lead of some days, such as 7d, and a max_age of some months, such as "
             place = keys.get("lead") or keys["max_age"]
@@ -441,6 +447,26 @@ def _grace(text: str) -> timedelta:
     return grace
 
 
+def _key_len(text: str) -> int:
+    return int(values.matching("1024|2048", "not 1024 or 2048", "write 2048 or 1024")(text))
+
+
+def _selectors(text: str) -> str:
+    selector_template(text, datetime.now(UTC), option="the template")
+    return text
+
+
+def _freeze(text: str) -> tuple[datetime, datetime]:
+    """The begin of the first day and the end of the last (UTC), which are separated by a slash."""
+    first, _, last = text.partition("/")
+    with suppress(ValueError):
+        begin, end = (datetime.fromisoformat(f"{day}T00:00+00:00") for day in (first, last))
+        if begin <= end and begin.year >= 2000 and end.year < 2100:
+            return begin, end + timedelta(days=1)
+    hint = "write the first and the last day, such as 2026-12-15/2027-01-10"
+    raise UsageError(f"{quoted(text)} is no range of days", hint=hint)
+
+
 def webhook_url(text: str) -> str:
     """A URL like that of the service, but perhaps with a query.
 
@@ -483,6 +509,14 @@ _ROTATION: Mapping[str, values.Check | list[values.Check]] = {
     "lead": _days,
     "grace": _grace,
     "limit": values.integer(1, _MAX_LIMIT),
+    "key_len": _key_len,
+    "selectors": _selectors,
+    "freeze": [_freeze],
+    "owner": values.matching(
+        r"[^\0-\x1f\x7f-\x9f\ud800-\udfff]{1,200}",
+        "the text is empty, longer than 200 characters, or contains a control character",
+        "write a name, such as 'team mail'",
+    ),
 }
 _POOL: Mapping[str, values.Check | list[values.Check]] = {
     "domains": [_domain],

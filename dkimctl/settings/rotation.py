@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from dkimctl.names import first_match
@@ -17,13 +17,32 @@ _MAX_TEXT = 160  # characters of what an event tells
 class RotationSettings(NamedTuple):
     """How `rotate run` replaces the keys of some domains: an entry of `rotation`."""
 
-    #: The age at which a key gets a successor, which starts `lead` later.
+    #: The age at which no key signs any more: its successor is registered `lead` before.
     max_age: timedelta = timedelta(days=180)
     lead: timedelta = timedelta(days=7)
     #: How long the successor has been signing, and published, when the old record is removed.
     grace: timedelta = timedelta(days=14)
     limit: int = 50  # successors a day (UTC) at most
+    key_len: int | None = None  # of successors; None: 2048, or that of the old key if it is longer
+    selectors: str = "s%Y%m%d"  # a template, as in `names.selector_template`
+    #: When nothing is registered or removed: from and to, in order, and with time between them.
+    freeze: tuple[tuple[datetime, datetime], ...] = ()
+    owner: str = ""  # whose domains these are, as text for people
     domains: tuple[str, ...] = ("*",)  # names or globs, in lower case, as A-labels
+
+    @property
+    def covers(self) -> str:
+        """Its domains, for people."""
+        return few(self.domains) if self.domains else "domains that no entry names"
+
+    def frozen_until(self, time: datetime) -> datetime | None:
+        """The end of the freeze at this time; None: there is none."""
+        return next((end for begin, end in self.freeze if begin <= time < end), None)
+
+    def open_time(self, since: datetime, until: datetime) -> timedelta:
+        """How long there is no freeze between two times."""
+        frozen = (min(end, until) - max(begin, since) for begin, end in self.freeze)
+        return until - since - sum((max(time, timedelta()) for time in frozen), timedelta())
 
 
 _DEFAULTS = RotationSettings(domains=())  # of domains that no entry names

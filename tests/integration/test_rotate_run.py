@@ -95,10 +95,10 @@ def owner(cli, life):
 
 @pytest.fixture
 def due(owner):
-    """The owner of a key that is published, and half a year old."""
+    """The owner of a key that is published, and due for a successor."""
     owner.register(A)
     assert owner.run() == [("s1", "publish", "done")]
-    owner.pass_time(days=180)
+    owner.pass_time(days=173)
     return owner
 
 
@@ -367,7 +367,7 @@ def test_runs_that_are_killed_end_as_others_do(owner):
     owner.register(*domains)
     [path] = owner.cli.home.rglob("ledger.db")
     account = {name: SANDBOX_FIXED[name] for name in ("base_url", "client_id")}
-    for days in (180, 8, 15):
+    for days in (173, 8, 15):
         owner.pass_time(days=days)
         for _ in range(4):
             process = owner.cli.start(*RUN, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -477,7 +477,7 @@ def test_a_record_behind_an_alias_is_published_and_removed_where_it_leads(owner,
             text = f'"{value[:255]}" "{value[255:]}"'
             owner.life.update(f"update add {end}. 60 TXT {text}\nsend\n")
         assert owner.run() == [("s1", "publish", "done")] * covered
-        owner.pass_time(days=180)
+        owner.pass_time(days=173)
         owner.run()
         owner.pass_time(days=22)
         if not covered:

@@ -125,7 +125,7 @@ def test_keys_are_rotated_by_the_service_and_the_cron_line(operator):
     specs = "- {sign_domain: a.example.com, selector: s1, key_len: 2048}\n"
     done = operator.run(script, "register", "--publish", "-", stdin=specs)
     assert (done[0], operator.published()) == (0, 1), done
-    let_pass(operator.home, days=180)
+    let_pass(operator.home, days=173)
     service = shlex.split(operator.exec_start)
     status, out, _ = operator.run(*service, environment=operator.service_environment)
     assert (status, operator.published()) == (0, 2), out

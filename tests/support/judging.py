@@ -129,8 +129,8 @@ class Judge:
             values = [has[name(key.key)] for has in self._seen.servers.values()]
             if not all(self._accepts(key, each) for each in values):
                 self.report(now, f"{name(key.key)} signs, and is not at all servers")
-            age, due = now - key.made, key.made + self._policy.max_age
-            limit = self._policy.max_age + 8 * _DAY + self._missed(due, lambda run: run.without_dns)
+            age, due = now - key.made, key.made + self._policy.max_age - self._policy.lead
+            limit = self._policy.max_age + self._missed(due, lambda run: run.without_dns)
             self.figures.oldest = max(age, self.figures.oldest)
             if age > limit:
                 self.report(now, f"{name(key.key)} signs for too long")
@@ -156,7 +156,8 @@ class Judge:
         if self._end(key) <= now:
             return bool(self._places(key))
         is_published = self._places(key).issuperset(self._seen.servers)
-        is_old = not self._successor(key) and key.made + self._policy.max_age <= now
+        due = key.made + self._policy.max_age - self._policy.lead
+        is_old = not self._successor(key) and due <= now
         return is_old or not is_published
 
     def _judge_places(self, now: datetime, key: Key) -> None:

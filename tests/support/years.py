@@ -21,7 +21,7 @@ POLICY = RotationSettings()  # the defaults
 OUTAGE = timedelta(days=3)
 _BETWEEN_OUTAGES = timedelta(days=35)
 _DAY, _HOUR = timedelta(days=1), timedelta(hours=1)
-_OLDEST = timedelta(days=175)  # the age of the first keys
+_OLDEST = timedelta(days=168)  # the age of the first keys
 _AT_ONCE = 20  # new letters a day
 # A process of its own kills the command, so that it dies wherever it is.
 _KILL = """

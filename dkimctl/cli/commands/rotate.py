@@ -45,7 +45,7 @@ from dkimctl.text import few, format_duration, without_names
 
 app = App()
 
-_START_IN, _TEMPLATE = "3d", "s%Y%m%d"  # unless options say otherwise
+_START_IN = "3d"  # unless the option says otherwise
 
 
 class KeyLen(StrEnum):
@@ -79,18 +79,20 @@ def rotate(
         str | None,
         option(
             "--older-than TIME",
-            "Replace keys older than this (default: `max_age` of the config file, or 180d).",
+            "Replace keys older than this (default: those that `dkimctl list` says are due).",
         ),
     ] = None,
     start_in: Annotated[
         str, option("--start-in TIME", "Time until the new keys sign.")
     ] = _START_IN,
     template: Annotated[
-        str, option("--selector TEMPLATE", "New selectors; {domain} is a hash.")
-    ] = _TEMPLATE,
+        str | None,
+        option("--selector TEMPLATE", "New selectors (default: s%Y%m%d); {domain} is a hash."),
+    ] = None,
     key_len: Annotated[
-        KeyLen, option("--key-len BITS", f"Length of the new keys: {' or '.join(KeyLen)}.")
-    ] = KeyLen.LONG,
+        KeyLen | None,
+        option("--key-len BITS", f"Length of the new keys: {' or '.join(KeyLen)} (default: 2048)."),
+    ] = None,
     retired: Annotated[
         bool, option("--retired", "Instead, list old records that may be removed from DNS.")
     ] = False,
@@ -128,8 +130,7 @@ def rotate(
     """
     session = open_session(ctx)
     for_new = {"--older-than": older_than is not None, "--start-in": start_in != _START_IN,
-               "--selector": template != _TEMPLATE,
-               "--key-len": key_len is not KeyLen.LONG}  # fmt: skip
+               "--selector": template is not None, "--key-len": key_len is not None}  # fmt: skip
     for_retired = {"--format": fmt, "--zone": zone, "--no-check": no_check,
                    "--max-age-of-check": max_age,
                    "--assume-successors": assume_successors}  # fmt: skip
@@ -147,13 +148,10 @@ def rotate(
         now = datetime.now(UTC)
         # Not zero, so that there is time to publish the new records.
         start = start_date(now, read_duration("--start-in", start_in))
-        policy = RotationPolicy(
-            age,
-            start,
-            int(key_len),
-            selector_template(template, now.astimezone(), option="--selector"),
-            session.config.rotation,
-        )
+        bits, selectors = int(key_len) if key_len else None, None
+        if template is not None:
+            selectors = selector_template(template, now.astimezone(), option="--selector")
+        policy = RotationPolicy(age, start, bits, selectors, session.config.rotation)
         return _print_successors(session, selected, policy, now, output)
     fmt = read_format(RetiredFormat, fmt, output)
     if zone and fmt is not RetiredFormat.NSUPDATE:
@@ -204,9 +202,11 @@ def _print_successors(
     output: Path | None,
 ) -> int:
     """Print the specs; say how many domains are due, and warn about others."""
-    reporter, age = session.reporter, "`max_age`"
+    reporter, which = session.reporter, "that are due"
+    nothing = "nothing is due: `dkimctl list --sort-by due` says when"
     if policy.older_than is not None:
-        age = format_duration(policy.older_than)
+        which = f"older than {format_duration(policy.older_than)}"
+        nothing = f"nothing is due: no domain's newest key is {which} and already signing"
     ledger = session.open_ledger(for_writing=False)
     rotation = plan_rotation(ledger, selection, policy, now)
     if rotation is None:
@@ -225,7 +225,7 @@ def _print_successors(
              f"no successor: {without_names(error.message, name, None)}", "blocked")
             for name, error in failed
         ))  # fmt: skip
-    comment = f"Successors of keys older than {age}, for `dkimctl register FILE`"
+    comment = f"Successors of keys {which}, for `dkimctl register FILE`"
     write_chunks(render_spec_yaml(rotation.successors, reporter.complete(comment)), output)
     if rotation.undated:
         reporter.warn(
@@ -257,10 +257,7 @@ def _print_successors(
             "lists the old records to remove"
         )
     elif status is ExitCode.OK:
-        reporter.note(
-            "dkimctl: nothing is due: no domain's newest key is older than "
-            f"{age} and already signing"
-        )
+        reporter.note(f"dkimctl: {nothing}")
     return worst([status, warn_unmatched(session, selection)])
 
 

@@ -344,3 +344,20 @@ rotation:
     domains = ("one.example", "a.shops.example", "shops.example", "xn--bcher-kva.test", "x.test")
     assert [policies.of(domain).limit for domain in domains] == [1, 1, 2, 2, 50]
     assert policies.of("x.test").domains == ()
+
+
+def test_what_a_policy_cannot_be(load):
+    policy = load("rotation: {freeze: [2027-01-05/2027-01-10, 2026-12-15/2027-01-04]}").rotation
+    [(begin, end)] = policy.of("any.example").freeze
+    assert (str(begin.date()), str(end)) == ("2026-12-15", "2027-01-11 00:00:00+00:00")
+    with pytest.raises(InputError) as caught:
+        load("""
+rotation:
+- {domains: [], key_len: 4096, selectors: '%x', owner: ""}
+- {freeze: [2027-01-05, 2027-02-30/2027-03-01, 2027-01-10/2027-01-05]}
+- {domains: [a.example]}
+""")
+    assert [problem.message.partition(":")[0] for problem in caught.value.problems] == [
+        "domains is empty", "key_len", "selectors", "owner", "freeze", "freeze", "freeze",
+        "the entry before it has all domains",
+    ]  # fmt: skip
