@@ -70,7 +70,7 @@ class Change(NamedTuple):
     error: DkimctlError | None = None  # why its zone could not be read, or why it was not made
     alias_end: str = ""  # where its name leads, an alias, and where the record is to change
     is_applied: bool = False  # it is in DNS, at the server that took it
-    check: Check | None = None  # what DNS has after it, if it was asked
+    check: Check | None = None  # what DNS has after it, or what is kept, if it was asked
 
     @property
     def key(self) -> RegistrationKey:
@@ -238,7 +238,7 @@ def _behind_alias(change: Change, check: Check | None, *, remove: bool) -> Chang
     if not alias or (verdict is Verdict.MISSING and not (end or change.before.alias)):
         return change  # a wildcard's alias is not one of the name
     if verdict is (Verdict.MISSING if remove else Verdict.PUBLISHED):
-        return change._replace(action=Action.KEEP, reason="")
+        return change._replace(action=Action.KEEP, reason="", check=check)
     text = change.reason or f"there is a CNAME, to {printable(alias)}"
     text += f"; DNS now: {verdict} ({reason})" if reason else f"; DNS now: {verdict}"
     if end:

@@ -514,6 +514,8 @@ class RotationRun:
                 error = change.error or self._targets_error
                 note(change.registration, states[change.action], change.full_reason, error)
                 tasks[change.key] = tasks[change.key]._replace(alias_end=change.alias_end)
+            elif change.check is not None:
+                tasks[change.key] = tasks[change.key]._replace(check=change.check)
 
         made: list[Change] = []
 
@@ -549,11 +551,15 @@ class RotationRun:
         try:
             with recording as looks:
                 looks.restarts = self._clocks_differ
+                for task in changes.values():
+                    if task.check is not None:  # the plan has just asked
+                        checks[task.registration.key] = task.check
+                        looks.add(task.check)
                 for is_written, wait in ((False, 0.0), (True, self._policy.wait)):
                     registrations = [
                         task.registration
                         for task in changes.values()
-                        if (task.state is State.DONE) is is_written
+                        if (task.state is State.DONE) is is_written and task.check is None
                     ]
                     if not registrations:
                         continue

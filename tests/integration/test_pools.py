@@ -123,6 +123,8 @@ def test_the_keys_of_a_customer_follow_each_other_without_a_change_of_their_dns(
         assert [agency.published(name, old) for name in both] == [False, False]
         assert [agency.published(name, new) for name in both] == [True, True]
         assert agency.cli("check-dns").status == 0
+    asked = agency.cli("rotate", "run", "--verbose").err
+    assert asked.count("127.0.0.2 UDP: TXT a3._domainkey.shop.test:") == 1
     assert agency.customers_files() == before
 
 
