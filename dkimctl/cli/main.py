@@ -53,7 +53,7 @@ _PANELS = {
         "rotate": "Print specs (YAML) for the successors of old keys.",
         "rotate run": "Replace old keys, publish, check, and remove retired records.",
         "timer": "Install a systemd timer or cron line for `rotate run`.",
-        "ledger": "Import registrations into the ledger, or forget retired ones.",
+        "ledger": "Import registrations into the ledger, forget retired ones, or copy it.",
     },
     "Scripts": {
         "token": "Print a valid access token.",

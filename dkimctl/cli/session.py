@@ -94,13 +94,13 @@ class Session:
             self._resources.callback(place.disconnect)
         return place
 
-    def find_ledger_place(self) -> Path | Database:
-        """The same for a thread, which disconnects from a database."""
-        if self.profile.ledger is None:
+    def find_ledger_place(self, url: str | None = None) -> Path | Database:
+        """The same, or the database at `url`, for a thread, which disconnects from a database."""
+        if (url := url or self.profile.ledger) is None:
             return self.ledger_file
         from dkimctl.ledger.postgresql import Database
 
-        return Database(self.profile.ledger, self.actor)
+        return Database(url, self.actor)
 
     @cached_property
     def config_file(self) -> Path:
@@ -302,20 +302,19 @@ class Session:
             defaults=self.profile.defaults, warn=self.reporter.warn,
         )  # fmt: skip
 
-    def open_ledger(self, *, for_writing: bool) -> Ledger:
-        """The ledger of the profile's account; opening it to read creates no file.
+    def open_ledger(self, *, for_writing: bool, place: Path | Database | None = None) -> Ledger:
+        """The ledger of the profile's account, or another one; to read it creates no file.
 
         Warns, once, if it has domains of this machine under another of its names only: accounts at
         localhost, 127.0.0.1 and [::1] are different, but easily confused.
         """
         base_url, client_id = profiles.require_ledger_account(self.profile)
         account = {"base_url": base_url, "client_id": client_id}
+        place = place or self.ledger_place
         if for_writing:
-            ledger = Ledger.open(
-                self.ledger_place, **account, clock=self._latest_time, actor=self.actor
-            )
+            ledger = Ledger.open(place, **account, clock=self._latest_time, actor=self.actor)
         else:
-            ledger = Ledger.open_existing(self.ledger_place, **account)
+            ledger = Ledger.open_existing(place, **account)
         self._resources.enter_context(ledger)
         others = () if self._has_opened_ledger else other_loopback_urls(base_url)
         self._has_opened_ledger = True
@@ -379,7 +378,9 @@ class Session:
         return bool(installed_timer(self.profile.name, self.state_dir))
 
     def lock_account(
-        self, purpose: Literal["register", "rotate", "notify"] = "register"
+        self,
+        purpose: Literal["register", "rotate", "notify"] = "register",
+        place: Path | Database | None = None,
     ) -> AbstractContextManager[None]:
         """Wait until no other process does this for the profile's account, and lock it.
 
@@ -390,10 +391,10 @@ class Session:
 
         base_url, client_id = profiles.require_ledger_account(self.profile)
         what = {"rotate": "rotate run", "notify": "notification"}.get(purpose, purpose)
-        place = self.ledger_place
+        place = place or self.ledger_place
         if isinstance(place, Path):
             lock: Callable[..., AbstractContextManager[None]]
-            lock = functools.partial(account_lock, self.state_dir)
+            lock = functools.partial(account_lock, place.parent)
         else:
             lock = place.lock
         return lock(

@@ -15,6 +15,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from dkimctl.errors import LedgerError
 from dkimctl.ledger import intents, opening, tables
 from dkimctl.ledger.intents import Intent, OpenRequests
 from dkimctl.ledger.opening import SqliteStore, translate_errors
@@ -503,6 +504,45 @@ class Ledger:
             self._cached_domains = self._cached_requests = None
             raise
 
+    def counts(self) -> dict[str, int]:
+        """The number of rows of the account in each table that has some."""
+        query = "SELECT count(*) FROM {} WHERE account_id = ?"
+        counts = {table: next(self._rows(query.format(table)))[0] for table in tables.TABLES}
+        return {table: count for table, count in counts.items() if count}
+
+    def copy_from(self, source: Ledger) -> dict[str, int]:
+        """Add all that another ledger, which nobody changes meanwhile, has of its account.
+
+        All or nothing, and durable; returns the counts. Raises LedgerError, also if there is
+        something of the account.
+        """
+        try:
+            with source._transaction(), self._transaction():
+                if there := self.counts():
+                    raise LedgerError(
+                        f"the target has this account already ({summed(there)}); nothing was "
+                        "copied",
+                        hint="name another target: what two ledgers know is not merged",
+                    )
+                for table in tables.TABLES:
+                    of_table = self._store.execute(f"SELECT * FROM {table} WHERE 1 = 0").description
+                    names = [name for name, *_ in of_table]
+                    order = "ORDER BY id" if "id" in names else ""  # which others get
+                    kept = [f'"{name}"' for name in names if name not in ("id", "account_id")]
+                    query = f"SELECT {', '.join(kept)} FROM {table} WHERE account_id = ? {order}"
+                    insert = f"INSERT INTO {table} (account_id, {', '.join(kept)})"
+                    insert += f" VALUES (?{len(kept) * ', ?'})"
+                    self._execute_many(insert, source._rows(query, in_parts=True))
+                if (counts := self.counts()) != (known := source.counts()):
+                    raise LedgerError(
+                        f"the copy would have {summed(counts)}, not {summed(known)}; nothing was "
+                        "copied",
+                        hint="run the same command again",
+                    )
+        finally:
+            self._cached_domains = self._cached_requests = None
+        return counts
+
     def check(self) -> None:
         """Check that the file is sound. A damaged one is quarantined, and the ledger is closed."""
         self._store.check(self._account_id)
@@ -616,6 +656,11 @@ def _registered(row: Sequence[Any]) -> tuple[Registration, KeyHistory]:
     registration = tables.registration_of(row[:count])
     history = KeyHistory() if registration.is_taken else tables.history_of(*row[count:])
     return registration, history
+
+
+def summed(counts: Mapping[str, int]) -> str:
+    """Such as `registration 12, event 40`."""
+    return ", ".join(f"{table} {count}" for table, count in counts.items())
 
 
 def _name_of(registration: Registration) -> tuple[str, str]:

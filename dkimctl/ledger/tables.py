@@ -103,6 +103,8 @@ STEPS = (
     _EVENTS,
 )  # fmt: skip
 
+# Those with rows of an account.
+TABLES = ("registration", "open_request", "history", "closed_key", "alarm", "event")
 COLUMNS = (
     'sign_domain, selector, key_len, start_date, "default", enable, '
     "fqdn, type, value, regist_date, code, message"

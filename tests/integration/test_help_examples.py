@@ -106,6 +106,7 @@ TYPED = {
     "dkimctl timer": Typing(answers=YES),
     "dkimctl timer --": Typing(),
     "dkimctl ledger forget": Typing(status=1),  # no key is retired here
+    "dkimctl ledger copy": Typing(status=4),  # nor is there such a database
     "dkimctl service export": Typing("mkdir -p etc/opendkim etc/rspamd"),
     "dkimctl service client create": Typing("rm secret.txt"),
     "dkimctl service client rotate-secret": Typing("rm secret.txt"),

@@ -1,11 +1,13 @@
-"""`ledger import` and `ledger forget`: moving registrations between machines."""
+"""`ledger import`, `forget` and `copy`: moving registrations between machines."""
 
 from __future__ import annotations
 
 import json
 import os
 import shlex
+import sqlite3
 import subprocess
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,8 +15,10 @@ import pytest
 from dkimctl.formats.renderer import Format
 from dkimctl.ledger.account_lock import account_lock
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models import DomainSpec, Outcome, Result, key_of
+from dkimctl.ledger.tables import TABLES
+from dkimctl.models import Actor, Alarm, DomainSpec, Outcome, Result, key_of
 from ledgers import histories_of
+from postgresql import ledger_url
 from rendering import render_text
 
 HERE = {"base_url": "http://127.0.0.1:1", "client_id": "me"}  # nothing listens there
@@ -333,3 +337,86 @@ def test_registrations_that_cannot_be_printed_are_not_forgotten(
     assert '"code": "output"' in done.stderr
     assert "Traceback" not in done.stderr
     assert len(known(ledger)) == 300
+
+
+class TestCopy:
+    @pytest.fixture
+    def there(self, postgresql):
+        return ledger_url(postgresql)
+
+    @pytest.fixture
+    def full(self, ledger, make_registration, tmp_path):
+        """The file of a ledger with rows of two accounts in every table."""
+        old, new, gone = (make_registration(selector=name) for name in ("s1", "s2", "s0"))
+        taken = make_registration("é.example", code="409", record=None, message="'; --\u202e")
+        now = datetime.now(UTC)
+        path = tmp_path / "state" / "ledger.db"
+        for client_id in "you", "me":
+            account = HERE | {"client_id": client_id}
+            with Ledger.open(path, **account, actor=Actor("ann", "ops1", "register")) as opened:
+                opened.note_replacements({new.key: "s1"})
+                opened.commit(answered=[new, old, gone, taken], begun=[[DomainSpec("b.example")]])
+                opened.note_looks({old.key: "published"})
+                opened.close_keys({gone: "s1"})
+                opened.note_policy("the defaults")
+                opened.replace_alarms([], [Alarm("b.example", "missing", now, now)])
+        return path
+
+    def rows(self, path):
+        """What the file has of the account, without the IDs of rows."""
+        found = {}
+        with closing(sqlite3.connect(path)) as connection:
+            connection.row_factory = sqlite3.Row
+            [account_id] = connection.execute("SELECT id FROM account WHERE client_id = 'me'")
+            for table in TABLES:
+                query = f"SELECT * FROM {table} WHERE account_id = ?"
+                order = " ORDER BY id" if table in ("registration", "open_request", "event") else ""
+                each = map(dict, connection.execute(query + order, [account_id["id"]]))
+                found[table] = [
+                    {name: row[name] for name in row if name not in ("id", "account_id")}
+                    for row in each
+                ]
+        assert all(found.values())
+        return found
+
+    @pytest.mark.slow
+    def test_there_and_back_each_row_is_the_same(self, cli, full, there):
+        before = self.rows(full)
+        done = cli("ledger", "copy", "--to", there)
+        assert (done.status, done.out) == (0, "")
+        assert "copied registration 3, open_request 1, history 2, closed_key 1, alarm 1, event" in (
+            done.err
+        )
+        assert f"`ledger: {there}`" in done.err
+        assert self.rows(full) == before
+        shown = cli("history", "--format", "json").json
+        full.rename(cli.home / "old.db")
+        assert cli("history", "--format", "json", "--ledger", there).json == shown
+        again = cli("ledger", "copy", "--to", full, "--ledger", there)
+        assert (again.status, "remove `ledger` from" in again.err) == (0, True)
+        assert self.rows(full) == before
+        for words in (["--to", full, "--ledger", there], ["--to", there]):
+            refused = cli("ledger", "copy", *words)
+            assert refused.status == 2
+            assert "has this account already (registration 3," in refused.err
+        assert self.rows(full) == before
+
+    @pytest.mark.slow
+    def test_what_cannot_be_copied_as_a_whole_is_not_copied(self, cli, full, there):
+        with closing(sqlite3.connect(full, isolation_level=None)) as connection:
+            connection.execute("UPDATE closed_key SET key_len = 'many'")
+        done = cli("ledger", "copy", "--to", there)
+        assert (done.status, done.err.count("error:")) == (4, 1)
+        assert cli("list", "--ledger", there).status == 1
+        with closing(sqlite3.connect(full, isolation_level=None)) as connection:
+            connection.execute("UPDATE closed_key SET key_len = 2048")
+        assert cli("ledger", "copy", "--to", there).status == 0
+
+    def test_a_target_that_is_no_ledger_is_left_alone(self, cli, full, there):
+        (cli.home / "letter.txt").write_text("Dear all")
+        words = ["--to", "letter.txt", "--ledger", there]
+        for to in words, ["--to", "new.db"], ["--to", "http://a.example/b"]:
+            assert cli("ledger", "copy", *to).status == 2, to
+        assert (cli.home / "letter.txt").read_text() == "Dear all"
+        empty = cli("ledger", "copy", "--to", "new.db", "--ledger", there)
+        assert (empty.status, "has nothing of this account" in empty.err) == (1, True)

@@ -1,30 +1,38 @@
-"""`dkimctl ledger`: import registrations into the ledger, or forget them."""
+"""`dkimctl ledger`: import registrations into the ledger, forget them, or copy it elsewhere."""
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from datetime import UTC, datetime
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dkimctl.addresses import parse_database_url
 from dkimctl.cli import options
-from dkimctl.cli.options import TableOrJson, argument, complete_selection, option
+from dkimctl.cli.options import TableOrJson, argument, complete_selection, option, read_new_file
 from dkimctl.cli.output import OutputOptions, default_format, read_format
 from dkimctl.cli.report import warn_alike, warn_unreadable
 from dkimctl.cli.results import write_results
 from dkimctl.cli.selected import read_selection, require_empty, warn_unmatched
-from dkimctl.cli.session import open_session
-from dkimctl.errors import ExitCode, NegativeAnswer
+from dkimctl.cli.session import Session, open_session
+from dkimctl.errors import ExitCode, NegativeAnswer, UsageError, naming
 from dkimctl.formats.renderer import Format
+from dkimctl.ledger.ledger import summed
 from dkimctl.models import EventKind, Outcome, named
 from dkimctl.registration.saved_results import import_results, read_saved_results, results_of
 from dkimctl.rotation.retirement import RetirementPolicy, as_result, not_seen_gone, read_known_keys
 from dkimctl.text import counted, few, without_names
 
+if TYPE_CHECKING:
+    from dkimctl.ledger.postgresql import Database
+
 app = options.App(
     "dkimctl ledger import result.json",
     "dkimctl ledger forget example.com > forgotten.json",
-    help="Import registrations into the ledger, or forget retired ones.",
+    "dkimctl ledger copy --to postgresql://dkimctl@db.example.com/dkimctl",
+    help="Import registrations into the ledger, forget retired ones, or copy it.",
 )
 
 
@@ -174,3 +182,62 @@ def forget(
             "them again"
         )
     return warn_unmatched(session, selection)
+
+
+@app.command(
+    "dkimctl ledger copy --to postgresql://dkimctl@db.example.com/dkimctl",
+    "dkimctl ledger copy --ledger postgresql://dkimctl@db.example.com/dkimctl --to new.db",
+    takes_profile=True,
+)
+def copy(
+    ctx: typer.Context,
+    to: Annotated[
+        str,
+        option("--to URL|FILE", "PostgreSQL database, or file (ledger.db of a state directory)."),
+    ],
+) -> int:
+    """Copy the account's part of the ledger to a PostgreSQL database, or to a file.
+
+    The target must have nothing of the account; other accounts there, and the ledger that is
+    copied, do not change. All or nothing is copied. Nothing is sent.
+    """
+    session = open_session(ctx)
+    source, target = session.ledger_place, _read_target(session, to)
+    if isinstance(target, Path) and isinstance(source, Path):
+        hint = "name the database of a team, or copy the file itself while nothing uses it"
+        raise UsageError(f"in --to: the ledger is a file already: {source}", hint=hint)
+    if not isinstance(target, Path):
+        ctx.call_on_close(target.disconnect)
+    if str(source) == str(target):
+        raise UsageError(f"in --to: {to} is the ledger to copy", hint="name another one")
+    # To read it, first: a file that is no ledger would be put aside.
+    session.open_ledger(for_writing=False, place=target).verify()
+    with ExitStack() as locks:
+        for place in (source, target):
+            locks.enter_context(session.lock_account("rotate", place))
+            locks.enter_context(session.lock_account("register", place))
+        ledger = session.open_ledger(for_writing=True)
+        ledger.check()
+        if not ledger.counts():
+            hint = "choose the account with --profile, or the ledger to copy with --ledger"
+            raise NegativeAnswer(f"the ledger {source} has nothing of this account", hint=hint)
+        counts = session.open_ledger(for_writing=True, place=target).copy_from(ledger)
+    session.reporter.note(f"dkimctl: copied {summed(counts)}")
+    where = f"the profile {session.profile.name} of {session.config_file}"
+    step = f"write `ledger: {target}` into {where}"
+    if isinstance(target, Path):
+        is_own = target == session.ledger_file.absolute()
+        moved = "" if is_own else f", and use {target} as ledger.db of a state directory"
+        step = f"remove `ledger` from {where}{moved}"
+    session.reporter.note(
+        f"dkimctl: next, on each machine: {step}; what is done then is not in {source}"
+    )
+    return ExitCode.OK
+
+
+def _read_target(session: Session, text: str) -> Path | Database:
+    """The file or database of --to. Raises UsageError."""
+    with naming("--to"):
+        if "://" in text:
+            return session.find_ledger_place(parse_database_url(text))
+        return read_new_file(text).absolute()
