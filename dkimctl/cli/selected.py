@@ -86,22 +86,25 @@ def select_pools(session: Session, words: Sequence[str] | None) -> dict[str, Poo
     domains = dict.fromkeys(selection.domains)
     outside = [domain for domain in domains if pool_of(domain) is None]
     if outside or not pools:
-        example = (
-            f"delegation: [{{domains: [{(outside or ['example.com'])[0]}], selectors: 'a{{n}}', "
-            "count: 24, target: '{selector}.{domain}.dkim.example.net'}]"
-        )
-        where = f"`delegation` in {session.config_file}"
-        what = f"not in a pool of {where}: {few(outside)}" if outside else f"there is no {where}"
-        raise UsageError(what, hint=f"write, with a zone of yours as the target: {example}")
-    if not words or len(domains) < len(words):  # globs, or files, which may be empty
+        domain, where = (outside or ["example.com"])[0], f"`delegation` in {session.config_file}"
+        entry = f"{{domains: [{domain}], selectors: 'a{{n}}', count: 24, target: "
+        entry += "'{selector}.{domain}.dkim.example.net'}"
+        raise UsageError(
+            f"not in a pool of {where}: {few(outside)}" if outside else f"there is no {where}",
+            hint=f"add it to the domains of a pool, or add another: - {entry}" if pools
+            else f"write, with a zone of yours in target: delegation: [{entry}]",
+        )  # fmt: skip
+    globs = [word for word in words or () if is_glob(word) and not is_file(word)]
+    if globs or not words:
         known = {name for pool in pools for name in pool.domains if not is_glob(name)}
         known |= {domain for domain, _ in session.open_ledger(for_writing=False).known_keys()}
         keys = (Registration(domain) for domain in sorted(known) if pool_of(domain))
         domains |= dict.fromkeys(each.sign_domain for each in selection.pick(keys))
-    if not domains and not selection.is_empty:
+    missing = [word for word in selection.unmatched() if word in globs]
+    if missing or not (domains or words):
+        what = "no known domain is in a pool"
         raise NegativeAnswer(
-            f"no known domain in a pool of {session.config_file}"
-            + (f" matches {few(selection.unmatched())}" if words else ""),
+            f"{what} and matches {few(missing)}" if missing else what,
             hint="name the domains: nothing has to be registered yet",
         )
     return {domain: pool for domain in domains if (pool := pool_of(domain))}

@@ -216,7 +216,7 @@ class DelegationTable(Renderer["Delegation"]):
             cells = (readable(domain, layout.encoding), _ranges(selectors), rdtype, state)
             rows.append(Row(cells, ["", "", "", style], below(text, layout, style)))
         yield from table(["DOMAIN", "SELECTORS", "TYPE", "IN DNS"], rows, layout)
-        yield from hidden_rows(hidden, layout)
+        yield from hidden_rows(0 if layout.only_attention else hidden, layout)
 
 
 def _with_placeholder(name: str, selectors: tuple[str, ...]) -> str:

@@ -111,6 +111,19 @@ mixed.customers.test  a1, a2     CNAME  right
     assert "unknown at dead.test (127.0.0.9)" in rows[0]["reason"]
 
 
+def test_the_zone_is_the_customers_although_the_names_lead_elsewhere_already(cli, network):
+    handoff = ("handoff", "--sandbox", "--config", "dkimctl.yaml", "--delegate", "--format")
+    done = network.inside(cli)(*handoff, "json", "shop.test", "sub.test")
+    assert done.status == 0, done.err
+    [shop, sub] = done.json["zones"]
+    assert (shop["zone"], sub["zone"]) == ("shop.test", "sub.test")
+    assert shop["records"][4]["host"] == "a5._domainkey"
+    records = [(each["host"], each["type"], each["value"]) for each in sub["records"]]
+    assert records == [("_domainkey", "NS", f"ns{n}.agency.test") for n in (1, 2)]
+    done = network.inside(cli)(*handoff, "octodns", "sub.test")
+    assert (done.status, "ns2.agency.test." in done.out) == (0, True)
+
+
 def test_known_domains_are_those_of_the_ledger_and_of_the_config(cli, check):
     specs = cli.write("specs.yaml", "[{sign_domain: mixed.customers.test, selector: s1}]")
     assert cli("register", "--sandbox", specs).status == 0
@@ -120,10 +133,10 @@ def test_known_domains_are_those_of_the_ledger_and_of_the_config(cli, check):
     }
     done = check("sh*.test")
     assert (done.status, done.out.split()[-4:]) == (0, ["to", "a5", "CNAME", "right"])
-    assert check("*.nowhere").status == 1
+    assert check("*.nowhere", "shop.test").status == 1
     done = check("other.test")
     assert done.status == 2
-    assert "delegation: [{domains: [other.test], selectors: 'a{n}', count: 24" in done.err
+    assert "- {domains: [other.test], selectors: 'a{n}', count: 24" in done.err
 
 
 def test_the_example_in_the_docs(cli, shell, needs_tool):

@@ -26,7 +26,7 @@ from dkimctl.cli.selected import (
 )
 from dkimctl.cli.session import Session, open_session
 from dkimctl.dns.check import Checker
-from dkimctl.dns.delegation import Delegation, delegations
+from dkimctl.dns.delegation import delegations
 from dkimctl.dns.messages import name_above
 from dkimctl.dns.verdicts import Verdict
 from dkimctl.dns.wildcards import find_shadowed
@@ -40,7 +40,7 @@ from dkimctl.formats.renderer import (
     publishable,
     sound_record,
 )
-from dkimctl.handoff.providers import DnsPlace, DnsProvider, Trouble, find_places, provider_with
+from dkimctl.handoff.providers import DnsPlace, Trouble, find_places, provider_with
 from dkimctl.handoff.sheet import Language, SheetFormat, make_sheet, render_sheet
 from dkimctl.models import DnsRecord, Outcome, Registration, RegistrationKey, Result, named
 from dkimctl.names import Selection
@@ -121,19 +121,31 @@ def handoff(
     if fmt in (None, SheetFormat.TXT):
         fmt = SheetFormat.TEXT
     is_for_dns = bool(fmt and fmt.value in [*Format] and fmt.value not in NOT_FOR_DNS)
-    _check_options(
-        fmt, is_for_dns=is_for_dns, language=language, contact=contact, retired=retired,
-        delegate=delegate, assume_successors=assume_successors,
-    )  # fmt: skip
+    resources = next((each for each in Provider if panel and each == panel.key), None)
+    is_for_terraform = resources is not None and fmt is SheetFormat.TERRAFORM
+    for is_given, what, hint in (
+        (is_for_dns and not delegate, f"--format {fmt} is only for --delegate",
+         f"for the records of keys, use `dkimctl show-dns --format {fmt}`"),
+        (retired and delegate, "--delegate cannot be combined with --retired", "remove one"),
+        (assume_successors and not retired, "--assume-successors has no effect without --retired",
+         "leave it out"),
+        (language and (is_for_dns or fmt is SheetFormat.JSON),
+         f"--language has no effect with --format {fmt}", "leave it out"),
+        (contact and is_for_dns, f"--contact has no effect with --format {fmt}", "leave it out"),
+        (panel and is_for_dns and not is_for_terraform,
+         f"--provider {provider} has no effect with --format {fmt}",
+         f"it is for terraform: {', '.join(Provider)}"),
+    ):  # fmt: skip
+        if is_given:
+            raise UsageError(what, hint=hint)
     zones = [read_zone("--zone", name) for name in zone or ()]
     now = datetime.now(UTC)
     if delegate:
-        pools = select_pools(session, selection)
-        wanted = [each for name, pool in pools.items() for each in delegations(pool, name)]
+        wanted = _delegating_records(session, selection)
         if is_for_dns:
-            return _write_for_dns(session, wanted, Format(fmt), zones, panel, ttl, output)
-        records = [(_entry(each), DnsRecord(each.fqdn, each.rdtype, target))
-                   for each in wanted for target in each.targets]  # fmt: skip
+            return _write_for_dns(session, wanted, Format(fmt), zones, resources, ttl, output)
+        records = [(entry, record._replace(value=name))
+                   for entry, record in wanted for name in record.value.split()]  # fmt: skip
         codes = [ExitCode.OK]
     else:
         selected = read_selection(session, selection)
@@ -189,69 +201,41 @@ def handoff(
     return worst(codes)
 
 
-def _check_options(
-    fmt: SheetFormat | None,
-    *,
-    is_for_dns: bool,
-    language: Language | None,
-    contact: str,
-    retired: bool,
-    delegate: bool,
-    assume_successors: bool,
-) -> None:
-    """Raises UsageError for what has no effect together."""
-    if is_for_dns and not delegate:
-        hint = f"for the records of keys, use `dkimctl show-dns --format {fmt}`"
-        raise UsageError(f"--format {fmt} is only for --delegate", hint=hint)
-    if delegate and retired:
-        raise UsageError("--delegate cannot be combined with --retired", hint="remove one of them")
-    if assume_successors and not retired:
-        raise UsageError("--assume-successors has no effect without --retired", hint="leave it out")
-    has_no_text = is_for_dns or fmt is SheetFormat.JSON
-    for name, is_given in {"--language": language, "--contact": is_for_dns and contact}.items():
-        if is_given and has_no_text:
-            raise UsageError(f"{name} has no effect with --format {fmt}", hint="leave it out")
-
-
-def _entry(delegation: Delegation) -> Registration:
-    """What stands for a key that there need not be."""
-    is_one = delegation.rdtype == "CNAME"
-    return Registration(delegation.sign_domain, delegation.selectors[0] if is_one else None)
+def _delegating_records(session: Session, selection: Sequence[str] | None) -> SheetRecords:
+    """What pools need in DNS, each with what stands for a key that there need not be."""
+    wanted = (each for domain, pool in select_pools(session, selection).items()
+              for each in delegations(pool, domain))  # fmt: skip
+    return [
+        (
+            Registration(each.sign_domain, each.selectors[0] if each.rdtype == "CNAME" else None),
+            DnsRecord(each.fqdn, each.rdtype, " ".join(each.targets)),
+        )
+        for each in wanted
+    ]
 
 
 def _write_for_dns(
     session: Session,
-    wanted: Sequence[Delegation],
+    records: SheetRecords,
     fmt: Format,
     zones: Sequence[str],
-    panel: DnsProvider | None,
+    provider: Provider | None,
     ttl: int,
     output: Path | None,
 ) -> ExitCode:
     """Write delegations for a DNS tool, as `show-dns` does records."""
-    domains = list(dict.fromkeys(each.sign_domain for each in wanted))
+    domains = list(dict.fromkeys(entry.sign_domain for entry, _ in records))
     if len(domains) > 1 and (fmt in PER_ZONE or (zones and fmt is Format.ZONE)):
         hint = "name one; without --zone, --format zone has absolute names, of all in one file"
         raise UsageError(f"--format {fmt} is for one domain here, not {len(domains)}", hint=hint)
-    provider = next((each for each in Provider if panel and each == panel.key), None)
-    if panel and fmt is Format.TERRAFORM and provider is None:
-        hint = f"write one of {', '.join(Provider)}"
-        raise UsageError(f"--format terraform has no resources for {panel.name}", hint=hint)
     options = read_output_options(
         fmt=fmt, ttl=ttl, zone=zones, find_zones=fmt in PER_ZONE and not zones, provider=provider,
         output=output, wide=False,
     )  # fmt: skip
-    results = [
-        Result(
-            _entry(each)._replace(record=DnsRecord(each.fqdn, each.rdtype, " ".join(each.targets))),
-            Outcome.EXISTS,
-        )
-        for each in wanted
-    ]
+    results = [Result(entry._replace(record=it), Outcome.EXISTS) for entry, it in records]
     options = with_zones(options, results, session.reporter, name_above)
     status = show(results, options, session.reporter).status
-    words = next_steps.select_domains(domains)
-    check = next_steps.command("check-dns", words, "--delegation")
+    check = next_steps.command("check-dns", next_steps.select_domains(domains), "--delegation")
     session.reporter.note(f"dkimctl: when the records are added: {check}")
     return status
 
