@@ -79,13 +79,12 @@ def check_delegations(
 async def _check_all(
     chunk: Sequence[Delegation], source: Source, checked: Callable[[Delegation], None]
 ) -> list[Delegation]:
-    questions = [
+    questions = (
         make_question(each.fqdn, NS) if each.rdtype == "NS" else make_txt_question(each.fqdn)
         for each in chunk
-    ]
-    plans = await plan_questions(
-        source, [(each.sign_domain, it) for each, it in zip(chunk, questions, strict=True)]
     )
+    domains = (each.sign_domain for each in chunk)
+    plans = await plan_questions(source, list(zip(domains, questions, strict=True)))
     done: dict[int, Delegation] = {}
     remaining = enumerate(zip(chunk, plans, strict=True))
 

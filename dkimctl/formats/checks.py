@@ -162,12 +162,7 @@ def open_delegations(fmt: CheckFormat, layout: TableLayout) -> Renderer[Delegati
     """The renderer of delegations in `fmt`, which is none for monitoring."""
     if fmt is CheckFormat.TABLE:
         return DelegationTable(layout)
-
-    def row(delegation: Delegation) -> Iterator[object]:
-        fields = delegation_fields(delegation).values()
-        return (" ".join(each) if isinstance(each, tuple) else each for each in fields)
-
-    return open_data(fmt, delegation_fields, "count", columns=DELEGATION_COLUMNS, row=row)
+    return open_data(fmt, delegation_fields, "count", columns=DELEGATION_COLUMNS)
 
 
 def delegation_fields(delegation: Delegation) -> dict[str, object]:

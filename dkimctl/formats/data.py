@@ -93,9 +93,11 @@ class CsvRenderer(Renderer[ItemT]):
 
 
 def _cell(value: object) -> str:
-    """The text of a cell: of a list the number of its items."""
+    """The text of a cell: of a list the number of its items, of a tuple its words."""
     if value is None:
         return ""
+    if isinstance(value, tuple):
+        value = " ".join(value)
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list):

@@ -330,7 +330,6 @@ def _zone_part(
                   SheetField(words.fill("ttl"), words.duration(sheet.ttl))]  # fmt: skip
         add_first = dict.fromkeys(line for each in records for line in each.add_first or ())
         records = []
-    steps = _alias_steps if sheet.delegates else _panel_steps
     return {
         "label": words.fill("zone" if place.zone else "domain"),
         "name": zone.name,
@@ -338,7 +337,7 @@ def _zone_part(
         "facts": facts,
         "notices": notices,
         "panel": panel,
-        "steps": [] if sheet.is_removal else list(steps(zone, words)),
+        "steps": [] if sheet.is_removal else list(_panel_steps(zone, words)),
         "add_first": list(add_first),
         "row_title": SheetField(words.fill("host"), words.fill("target")),
         "rows": rows,
@@ -391,13 +390,25 @@ def _record_part(
 def _panel_steps(zone: SheetZone, words: Words) -> Iterator[str]:
     """The texts, in the order in which a person needs them."""
     provider, traits = zone.provider, zone.provider.traits if zone.provider else ()
+    kind, suffix = zone.records[0].type, words.mark(f".{zone.name}")
+    prefix = "" if kind == "TXT" else "delegate_"
+    if prefix:
+        yield words.fill("delegate_type", type=kind)
     if provider and provider.name_field:
-        names = {"name_field": provider.name_field, "value_field": provider.value_field}
-        yield words.fill("fields" if provider.value_field else "field", **names)
+        value_field = {"TXT": provider.value_field, "CNAME": provider.target_field}.get(kind, "")
+        names = {"name_field": provider.name_field, "value_field": value_field}
+        yield words.fill(f"{prefix}fields" if value_field else "field", **names)
     if zone.place.zone:
         doubled = words.mark(f"{zone.records[0].fqdn}.{zone.name}")
         key = "host_adds" if Trait.ADDS_ZONE in traits else "host_mostly"
-        yield words.fill(key, zone=words.mark(f".{zone.name}"), doubled=doubled)
+        yield words.fill(key, zone=suffix, doubled=doubled)
+    if prefix:
+        key = "delegate_dot" if Trait.TARGET_DOT in traits else "delegate_target"
+        yield words.fill(key, zone=suffix)
+        if Trait.PROXIES in traits and kind == "CNAME":
+            yield words.fill("delegate_proxies")
+        yield words.fill("delegate_refused")
+        return
     if provider and provider.form is ValueForm.STRINGS:
         yield words.fill("with_quotes")
     else:
@@ -410,25 +421,6 @@ def _panel_steps(zone: SheetZone, words: Words) -> Iterator[str]:
             yield words.fill("text_mode", limit=provider.limit)
     if Trait.PROXIES in traits:
         yield words.fill("proxies")
-
-
-def _alias_steps(zone: SheetZone, words: Words) -> Iterator[str]:
-    """The same for CNAME and NS records: what differs is the target, a name."""
-    provider, traits = zone.provider, zone.provider.traits if zone.provider else ()
-    rdtype, name = zone.records[0].type, words.mark(f".{zone.name}")
-    yield words.fill("delegate_type", type=rdtype)
-    if provider and provider.name_field:
-        target = provider.target_field if rdtype == "CNAME" else ""
-        names = {"name_field": provider.name_field, "value_field": target}
-        yield words.fill("delegate_fields" if target else "field", **names)
-    if zone.place.zone:
-        doubled = words.mark(f"{zone.records[0].fqdn}.{zone.name}")
-        key = "host_adds" if Trait.ADDS_ZONE in traits else "host_mostly"
-        yield words.fill(key, zone=name, doubled=doubled)
-    yield words.fill("delegate_dot" if Trait.TARGET_DOT in traits else "delegate_target", zone=name)
-    if Trait.PROXIES in traits and rdtype == "CNAME":
-        yield words.fill("delegate_proxies")
-    yield words.fill("delegate_refused")
 
 
 class Words:
