@@ -212,7 +212,8 @@ def _summary(keys: Sequence[Key]) -> str:
 
 
 def _covers(targets: Sequence[DnsTarget], key: Key) -> bool:
-    return any(target.may_have(key.sign_domain) for target in targets)
+    # A key of a pool was registered because a target has the zone that it leads to.
+    return key.left is not None or any(target.may_have(key.sign_domain) for target in targets)
 
 
 def _to_publish(keys: Sequence[Key], targets: Sequence[DnsTarget]) -> dict[str, str]:

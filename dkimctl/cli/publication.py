@@ -121,7 +121,11 @@ def with_pool_selectors(
 ) -> Iterator[tuple[DomainSpec, DkimctlError | None]]:
     """See assign_selectors."""
     targets = open_targets(session.config, session.profile.name, session.secrets)
-    return assign_selectors(specs, ledger, session.config.pool_of, targets, open_source)
+    pool_of = session.config.pool_of
+    for spec, error in assign_selectors(specs, ledger, pool_of, targets, open_source):
+        if error is not None:
+            error.hint = session.reporter.complete(error.hint)
+        yield spec, error
 
 
 def select_to_publish(

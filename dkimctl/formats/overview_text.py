@@ -206,7 +206,10 @@ def overview_text(
     if overview.undecided:
         why = complete("`dkimctl list --sort-by due` says why")
         lines.append(_title("For you to decide", why, layout))
-        undecided = [("", str(key.action), key) for key in overview.undecided]
+        undecided = [
+            ("", f"{key.left} left in pool" if key.is_last else str(key.action), key)
+            for key in overview.undecided
+        ]
         lines += _rows(undecided, Style.YELLOW, layout)
     for name, events, until in (
         ("This week", overview.week, now + WEEK), ("This month", overview.month, now + MONTH)

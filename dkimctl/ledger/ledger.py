@@ -153,10 +153,10 @@ class DomainKeys(NamedTuple):
     @property
     def selectors(self) -> Set[str]:
         """All that were ever registered or asked for, in lower case."""
-        keys = (registration.key for registration in self.histories)
-        asked = (intent.key for intent in self.intents)
-        closed = (key.key for key in self.closed)
-        return {key.selector for key in itertools.chain(keys, asked, closed, self.begun)}
+        known: list[Registration | Intent | ClosedKey] = [*self.histories, *self.intents]
+        known += self.closed
+        used = {(each.selector or "").lower() for each in known}
+        return used.union(key.selector for key in self.begun) if self.begun else used
 
 
 class Ledger:

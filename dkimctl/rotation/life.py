@@ -92,7 +92,7 @@ class Key(NamedTuple):
     starts_at: datetime | None = None
     age: timedelta | None = None  # of a key in use
     policy: RotationSettings = RotationSettings()
-    left: int | None = None  # selectors, in the pool of its domain, for those that follow it
+    left: int | None = None  # selectors in the pool of its domain, whose newest key it is
 
     @property
     def sign_domain(self) -> str:
@@ -176,7 +176,7 @@ def _by_start(key: Key) -> tuple[datetime, str]:
 
 def keys_of(domain: DomainKeys, policies: Policies, now: datetime) -> Iterator[Key]:
     """The keys of a signing domain."""
-    settings, left = policies.of(domain.sign_domain), selectors_left(domain, policies)
+    settings, (latest, left) = policies.of(domain.sign_domain), selectors_left(domain, policies)
     # When the line of each key gets a successor: its newest key decides, once that signs.
     due: dict[int, datetime | None] = {}
     may_be_undecided = False
@@ -197,7 +197,7 @@ def keys_of(domain: DomainKeys, policies: Policies, now: datetime) -> Iterator[K
         if registration in undecided and key.action in (NextAction.REGISTER, NextAction.DECIDE):
             # It gets no successor until the user decides.
             key = key._replace(action=NextAction.DECIDE, note=undecided[registration])
-        if left is not None and registration.signs and status.retirement is Retirement.CURRENT:
+        if left is not None and registration is latest:
             key = key._replace(left=left)
             if key.is_last and not (key.urgency or key.action is NextAction.DECIDE):
                 key = key._replace(note=few_left(left, domain.sign_domain))

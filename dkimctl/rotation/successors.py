@@ -168,7 +168,7 @@ class DueKeys(NamedTuple):
     specs: Sequence[DomainSpec]
     undecided: Sequence[DueKey]  # they get no successor until the user decides
     postponed: Sequence[DomainSpec]  # they are due as well, but beyond the limit of the day
-    #: A key of each domain whose pool has FEW_LEFT selectors or fewer, with how many.
+    #: The newest key of each domain whose pool has FEW_LEFT selectors or fewer, with how many.
     low: Mapping[Registration, int] = {}
     too_low: Sequence[str] = ()  # limits that cannot keep up
 
@@ -195,10 +195,9 @@ def find_due(ledger: Ledger, selection: Selection, policies: Policies, now: date
         lines.setdefault(policy, []).extend(dates)
         if _is_selected(domain, selection):
             due += due_of(domain, policies, now)
-            left = selectors_left(domain, policies)
-            if left is not None and left <= FEW_LEFT:
-                *_, low_key = domain.histories
-                low[low_key] = left
+            newest, left = selectors_left(domain, policies)
+            if newest is not None and left is not None and left <= FEW_LEFT:
+                low[newest] = left
     untils = {policy: _due_until(sorted(dates), policy, now) for policy, dates in lines.items()}
     if any(until > now for until in untils.values()):
         for domain in ledger.domains():
@@ -222,10 +221,15 @@ def find_due(ledger: Ledger, selection: Selection, policies: Policies, now: date
     return DueKeys(specs, undecided, postponed, low, [*limits_too_low(counts, now)])
 
 
-def selectors_left(domain: DomainKeys, policies: Policies) -> int | None:
-    """How many of its pool no key has had; None: it is in no pool."""
+def selectors_left(
+    domain: DomainKeys, policies: Policies
+) -> tuple[Registration | None, int | None]:
+    """Its newest key, and how many selectors of its pool no key has had; None: it is in no pool."""
     pool = policies.pool_of(domain.sign_domain)
-    return None if pool is None else len(pool.free(domain.selectors))
+    if pool is None:
+        return None, None
+    newest = newest_of(registration for registration in domain.histories if registration.signs)
+    return newest, len(pool.free(domain.selectors))
 
 
 def few_left(left: int, sign_domain: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,6 +31,15 @@ delegation:
   - {{domains: [{SHOP}, '*.many.test'], selectors: 'a{{n}}', count: 5, target: '{TARGET}'}}
   - {{domains: [nowhere.test], selectors: 'a{{n}}', count: 1, target: '{{selector}}.other.test'}}
   - {{domains: [{SUB}], selectors: 'a{{n}}', count: 5, ns: [{AGENCY}]}}
+"""
+
+
+# Another client has registered it.
+TAKE_A4 = """
+INSERT INTO registrations
+SELECT sign_domain, 'a4', 'other', key_len, start_date, "default", enable, value, regist_date,
+  private_key
+FROM registrations WHERE selector = 'a1'
 """
 
 
@@ -115,6 +126,7 @@ def test_the_keys_of_a_customer_follow_each_other_without_a_change_of_their_dns(
     for number in (1, 2):
         old, new = f"a{number}", f"a{number + 1}"
         let_pass(agency.cli.home, days=180)
+        assert agency.cli("rotate").out.count(f"selector: {new}\n") == 2
         due = agency.run(1, "--dry-run")
         assert [each for each in due if each[1] == "register"] == [(new, "register", "due")] * 2
         assert agency.run() == [(new, "register", "done"), (new, "publish", "done")] * 2
@@ -143,6 +155,10 @@ def test_what_could_not_be_published_is_not_registered_and_the_others_are(agency
         "no DNS target has the zone of a1.other.test; add the zone to `dns`",
     ):
         assert reason in done.err
+    let_pass(agency.cli.home, days=180)
+    assert agency.cli("rotate").out.count("selector: ") == 1
+    steps = agency.run(1)
+    assert {("a2", "register", "blocked"), ("a2", "register", "done")} < {*steps}
     registered, _ = agency.register("silent.many.test", status=4)
     assert registered == {"silent.many.test": (None, "failed")}
     planned, _ = agency.register(*names, status=1, words=("--dry-run",))
@@ -157,14 +173,14 @@ def test_a_pool_that_runs_out_is_told_in_time(agency):
     let_pass(agency.cli.home, days=180)
     assert ("a3", "register", "done") in agency.run()
     assert "have 2 selectors left" in agency.cli("rotate", "run").err
-    for selector, left in (("a4", 1), ("a5", 0)):
-        let_pass(agency.cli.home, days=200)
-        agency.run(1 - left)
-        agency.run(1)
-        assert (selector, left) in [
-            (key["selector"], key["selectors_left"]) for key in agency.listed()
-        ]
-    shown = agency.cli("list").out
-    assert "LEFT" in shown
+    [service] = agency.cli.home.rglob("sandbox.db")
+    with contextlib.closing(sqlite3.connect(service)) as connection, connection:
+        connection.execute(TAKE_A4)
+    let_pass(agency.cli.home, days=180)
+    assert [name for name, step, _ in agency.run() if step == "register"] == ["a5"]
+    lefts = {key["selector"]: key["selectors_left"] for key in agency.listed()}
+    assert (lefts["a3"], lefts["a5"]) == (None, 0)
+    assert "no selector is left" in agency.cli("rotate", "run").out
+    assert agency.cli("overview").status == 1
     let_pass(agency.cli.home, days=200)
     assert not [each for each in agency.run(1) if each[1:] == ("register", "done")]

@@ -250,7 +250,7 @@ def _row(reporter: Reporter, alike: Sequence[Task], layout: TableLayout) -> Row:
         if any(task.reason != reason for task in alike):
             reason = _nameless(task)
     hint = reporter.complete_hint(task.error.hint) if task.error is not None else ""
-    for text in (names, reason, hint):
+    for text in (names, reporter.complete(reason), hint):
         lines += below(text, layout)
     if task.state is State.BY_HAND and (record := registration.record):
         verb = "add" if task.step is Step.PUBLISH else "remove"
