@@ -112,6 +112,7 @@ SELECT account_id, sign_domain, selector, key_len, start_date, "default", 1, fqd
   regist_date, '409', NULL
 FROM closed_key {_THIS} AND value IS NOT NULL
 """
+_ANY_CLOSED = "SELECT id FROM account WHERE id = ? AND id IN (SELECT account_id FROM closed_key)"
 _REOPENED = (
     f"INSERT INTO registration (account_id, {COLUMNS}) {_REMOVED} ON CONFLICT DO NOTHING",
     f"""
@@ -493,7 +494,7 @@ class Ledger:
                 )
                 self._note(what, new_keys, _REGISTERED)
                 self._execute_many(_RECORD, map(tables.row_of, answered))
-                for statement in _REOPENED[1:]:
+                for statement in _REOPENED[1:] if any(self._rows(_ANY_CLOSED)) else ():
                     self._execute_many(statement, map(_name_of, answered))
                 intents.update_requests(self._store, remaining)
                 new = [*intents.insert_requests(self._store, self._account_id, now, requests)]

@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import itertools
 import json
+import logging
 import os
 import re
 import sqlite3
@@ -176,7 +177,8 @@ class Database:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        with self._connection.transaction():
+        # Statements wait for each other, but not this program for them; the end waits for all.
+        with self._connection.pipeline(), self._connection.transaction():
             self.execute("SELECT pg_advisory_xact_lock(?)", (_WRITING,))
             yield
 
@@ -245,6 +247,7 @@ class Database:
         import psycopg
 
         self._connection = None
+        logging.getLogger("psycopg").setLevel(logging.CRITICAL)  # what fails is raised as well
         options = " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items())
         given: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(self.url)
         if str(given.get("sslmode")).startswith("verify") and not (
