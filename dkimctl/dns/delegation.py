@@ -156,13 +156,18 @@ async def _servers_at(
     source: Source, server: NameServer, question: Question, wanted: Delegation
 ) -> _Seen:
     """The name servers in its referral, or in the zone itself if it has that as well."""
-    unknown = DelegationState.UNKNOWN
-    if isinstance(server.responder, NoAnswer):
-        return _Seen(server.label, unknown, str(server.responder))
+    label, responder, unknown = server.label, server.responder, DelegationState.UNKNOWN
     try:
-        answer = await server.responder.ask(question)
+        if isinstance(responder, NoAnswer):
+            raise responder
+        answer = await responder.ask(question)
     except NoAnswer as error:
-        return _Seen(server.label, unknown, str(error))
+        return _Seen(label, unknown, str(error))
+    if answer.rcode not in messages.USEFUL:
+        return _Seen(label, unknown, f"it answers {messages.rcode_text(answer.rcode)}")
+    is_second_hand = not (source.is_given and answer.is_recursive) and not answer.is_authoritative
+    if is_second_hand and answer.delegated != wanted.fqdn.lower():
+        return _Seen(label, unknown, "it is not authoritative for the zone (lame)")
     message, name = answer.message, question.name
     hosts = {
         to_text(data.target)
@@ -170,15 +175,9 @@ async def _servers_at(
         if rrset.rdtype == NS and rrset.name == name
         for data in rrset
     }
-    if answer.rcode not in messages.USEFUL:
-        return _Seen(server.label, unknown, f"it answers {messages.rcode_text(answer.rcode)}")
     if answer.alias or hosts - {*wanted.targets}:
         others = [answer.alias] if answer.alias else hosts
-        return _Seen(server.label, DelegationState.ELSEWHERE, targets=others)
-    if hosts:
-        lacking = [host for host in wanted.targets if host not in hosts]
-        state = DelegationState.MISSING if lacking else DelegationState.RIGHT
-        return _Seen(server.label, state, f"it lacks {listed(lacking)}" if lacking else "")
-    if answer.is_authoritative or (source.is_given and answer.is_recursive):
-        return _Seen(server.label, DelegationState.MISSING)
-    return _Seen(server.label, unknown, "it is not authoritative for the zone (lame)")
+        return _Seen(label, DelegationState.ELSEWHERE, targets=others)
+    lacking = [host for host in wanted.targets if host not in hosts]
+    state = DelegationState.MISSING if lacking else DelegationState.RIGHT
+    return _Seen(label, state, f"it lacks {listed(lacking)}" if lacking and hosts else "")

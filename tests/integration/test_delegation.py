@@ -42,7 +42,7 @@ def network(cli, needs_tool, tmp_path):
     mixed += 'a5._domainkey.mixed.customers.test. TXT "v=DKIM1; p="\n'
     to = "_domainkey.{}. NS {}\n".format
     hosts = [
-        Host("ns1.test", ("127.0.0.2",), "named"),
+        Host("ns1.test", ("127.0.0.2",), "named", updates=True),
         Host("ns2.test", ("127.0.0.3",), "nsd"),
         Host("dead.test", ("127.0.0.9",), program=""),
     ]
@@ -54,6 +54,7 @@ def network(cli, needs_tool, tmp_path):
         Zone("own.test", ("ns2.test",), to("own.test", "ns9.own.test.")),
         Zone("part.test", ("ns2.test",), to("part.test", "ns1.agency.test.")),
         Zone("none.test", ("ns1.test",)),
+        Zone("late.customers.test", ("ns1.test",), "a1._domainkey CNAME x.old.test.\n"),
     ]
     with running(tmp_path, needs_tool, hosts=hosts, zones=zones) as network:
         yield network
@@ -109,6 +110,24 @@ mixed.customers.test  a1, a2     CNAME  right
     rows = list(csv.DictReader(io.StringIO(done.out)))
     assert [row["state"] for row in rows] == ["unknown"] * 5 + ["right"] * 5
     assert "unknown at dead.test (127.0.0.9)" in rows[0]["reason"]
+
+
+def test_nsupdate_adds_them_and_replaces_what_led_elsewhere(cli, network, check):
+    words = (
+        "handoff",
+        "--sandbox",
+        "--config",
+        "dkimctl.yaml",
+        "--delegate",
+        "--format",
+        "nsupdate",
+    )
+    for domain in ("late.customers.test", "none.test"):
+        assert check(domain).status == 1
+        script = cli(*words, "--zone", domain, domain).out
+        done = network.run("nsupdate", "-k", str(network.key_file), stdin=script)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert check(domain).status == 0
 
 
 def test_the_zone_is_the_customers_although_the_names_lead_elsewhere_already(cli, network):

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from dkimctl.formats.renderer import txt_data
+from dkimctl.formats.renderer import NOT_FOR_DNS, Format, txt_data
 from dkimctl.handoff.providers import (
     DnsPlace,
     Trouble,
@@ -287,6 +287,11 @@ def test_a_sheet_to_delete_has_nothing_about_adding(sheet_of, language, fmt):
     zones, panel = ("example.com", "example.net"), provider_with("sakura")
     assert said(sheet_of(*zones, panel=panel)) == [*adding]
     assert said(sheet_of(*zones, panel=panel, is_removal=True)) == []
+
+
+def test_delegations_have_all_formats_for_dns():
+    for_dns = {fmt.value for fmt in Format if fmt not in (*NOT_FOR_DNS, Format.VALUE)}
+    assert for_dns <= {fmt.value for fmt in SheetFormat}
 
 
 @LANGUAGES
