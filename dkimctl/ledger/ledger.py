@@ -526,8 +526,9 @@ class Ledger:
                         hint="name another target: what two ledgers know is not merged",
                     )
                 for table in tables.TABLES:
-                    of_table = self._store.execute(f"SELECT * FROM {table} WHERE 1 = 0").description
-                    names = [name for name, *_ in of_table]
+                    cursor = self._store.execute(f"SELECT * FROM {table} WHERE 1 = 0")
+                    cursor.fetchall()  # a server may not have said what is in it before
+                    names = [name for name, *_ in cursor.description]
                     order = "ORDER BY id" if "id" in names else ""  # which others get
                     kept = [f'"{name}"' for name in names if name not in ("id", "account_id")]
                     query = f"SELECT {', '.join(kept)} FROM {table} WHERE account_id = ? {order}"
