@@ -308,19 +308,18 @@ def show_delegations(
     reporter.summarize(f"selectors: {', '.join(parts) or 'none'}", counts)
     wrong = domains[DelegationState.MISSING] | domains[DelegationState.ELSEWHERE]
     unknown = domains[DelegationState.UNKNOWN]
-    if wrong:
-        words = next_steps.select_domains(wrong, selection)
-        sheet = next_steps.command("handoff", words, "--delegate")
-        again = next_steps.command("check-dns", words, "--delegation")
-        reporter.note(f"dkimctl: what the owner of the DNS has to enter: {sheet}, then {again}")
-    if unknown:
-        words = next_steps.select_domains(unknown, selection)
-        again = next_steps.command("check-dns", words, "--delegation")
-        reporter.note(f"dkimctl: DNS gave no answer for some; to ask again: {again}")
+    for about, what in (
+        (wrong, "what the owner of the DNS has to enter"),
+        (unknown, "without an answer; to ask again"),
+    ):
+        if about:
+            words = next_steps.select_domains(about, selection)
+            sheet = f"{next_steps.command('handoff', words, '--delegate')}, then "
+            again = next_steps.command("check-dns", words, "--delegation")
+            reporter.note(f"dkimctl: {what}: {sheet if about is wrong else ''}{again}")
     if counts and not wrong and not unknown:
         reporter.note("dkimctl: to register a key for each: `dkimctl register FILE`")
-    codes = [ExitCode.NO] if wrong else []
-    return worst_check([*codes, *([ExitCode.SERVICE] if unknown else [])])
+    return ExitCode.NO if wrong else ExitCode.SERVICE if unknown else ExitCode.OK
 
 
 def show_checks(

@@ -106,7 +106,7 @@ mixed.customers.test  a1, a2     CNAME  right
     )
     assert "handoff --sandbox --config dkimctl.yaml mixed.customers.test own.test" in done.err
     done = check("silent.customers.test", "shop.test", "--format", "csv")
-    assert (done.status, "gave no answer" in done.err) == (4, True)
+    assert (done.status, "to ask again: `dkimctl check-dns" in done.err) == (4, True)
     rows = list(csv.DictReader(io.StringIO(done.out)))
     assert [row["state"] for row in rows] == ["unknown"] * 5 + ["right"] * 5
     assert "unknown at dead.test (127.0.0.9)" in rows[0]["reason"]
