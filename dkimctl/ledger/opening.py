@@ -43,7 +43,7 @@ _NO_ACCESS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIS
 _OR_MOVE = "or move the ledger to another directory and set DKIMCTL_STATE_DIR to that"
 _INFIX = ".damaged-"
 _SUFFIXES = ("-wal", "-shm", "-journal", "")  # the file itself last: an interruption loses nothing
-# Measured: an answer with a 2048-bit key, and its event, add 800 to 900 bytes to the file. A commit
+# Measured: an answer with a 2048-bit key, and its event, add 750 to 850 bytes to the file. A commit
 # also writes every page it changed to the write-ahead log: those of the answer and of its event,
 # and at worst one of each index.
 # The log grows to 4 MiB before SQLite starts it over.

@@ -261,7 +261,7 @@ COMMANDS = [
         "show-dns", "show-dns --format json", "show-dns --format table",
         "show-dns *.example --format csv", "show-dns --format octodns --zone example",
         "rotate --older-than 1d", "rotate --retired --no-check --assume-successors",
-        "list --wide --sort-by due", "list --all --format json", "overview",
+        "list --wide --sort-by due", "list --all --format json", "overview", "history --wide",
         "ledger forget a.example --force",
     )
 ]  # fmt: skip

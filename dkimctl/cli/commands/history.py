@@ -18,7 +18,7 @@ from dkimctl.errors import ExitCode, NegativeAnswer, UsageError
 from dkimctl.formats.data import open_data
 from dkimctl.formats.keys import written_time
 from dkimctl.formats.renderer import KeyFormat, TableLayout, render_all
-from dkimctl.formats.table import UNLIMITED, Row, table
+from dkimctl.formats.table import UNLIMITED, Row, below, table
 from dkimctl.models import Event
 from dkimctl.text import few, readable
 
@@ -68,7 +68,9 @@ def history(
         layout = layout._replace(width=UNLIMITED)
     found = chain([first] if first else [], events)
     if fmt is KeyFormat.TABLE:
-        chunks = table(_TITLES, (_row(event, layout) for event in found), layout, optional=_LAST)
+        chunks = table(
+            _TITLES, (_row(event, layout) for event in found), layout, optional=_OPTIONAL
+        )
     else:
         chunks = render_all(open_data(fmt, _fields, "count", columns=_COLUMNS), found)
     write_chunks(chunks, output, is_paged=fmt is KeyFormat.TABLE)
@@ -79,17 +81,20 @@ def history(
     return ExitCode.NO if unmatched else ExitCode.OK
 
 
-_TITLES = ("WHEN", "DOMAIN", "SELECTOR", "WHAT", "BY", "COMMAND")
-_LAST = ("COMMAND",)
+_TITLES = ("WHEN", "DOMAIN", "SELECTOR", "WHAT", "USER", "MACHINE", "COMMAND")
+_OPTIONAL = ("COMMAND", "MACHINE")
+_LONG = 30  # characters of a detail that gets a line of its own, if lines are short
 
 
 def _row(event: Event, layout: TableLayout) -> Row:
-    what = f"{event.what}: {event.detail}" if event.detail else event.what
-    when = f"{event.at:%Y-%m-%dT%H:%MZ}" if event.at else None
-    return Row((
-        when, readable(event.sign_domain, layout.encoding),
-        event.selector, what, f"{event.user}@{event.machine}", event.command,
-    ))  # fmt: skip
+    is_long = len(event.detail) > _LONG and layout.width < UNLIMITED
+    what = f"{event.what}: {event.detail}" if event.detail and not is_long else event.what
+    cells = (
+        f"{event.at:%Y-%m-%dT%H:%MZ}" if event.at else None,
+        readable(event.sign_domain, layout.encoding),
+        *(event.selector, what, event.user, event.machine, event.command),
+    )
+    return Row(cells, (), below(event.detail, layout) if is_long else ())
 
 
 def _fields(event: Event) -> dict[str, str | None]:
