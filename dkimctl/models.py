@@ -230,13 +230,13 @@ class Event(NamedTuple):
     """What somebody did, or found."""
 
     at: datetime | None  # UTC; by the clock of that machine, unless the service's was far ahead
-    user: str
-    machine: str
-    command: str
     sign_domain: str  # "" if it is not about a key
     selector: str
     what: str  # an EventKind
     detail: str
+    user: str  # from here on, its Actor
+    machine: str
+    command: str
 
     @property
     def key(self) -> RegistrationKey:

@@ -26,29 +26,13 @@ from dkimctl.cli.selected import (
 from dkimctl.cli.session import Session
 from dkimctl.cli.terminal import interrupting, stopping
 from dkimctl.dns.verdicts import Urgency
-from dkimctl.errors import (
-    DkimctlError,
-    ExitCode,
-    Interrupted,
-    LedgerError,
-    OutputError,
-    UsageError,
-    worst,
-)
+from dkimctl.errors import DkimctlError, ExitCode, Interrupted, OutputError, UsageError, worst
 from dkimctl.formats.changes import render_changes
 from dkimctl.formats.renderer import PublicationFormat
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import DomainSpec, Registration, RegistrationKey, named
 from dkimctl.names import Selection
-from dkimctl.publishing.plan import (
-    CHANGING,
-    Action,
-    Change,
-    Target,
-    apply_plan,
-    make_plan,
-    written_at,
-)
+from dkimctl.publishing.plan import CHANGING, Action, Change, Target, apply_plan, make_plan
 from dkimctl.publishing.pools import assign_selectors
 from dkimctl.publishing.targets import open_targets
 from dkimctl.rotation.life import read_keys
@@ -285,20 +269,17 @@ def _make_changes(
 
     try:
         with stopping(stop), progress:
-            apply_plan(plan, emit, is_stopped=lambda: is_stopped, wait=wait)
+            apply_plan(
+                plan, emit, lambda: session.open_ledger(for_writing=True),
+                lambda error: reporter.warn(f"not in `dkimctl history`: {error.message}"),
+                is_stopped=lambda: is_stopped, wait=wait,
+            )  # fmt: skip
     except KeyboardInterrupt:
         made = sum(change.is_applied for change in applied.values())
         raise Interrupted(
             f"interrupted: {made} of {counted(total, 'change')} made, perhaps more",
             hint=f"to continue: `{next_steps.same_command()}`",
         ) from None
-    finally:
-        if where := written_at(applied.values()):
-            try:
-                with session.open_ledger(for_writing=True) as ledger:
-                    ledger.note_published(where)
-            except LedgerError as error:
-                reporter.warn(f"not in `dkimctl history`: {error.message}", hint=error.hint)
     return applied, is_stopped
 
 

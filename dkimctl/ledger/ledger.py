@@ -137,9 +137,10 @@ WHERE NOT EXISTS (SELECT * FROM registration {_SAME} AND {IS_OURS})
 """
 _SIGNS = f"{_EVENT} WHERE EXISTS (SELECT * FROM closed_key {_THIS})"
 _EVENTS = """
-SELECT at, username, machine, command, sign_domain, selector, what, detail FROM event
+SELECT at, sign_domain, selector, what, detail, username, machine, command FROM event
 WHERE account_id = ? AND at >= ? ORDER BY id
 """
+_Rows = Sequence[Sequence[Any]]
 
 
 class DomainKeys(NamedTuple):
@@ -380,9 +381,8 @@ class Ledger:
 
     def note_published(self, where: Mapping[RegistrationKey, str]) -> None:
         """Store that the records of these keys were written into DNS, and where; durable."""
-        if where:
-            with self._transaction():
-                self._note(EventKind.PUBLISHED, ((*key, text) for key, text in where.items()))
+        with self._transaction():
+            self._note(EventKind.PUBLISHED, [(*key, text) for key, text in where.items()])
 
     def policy(self) -> str:
         """The policies of the last run that had others than the one before it."""
@@ -408,7 +408,7 @@ class Ledger:
         """
         try:
             with self._transaction():
-                self._note(EventKind.SEEN, ((*key, "signs mail again") for key in keys), _SIGNS)
+                self._note(EventKind.SEEN, [(*key, "signs mail again") for key in keys], _SIGNS)
                 for statement in _REOPENED:
                     self._execute_many(statement, keys)
                 signed = f"UPDATE history SET signed_at = '{self._now()}' {_THIS}"
@@ -481,18 +481,7 @@ class Ledger:
                 open_requests, domains = self._open_requests(), self._signing_domains()
                 remaining = open_requests.remaining_without(closed)
                 now = self._now()
-                self._note_times(answered, domains, now)
-                had = "the service had it" if what is EventKind.REGISTERED else ""
-                new_keys = (
-                    (
-                        *_name_of(answer),
-                        had if answer.code != "201" else "",
-                        answer.record and answer.record.value,
-                    )
-                    for answer in answered
-                    if not answer.is_taken
-                )
-                self._note(what, new_keys, _REGISTERED)
+                self._note_times(answered, domains, now, what)
                 self._execute_many(_RECORD, map(tables.row_of, answered))
                 for statement in _REOPENED[1:] if any(self._rows(_ANY_CLOSED)) else ():
                     self._execute_many(statement, map(_name_of, answered))
@@ -512,37 +501,29 @@ class Ledger:
         return {table: count for table, count in counts.items() if count}
 
     def copy_from(self, source: Ledger) -> dict[str, int]:
-        """Add all that another ledger, which nobody changes meanwhile, has of its account.
+        """Add all that another ledger has of its account; returns the counts.
 
-        All or nothing, and durable; returns the counts. Raises LedgerError, also if there is
-        something of the account.
+        All or nothing, and durable. Raises LedgerError, also if there is something of the account.
         """
-        try:
-            with source._transaction(), self._transaction():
-                if there := self.counts():
-                    raise LedgerError(
-                        f"the target has this account already ({summed(there)}); nothing was "
-                        "copied",
-                        hint="name another target: what two ledgers know is not merged",
-                    )
-                for table in tables.TABLES:
-                    cursor = self._store.execute(f"SELECT * FROM {table} WHERE 1 = 0")
-                    cursor.fetchall()  # a server may not have said what is in it before
-                    names = [name for name, *_ in cursor.description]
-                    order = "ORDER BY id" if "id" in names else ""  # which others get
-                    kept = [f'"{name}"' for name in names if name not in ("id", "account_id")]
-                    query = f"SELECT {', '.join(kept)} FROM {table} WHERE account_id = ? {order}"
-                    insert = f"INSERT INTO {table} (account_id, {', '.join(kept)})"
-                    insert += f" VALUES (?{len(kept) * ', ?'})"
-                    self._execute_many(insert, source._rows(query, in_parts=True))
-                if (counts := self.counts()) != (known := source.counts()):
-                    raise LedgerError(
-                        f"the copy would have {summed(counts)}, not {summed(known)}; nothing was "
-                        "copied",
-                        hint="run the same command again",
-                    )
-        finally:
-            self._cached_domains = self._cached_requests = None
+        with source._transaction(), self._transaction():
+            if there := self.counts():
+                raise LedgerError(
+                    f"the target has this account already ({summed(there)}); nothing was copied",
+                    hint="name another target: what two ledgers know is not merged",
+                )
+            for table in tables.TABLES:
+                empty = self._store.execute(f"SELECT * FROM {table} WHERE 1 = 0")
+                empty.fetchall()  # a server may not have said what is in it before
+                names = [name for name, *_ in empty.description]
+                order = "ORDER BY id" if "id" in names else ""  # new rows get new ones
+                kept = [f'"{name}"' for name in names if name not in ("id", "account_id")]
+                query = f"SELECT {', '.join(kept)} FROM {table} WHERE account_id = ? {order}"
+                insert = f"INSERT INTO {table} (account_id, {', '.join(kept)}) VALUES (?"
+                insert += f"{len(kept) * ', ?'})"
+                self._execute_many(insert, source._rows(query, in_parts=True))
+            if (counts := self.counts()) != source.counts():
+                message = f"the copy would have only {summed(counts)}; nothing was copied"
+                raise LedgerError(message, hint="run the same command again")
         return counts
 
     def check(self) -> None:
@@ -567,10 +548,13 @@ class Ledger:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _note_times(self, answers: Iterable[Registration], domains: Set[str], now: str) -> None:
-        """Note since when keys are enabled or disabled, before the answers replace earlier ones."""
+    def _note_times(
+        self, answers: Iterable[Registration], domains: Set[str], now: str, what: EventKind
+    ) -> None:
+        """Note what is new, and since when keys are enabled or disabled, before it is recorded."""
         at = datetime.fromisoformat(now)
-        rows = []
+        rows, news = [], []
+        had = "the service had it" if what is EventKind.REGISTERED else ""
         among = [answer for answer in answers if answer.sign_domain.lower() in domains]
         histories = dict(zip(map(_name_of, among), self._histories(among), strict=True))
         for answer in answers:
@@ -580,6 +564,10 @@ class Ledger:
             if known is not None or not (is_told or answer.is_taken):
                 times = tables.times_after(answer, known or KeyHistory(), at)
                 rows.append((*_name_of(answer), *map(written, times)))
+            if not answer.is_taken:
+                detail, record = "" if answer.code == "201" else had, answer.record
+                news.append((*_name_of(answer), detail, record and record.value))
+        self._note(what, news, _REGISTERED)
         self._execute_many(_TIMES, rows)
 
     def _histories(self, registrations: Iterable[Registration]) -> list[KeyHistory | None]:
@@ -588,13 +576,7 @@ class Ledger:
         rows = self._each(query, map(_name_of, registrations))
         return [None if row is None else tables.history_of(*row) for row in rows]
 
-    def _delete(
-        self,
-        names: Sequence[tuple[str, str]],
-        closed: Sequence[Sequence[Any]],
-        what: EventKind,
-        news: Iterable[Sequence[str]],
-    ) -> None:
+    def _delete(self, names: _Rows, closed: _Rows, what: EventKind, news: _Rows) -> None:
         """Delete registrations and their histories, and insert the rows of closed keys."""
         try:
             with self._transaction():
@@ -611,9 +593,7 @@ class Ledger:
         with self._store.translating(), self._store.transaction():
             yield
 
-    def _note(
-        self, what: EventKind, news: Iterable[Sequence[object]], statement: str = _EVENT
-    ) -> None:
+    def _note(self, what: EventKind, news: _Rows, statement: str = _EVENT) -> None:
         """Add events, each of a signing domain, selector and detail, within a transaction."""
         said = (self._now(), *self._actor, what.value)
         self._execute_many(statement, ((*new[:2], *said, *new[2:]) for new in news))

@@ -15,7 +15,8 @@ from dkimctl.dns.check import Checker
 from dkimctl.dns.queries import Source
 from dkimctl.dns.verdicts import ACCEPTED, Check, Finding, Verdict, compare_values
 from dkimctl.dns.wildcards import AddFirst
-from dkimctl.errors import DkimctlError, NegativeAnswer, ServiceError
+from dkimctl.errors import DkimctlError, LedgerError, NegativeAnswer, ServiceError
+from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import Registration, RegistrationKey, named
 from dkimctl.names import is_glob, is_name, parents
 from dkimctl.text import printable
@@ -326,11 +327,15 @@ def _guard_wildcards(target: Target, zone: str, changes: Sequence[Change]) -> li
 def apply_plan(
     plan: Iterable[Change],
     emit: Callable[[Change], None],
+    open_ledger: Callable[[], Ledger],
+    on_failure: Callable[[LedgerError], None],
     *,
     is_stopped: Callable[[], bool] = lambda: False,
     wait: Callable[[], None] = lambda: None,
 ) -> None:
     """Make the changes, several zones at a time; emits each as made or failed, in this thread.
+
+    The ledger, opened for writing, gets the events, or `on_failure` why it does not.
 
     After `is_stopped` no further changes are begun; what became of those that were is emitted.
     `wait` is called five times a second while there is nothing to emit.
@@ -348,16 +353,23 @@ def apply_plan(
                 return
             yield from target.apply(changes[0].zone, changes[at : at + _AT_ONCE])
 
-    work_in_parallel(zones.values(), apply_zone, emit, wait=wait)
+    written: dict[RegistrationKey, str] = {}
 
+    def add(change: Change) -> None:
+        if change.is_applied and change.value is not None:
+            where = change.alias_end, change.place[1]
+            written[change.key] = " at ".join(filter(None, where))
+        emit(change)
 
-def written_at(changes: Iterable[Change]) -> dict[RegistrationKey, str]:
-    """The keys whose records were written into DNS, and where, for the ledger's events."""
-    return {
-        change.key: " at ".join(filter(None, (change.alias_end, change.target.label)))
-        for change in changes
-        if change.is_applied and change.value is not None and change.target is not None
-    }
+    try:
+        work_in_parallel(zones.values(), apply_zone, add, wait=wait)
+    finally:
+        if written:
+            try:
+                with open_ledger() as ledger:
+                    ledger.note_published(written)
+            except LedgerError as error:
+                on_failure(error)
 
 
 def decide(

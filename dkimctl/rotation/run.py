@@ -32,15 +32,7 @@ from dkimctl.models import (
     named,
 )
 from dkimctl.names import Selection
-from dkimctl.publishing.plan import (
-    CHANGING,
-    Action,
-    Change,
-    Target,
-    apply_plan,
-    make_plan,
-    written_at,
-)
+from dkimctl.publishing.plan import CHANGING, Action, Change, Target, apply_plan, make_plan
 from dkimctl.publishing.pools import assign_selectors
 from dkimctl.publishing.targets import try_new_keys
 from dkimctl.registration import outcomes
@@ -517,21 +509,15 @@ class RotationRun:
             elif change.check is not None:
                 tasks[change.key] = tasks[change.key]._replace(check=change.check)
 
-        made: list[Change] = []
-
-        def emit(change: Change) -> None:
-            made.append(change)
+        def note_failure(change: Change) -> None:
             if change.error is not None:
                 note(change.registration, State.FAILED, error=change.error)
 
         if not self._policy.is_dry:
-            apply_plan(plan, emit)
-        if where := written_at(made):
-            try:
-                with self._tools.open_ledger(for_writing=True) as ledger:
-                    ledger.note_published(where)
-            except LedgerError as error:
-                self._errors.append(error)
+            apply_plan(
+                plan, note_failure, lambda: self._tools.open_ledger(for_writing=True),
+                self._errors.append,
+            )  # fmt: skip
         return tasks
 
     def _look(

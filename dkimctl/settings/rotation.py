@@ -64,16 +64,7 @@ class Policies:
         return self._find(sign_domain) or _DEFAULTS
 
     def __str__(self) -> str:
-        """What differs from the defaults, in short, and a checksum of all."""
-        usual, texts = RotationSettings()._asdict(), []
-        for entry in self.entries:
-            parts = [few(entry.domains)]
-            for name, value in entry._asdict().items():
-                if name == "domains" or value == usual[name]:
-                    continue
-                short = len(value) if isinstance(value, tuple) else value
-                text = format_duration(value) if isinstance(value, timedelta) else short
-                parts.append(f"{name} {text}")
-            texts.append(" ".join(parts))
-        text = printable("; ".join(texts))[:_MAX_TEXT] or "the defaults"
+        """The domains and `max_age` of each, and a checksum of all."""
+        ages = (f"{few(each.domains)}: {format_duration(each.max_age)}" for each in self.entries)
+        text = printable("; ".join(ages))[:_MAX_TEXT] or "the defaults"
         return f"{text} ({zlib.crc32(utf8(repr(self.entries))):08x})"

@@ -30,6 +30,7 @@ SIZE = 60_000  # bytes of records in an update
 CONFIG = "dns: [{{provider: rfc2136, server: '127.0.0.1:{port}', key_file: key}}]\n"
 UPDATES_ALONE = f"""
 import pickle, sys
+from unittest.mock import MagicMock
 from dkimctl.models import Secret
 from dkimctl.publishing.plan import Action, Change, NameState, apply_plan
 from dkimctl.publishing.rfc2136 import Rfc2136Target
@@ -43,7 +44,7 @@ changes = [
     for key in pickle.load(open(file, "rb"))
 ]
 applied = []
-apply_plan(changes, applied.append)
+apply_plan(changes, applied.append, MagicMock(), print)
 assert len(applied) == len(changes), len(applied)
 assert not any(result.error for result in applied)
 """

@@ -141,7 +141,7 @@ def test_a_key_from_its_registration_to_its_removal(due):
         (new, "seen", "published", "rotate run"),
         ("s1", "seen", "missing", "rotate run"),
         ("s1", "removed", f"replaced by {new}", "rotate run"),
-        ("", "policy changed", "b.example.com limit 60; * max_age 200 d", "rotate run"),
+        ("", "policy changed", "b.example.com: 180 d; *: 200 d", "rotate run"),
     ]
 
 

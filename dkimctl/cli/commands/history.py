@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import chain
 from typing import Annotated
@@ -20,11 +21,9 @@ from dkimctl.formats.keys import written_time
 from dkimctl.formats.renderer import KeyFormat, TableLayout, render_all
 from dkimctl.formats.table import UNLIMITED, Row, below, table
 from dkimctl.models import Event
-from dkimctl.text import few, readable
+from dkimctl.text import few, quoted, readable
 
 app = App()
-
-_COLUMNS = ("at", "sign_domain", "selector", "what", "detail", "user", "machine", "command")
 
 
 @app.command(
@@ -72,7 +71,7 @@ def history(
             _TITLES, (_row(event, layout) for event in found), layout, optional=_OPTIONAL
         )
     else:
-        chunks = render_all(open_data(fmt, _fields, "count", columns=_COLUMNS), found)
+        chunks = render_all(open_data(fmt, _fields, "count", columns=Event._fields), found)
     write_chunks(chunks, output, is_paged=fmt is KeyFormat.TABLE)
     unmatched = selected.unmatched()
     warn_alike(session.reporter, (
@@ -98,19 +97,15 @@ def _row(event: Event, layout: TableLayout) -> Row:
 
 
 def _fields(event: Event) -> dict[str, str | None]:
-    """The values of _COLUMNS by name."""
-    return {name: getattr(event, name) for name in _COLUMNS} | {"at": written_time(event.at)}
+    return event._asdict() | {"at": written_time(event.at)}
 
 
 def _read_since(text: str) -> datetime:
     """A date, or the time that is so long ago. Raises UsageError."""
-    try:
+    with suppress(ValueError):
         time = datetime.fromisoformat(text)
         return time if time.tzinfo else time.replace(tzinfo=UTC)
-    except ValueError:
-        pass
-    try:
+    with suppress(UsageError):
         return datetime.now(UTC) - read_duration("--since", text)
-    except UsageError as error:
-        hint = "write a date such as 2026-11-01, or how long ago, such as 30d"
-        raise UsageError("in --since: invalid time", hint=hint) from error
+    hint = "write a date such as 2026-11-01, or how long ago, such as 30d"
+    raise UsageError(f"in --since: invalid time: {quoted(text)}", hint=hint)

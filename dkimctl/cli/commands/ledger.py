@@ -16,7 +16,7 @@ from dkimctl.cli.output import OutputOptions, default_format, read_format
 from dkimctl.cli.report import warn_alike, warn_unreadable
 from dkimctl.cli.results import write_results
 from dkimctl.cli.selected import read_selection, require_empty, warn_unmatched
-from dkimctl.cli.session import Session, open_session
+from dkimctl.cli.session import open_session
 from dkimctl.errors import ExitCode, NegativeAnswer, UsageError, naming
 from dkimctl.formats.renderer import Format
 from dkimctl.ledger.ledger import summed
@@ -202,14 +202,18 @@ def copy(
     copied, do not change. All or nothing is copied. Nothing is sent.
     """
     session = open_session(ctx)
-    source, target = session.ledger_place, _read_target(session, to)
-    if isinstance(target, Path) and isinstance(source, Path):
-        hint = "name the database of a team, or copy the file itself while nothing uses it"
-        raise UsageError(f"in --to: the ledger is a file already: {source}", hint=hint)
+    source: Path | Database = session.ledger_place
+    target: Path | Database
+    with naming("--to"):
+        if "://" in to:
+            target = session.find_ledger_place(parse_database_url(to))
+        else:
+            target = read_new_file(to).absolute()
+        if isinstance(target, Path) == isinstance(source, Path):
+            hint = "one of the two is a file, the other a database; --ledger names the first"
+            raise UsageError(f"the ledger to copy is {source}", hint=hint)
     if not isinstance(target, Path):
         ctx.call_on_close(target.disconnect)
-    if str(source) == str(target):
-        raise UsageError(f"in --to: {to} is the ledger to copy", hint="name another one")
     # To read it, first: a file that is no ledger would be put aside.
     session.open_ledger(for_writing=False, place=target).verify()
     with ExitStack() as locks:
@@ -233,11 +237,3 @@ def copy(
         f"dkimctl: next, on each machine: {step}; what is done then is not in {source}"
     )
     return ExitCode.OK
-
-
-def _read_target(session: Session, text: str) -> Path | Database:
-    """The file or database of --to. Raises UsageError."""
-    with naming("--to"):
-        if "://" in text:
-            return session.find_ledger_place(parse_database_url(text))
-        return read_new_file(text).absolute()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from unittest.mock import MagicMock
+
 import pytest
 
 from dkimctl.errors import ServiceError
@@ -70,7 +72,7 @@ def plan_of(registrations, targets, **options):
 
 def _applied(plan, **options):
     applied = []
-    apply_plan(plan, applied.append, **options)
+    apply_plan(plan, applied.append, MagicMock(), pytest.fail, **options)
     return applied
 
 
