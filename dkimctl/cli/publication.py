@@ -102,14 +102,13 @@ def open_dns_targets(session: Session) -> Sequence[Target]:
 
 def with_pool_selectors(
     session: Session, specs: Sequence[DomainSpec], ledger: Ledger
-) -> Iterator[tuple[DomainSpec, DkimctlError | None]]:
+) -> list[tuple[DomainSpec, DkimctlError | None]]:
     """See assign_selectors."""
     targets = open_targets(session.config, session.profile.name, session.secrets)
-    pool_of = session.config.pool_of
-    for spec, error in assign_selectors(specs, ledger, pool_of, targets, open_source):
-        if error is not None:
-            error.hint = session.reporter.complete(error.hint)
-        yield spec, error
+    assigned = assign_selectors(specs, ledger, session.config.pool_of, targets, open_source)
+    for error in (error for _, error in assigned if error is not None):
+        error.hint = session.reporter.complete(error.hint)
+    return assigned
 
 
 def select_to_publish(

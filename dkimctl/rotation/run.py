@@ -80,7 +80,6 @@ class RotationRun:
         self._targets_error: DkimctlError | None = None  # why none of them can be used
         self._begun_early: list[str] = []  # names of new keys that sign already
         self._clocks_differ = False  # the service's and ours
-        self._exhausted: AbstractSet[str] = frozenset()  # domains with no selector in their pools
 
     @property
     def report(self) -> Report:
@@ -217,38 +216,30 @@ class RotationRun:
         two = [each.sign_domain for each, left in due.low.items() if left == FEW_LEFT]
         if two:
             self._tools.warn(f"the pools of {few(two)} have {FEW_LEFT} selectors left")
+        told = {spec.sign_domain for spec in due.specs}  # that nothing is left
         self._tasks += [
             Task(Step.REGISTER, State.BLOCKED, each, few_left(left, each.sign_domain))
             for each, left in due.low.items()
-            if left < FEW_LEFT
+            if left < FEW_LEFT and (left or each.sign_domain not in told)
         ]
-        self._exhausted = {each.sign_domain for each, left in due.low.items() if not left}
 
     def _assigned(self, specs: Sequence[DomainSpec], ledger: Ledger) -> list[DomainSpec]:
         """The specs, with the next delegated selectors of pools; tasks say why some get none."""
         self._open_targets()
-        begun, pool_of = ledger.begun_successors(), self._policy.rotation.pool_of
-        in_pools = {
-            spec.key: spec
-            for spec in specs
-            if pool_of(spec.sign_domain) is not None and spec.key not in begun
-        }
-        if not in_pools or self._targets_error is not None:
+        if self._targets_error is not None:
             return [*specs]
-        assigned = assign_selectors(
-            [*in_pools.values()], ledger, pool_of, self._targets, self._tools.open_source,
+        kept = []
+        for spec, error in assign_selectors(
+            specs, ledger, self._policy.rotation.pool_of, self._targets, self._tools.open_source,
             allow_shadowing=self._policy.allow_shadowing,
-        )  # fmt: skip
-        of_pools, kept = dict(zip(in_pools, assigned, strict=True)), list[DomainSpec]()
-        for spec in specs:
-            new, error = of_pools.get(spec.key, (spec, None))
+        ):  # fmt: skip
             if error is None:
-                kept.append(new)
-            elif spec.sign_domain not in self._exhausted:
-                state = State.FAILED if isinstance(error, ServiceError) else State.BLOCKED
-                registration = outcomes.pending(spec._replace(selector=spec.replaces)).registration
-                text = f"no successor is registered: {error.message}"
-                self._tasks.append(Task(Step.REGISTER, state, registration, text, error=error))
+                kept.append(spec)
+                continue
+            state = State.FAILED if isinstance(error, ServiceError) else State.BLOCKED
+            registration = outcomes.pending(spec._replace(selector=spec.replaces)).registration
+            text = f"no successor is registered: {error.message}"
+            self._tasks.append(Task(Step.REGISTER, state, registration, text, error=error))
         return kept
 
     def _register_due(self, ledger: Ledger, now: datetime) -> None:

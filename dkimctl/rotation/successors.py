@@ -20,6 +20,7 @@ from dkimctl.names import (
     key_name_length,
     selector_template,
 )
+from dkimctl.settings.delegation import HOW_TO_EXTEND
 from dkimctl.settings.rotation import Policies, RotationSettings
 
 _KEY_LEN = 2048  # bits, at least, of what `rotate run` registers (RFC 8301 section 3.2)
@@ -234,9 +235,8 @@ def selectors_left(
 
 def few_left(left: int, sign_domain: str) -> str:
     """What to say of a domain whose pool is about to run out."""
-    count = {0: "no selector is", 1: "1 selector is"}.get(left, f"{left} selectors are")
-    how = "raise `count` of its `delegation` in the config file, then `dkimctl handoff --delegate"
-    return f"{count} left in its pool: {how} {sign_domain}`"
+    count = "1 selector is" if left else "no selector is"
+    return f"{count} left in its pool: {HOW_TO_EXTEND.format(sign_domain)}"
 
 
 def _due_until(dates: Sequence[datetime], policy: RotationSettings, now: datetime) -> datetime:

@@ -16,10 +16,8 @@ from dkimctl.errors import InputError, UsageError
 from dkimctl.files import path_fault, refuse
 from dkimctl.input_files import MAX_CONFIG_BYTES, read_bytes
 from dkimctl.names import (
-    MAX_NAME,
     is_glob,
     is_name,
-    key_name_length,
     parents,
     parse_domain,
     parse_selector,
@@ -57,8 +55,12 @@ _NO_SECRETS = (
     "remove it: `dkimctl login` stores the client secret, key_file names the file of a TSIG key, "
     "and `settings` and `webhook` take env/NAME or keyring/NAME"
 )
-_TARGET = "'{selector}.{domain}.dkim.example.com'"  # an example, as are those of a pool's keys
-_EXAMPLES = {"domains": "['*.example.com']", "selectors": "a{n}", "count": "24"}
+_TARGET = "'{selector}.{domain}.dkim.example.com'"  # an example
+# What a pool needs, with examples.
+_OF_POOL = {
+    "domains": "['*.example.com']", "selectors": "a{n}", "count": "24",
+    "target or ns": f"target: {_TARGET}",
+}  # fmt: skip
 _COMMAND = "write the program and its arguments, such as [/usr/local/bin/page, --json]"
 # By provider: the key that it needs with an example, and the keys that it alone has.
 _PROVIDERS = {
@@ -265,51 +267,26 @@ class _Reader:
         return settings
 
     def _delegation(self, node: Node) -> tuple[Pool, ...]:
-        pools = []
-        owners: dict[str, tuple[str, int]] = {}  # the domain of each target, with the line
-        for item in self._document.items(node, "delegation"):
-            pool = self._pool(item)
-            if pool is None:
-                continue
-            pools.append(pool)
-            line = item.start_mark.line + 1
-            for domain in (name for name in pool.domains if pool.target and not is_glob(name)):
-                owner, owner_line = owners.setdefault(
-                    pool.target_of(domain, "{selector}"), (domain, line)
-                )
-                if owner != domain:
-                    message = f"{domain} has the same target as {owner} on line {owner_line}"
-                    hint = "their keys would overwrite each other: write {domain} into each target"
-                    self._document.problem(item, message, hint)
-        return tuple(pools)
-
-    def _pool(self, node: Node) -> Pool | None:
-        """None after a problem, but for those of a pool whose values are valid each by itself."""
         document, what = self._document, "an entry of delegation"
-        fields, keys = self._fields(node, what, _POOL)
-        if not document.is_mapping(node):
-            return None
-        missing = {name: _EXAMPLES[name] for name in _EXAMPLES if name not in keys}
-        for name, example in missing.items():
-            document.problem(node, f"{what} needs {name}", f"add it, such as '{name}: {example}'")
-        if ("target" in keys) is ("ns" in keys):
-            hint = f"write target, such as {_TARGET}, if the owners of the domains add a CNAME for "
-            hint += "each selector; or ns, if they delegate _domainkey.DOMAIN to name servers"
-            document.problem(node, f"{what} needs one of target and ns", hint)
-        elif not missing and all(fields.values()) and fields.keys() == _POOL.keys() & keys.keys():
+        pools, owners = list[Pool](), dict[str, str]()  # the domain of each target
+        for item in document.items(node, "delegation"):
+            fields, keys = self._fields(item, what, _POOL)
+            for name, example in _OF_POOL.items() if document.is_mapping(item) else ():
+                if len(keys.keys() & {*name.split(" or ")}) != 1:
+                    hint = f"write one, such as {example}"
+                    document.problem(item, f"{what} needs {name}", hint)
+            if len(fields) != len(_OF_POOL) or not all(fields.values()):
+                continue  # it has problems
             pool = Pool(**fields)
-            is_many = len(pool.domains) > 1 or is_glob(pool.domains[0])
-            if pool.target and is_many and "{domain}" not in pool.target.split("."):
-                hint = f"write {{domain}} into it, as in {_TARGET}"
-                document.problem(keys["target"], "target is the same for all domains", hint)
-            last = pool.names()[-1]
-            for domain in (name for name in pool.domains if not is_glob(name)):
-                is_long = key_name_length(domain, last) > MAX_NAME
-                if is_long or not is_name(pool.target_of(domain, last)):
-                    message = f"the names of {domain} are longer than {MAX_NAME} octets"
-                    document.problem(node, message, "use shorter templates")
-            return pool
-        return None
+            pools.append(pool)
+            for domain in pool.domains if pool.target else ():
+                target = pool.target_of(domain, "{selector}")
+                is_shared = is_glob(domain) and "{domain}" not in pool.target
+                if is_shared or owners.setdefault(target, domain) != domain:
+                    hint = "their keys would overwrite each other: write {domain} into it, as in "
+                    message = f"{domain} and other domains have the target {target}"
+                    document.problem(item, message, hint + _TARGET)
+        return tuple(pools)
 
     def _command(self, node: Node) -> tuple[str, ...]:
         if self._document.is_list(node):

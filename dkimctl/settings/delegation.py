@@ -6,6 +6,9 @@ from collections.abc import Container
 from functools import lru_cache
 from typing import NamedTuple
 
+HOW_TO_EXTEND = (
+    "raise `count` of its `delegation` in the config file, then `dkimctl handoff --delegate {}`"
+)
 MAX_COUNT = 1000  # selectors of a pool; with a new one each week, those of 19 years
 
 

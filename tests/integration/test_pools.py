@@ -152,7 +152,7 @@ def test_what_could_not_be_published_is_not_registered_and_the_others_are(agency
     for reason in (
         "a1._domainkey.bare.many.test is not delegated: its CNAME is missing; `dkimctl handoff",
         "end what a wildcard answers for x.wild.test",
-        "no DNS target has the zone of a1.other.test; add the zone to `dns`",
+        "a1.other.test: no DNS target has its zone: add it to `dns`",
     ):
         assert reason in done.err
     let_pass(agency.cli.home, days=180)

@@ -174,12 +174,8 @@ def register(
         gc.freeze()  # they stay to the end: spare the garbage collector from visiting them
         # Those that another machine may have registered, with a selector that is not known here.
         is_fixed = assign_selector is not None and "%" not in assign_selector
-        pool_of = session.config.pool_of
-        unsure = [
-            spec.sign_domain
-            for spec in specs
-            if spec.selector is None and not is_fixed and pool_of(spec.sign_domain) is None
-        ]
+        unsure = [spec.sign_domain for spec in specs if spec.selector is None and not is_fixed]
+        unsure = [name for name in unsure if session.config.pool_of(name) is None]
         planning: dict[str, Any] = {"refresh": refresh, "retry_unknown": retry_unknown}
         if assign_selector is not None:
             selector_for = selector_template(assign_selector, datetime.now().astimezone())
@@ -219,34 +215,26 @@ def register(
 
 
 def _make_planner(
-    session: Session, ledger: Ledger, planning: Mapping[str, Any], specs: Sequence[DomainSpec]
+    session: Session, ledger: Ledger, planning: dict[str, Any], specs: Sequence[DomainSpec]
 ) -> Planner:
-    """What plans the entries, of which new ones of a pool get its next selector that is delegated.
-
-    Or the reason why there is none: they are not sent then.
-    """
-    pool_of = session.config.pool_of
-    without = Planner(ledger, **{**planning, "selector_for": lambda _: None})
-    planned = (
-        without.plan_entry(spec)
+    """What plans the entries: a new one of a pool gets its next selector, or is not sent."""
+    pool_of, known = session.config.pool_of, ledger.known_keys()
+    new = [
+        spec
         for spec in specs
         if spec.selector is None and pool_of(spec.sign_domain) is not None
-    )
-    new = [each for each in planned if isinstance(each, DomainSpec) and each.selector is None]
-    if not new:
-        return Planner(ledger, **planning)
-    from dkimctl.cli.publication import with_pool_selectors
+        and spec.key not in known and not ledger.intents_of(spec.sign_domain)
+    ]  # fmt: skip
+    if new:
+        from dkimctl.cli.publication import with_pool_selectors  # DNS, which others do not need
 
-    chosen = {
-        spec.sign_domain: error or spec.selector
-        for spec, error in with_pool_selectors(session, new, ledger)
-    }
-
-    def selector_for(domain: str) -> str | DkimctlError | None:
-        return chosen[domain] if domain in chosen else without_pools(domain)
-
-    without_pools = planning.get("selector_for", lambda _: None)
-    return Planner(ledger, **{**planning, "selector_for": selector_for})
+        chosen = {
+            spec.sign_domain: error or spec.selector
+            for spec, error in with_pool_selectors(session, new, ledger)
+        }
+        others = planning.get("selector_for", chosen.get)
+        planning |= {"selector_for": lambda domain: chosen.get(domain) or others(domain)}
+    return Planner(ledger, **planning)
 
 
 def _warn_of_entries(session: Session, warnings: Iterable[tuple[str, str]]) -> None:
@@ -284,7 +272,7 @@ def _register(
     selection: Sequence[str],
     entries: Entries,
     unsure: Sequence[str],
-    planning: Mapping[str, Any],
+    planning: dict[str, Any],
     output: OutputOptions,
     doing: Doing,
     targets: Sequence[Target] | None,

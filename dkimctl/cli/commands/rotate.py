@@ -216,7 +216,7 @@ def _print_successors(
     if any(session.config.pool_of(spec.sign_domain) for spec in rotation.successors):
         from dkimctl.cli.publication import with_pool_selectors  # DNS, which others do not need
 
-        assigned = [*with_pool_selectors(session, rotation.successors, ledger)]
+        assigned = with_pool_selectors(session, rotation.successors, ledger)
         rotation = rotation._replace(successors=[spec for spec, error in assigned if not error])
         failed = [(spec.sign_domain, error) for spec, error in assigned if error]
         status = worst(error.exit_code for _, error in failed)

@@ -308,30 +308,26 @@ POOL_MISTAKES = """delegation:
   - {domains: [d.example], selectors: 'a{n}', count: 5, target: '{selector}.x.example'}
   - {domains: [e.example, f.example], selectors: 'b{n}', count: 5, target: '{selector}.x.example'}
   - {selectors: 'a{m}', target: '{selector}._domainkey.{domain}', ns: [n.example]}
-  - {domains: [LONG.example], selectors: 'a{n}', count: 5, target: '{selector}.{domain}.LONG.com'}
 """
 
 
 def test_a_pool_whose_keys_have_no_name_or_the_same_is_refused(problems):
-    text = POOL_MISTAKES.replace("LONG", ".".join(["a" * 50] * 3))
     expected = [
         "2:43: selectors: {n} is missing",
         "2:53: count: the value is not a number, or out of range",
         '2:64: target: "{selector}{domain}.x.example" is not a template of DNS names',
         "3:58: count: the value is not a number, or out of range",
         '3:72: target: "{domain}.x.example" is not a template of DNS names',
-        "4:61: target is the same for all domains",
-        "6:5: e.example has the same target as d.example on line 5",
-        "6:5: f.example has the same target as d.example on line 5",
-        "6:68: target is the same for all domains",
+        "4:5: *.c.example and other domains have the target {selector}.x.example",
+        "6:5: e.example and other domains have the target",
+        "6:5: f.example and other domains have the target",
         "7:5: an entry of delegation needs domains",
         "7:5: an entry of delegation needs count",
-        "7:5: an entry of delegation needs one of target and ns",
+        "7:5: an entry of delegation needs target or ns",
         "7:17: selectors: {n} is missing",
         "7:33: target: the CNAME would lead to itself",
-        "8:5: the names of ",
     ]
-    for problem, start in zip(problems(text), expected, strict=True):
+    for problem, start in zip(problems(POOL_MISTAKES), expected, strict=True):
         assert problem.startswith(start)
 
 
