@@ -21,6 +21,7 @@ from dkimctl.rotation.successors import (
     FEW_LEFT,
     due_of,
     few_left,
+    may_be_due,
     schedules_of,
     selectors_left,
 )
@@ -178,13 +179,10 @@ def keys_of(domain: DomainKeys, policies: Policies, now: datetime) -> Iterator[K
     """The keys of a signing domain."""
     settings, (latest, left) = policies.of(domain.sign_domain), selectors_left(domain, policies)
     # When the line of each key gets a successor: its newest key decides, once that signs.
-    due: dict[int, datetime | None] = {}
-    may_be_undecided = False
-    for line, newest, at, _, _, frozen in schedules_of(domain, policies, now):
-        due[line[0].third_party] = at if newest else None
-        may_be_undecided |= len(line) > 1 or newest is None or at <= now or bool(frozen)
+    schedules = schedules_of(domain, policies, now)
+    due = {each.line[0].third_party: each.due if each.newest else None for each in schedules}
     undecided = {}
-    if may_be_undecided:  # few are, and to find out takes as long as all else
+    if may_be_due(domain, schedules, now):
         undecided = {
             key.registration: key.reason
             for key in due_of(domain, policies, now)

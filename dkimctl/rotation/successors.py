@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
 import itertools
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -123,22 +123,23 @@ def _schedule_of(
 
     Each goes before a freeze if the former would be in one, or the latter too close to one. The age
     counts from the registration, or, of a key that was registered long before it starts, from
-    `lead` before its start.
+    `lead` before its start, or so much less that it signs long enough to be replaced.
     """
     newest = newest_of(line)
     if newest is None or newest.created_at is None:
         return Schedule(line)
     max_age, lead = settings.max_age, settings.lead
+    # A run that comes up to a day later is still in time: see `spec_of`.
+    ahead = min(max(lead, lead * _SHORTEST + _DAY), max_age)
     begin, starts = newest.created_at, newest.starts_at or newest.created_at
-    if starts - begin > lead:
-        begin = (starts - lead).astimezone(UTC)
+    if starts - begin > min(lead, max_age - ahead):
+        begin = (starts - min(lead, max_age - ahead)).astimezone(UTC)
     end = min(begin, NEVER - max_age) + max_age
     start = end = end.replace(second=0, microsecond=0)  # as start dates are
     for frozen, _ in (each for each in reversed(settings.freeze) if each[0] <= start < each[1]):
         if frozen - _DAY - lead > begin:  # else it would be too short a life
             start = frozen - _DAY
-    # A run that comes up to a day later is still in time: see `spec_of`.
-    due = start - min(max(lead, lead * _SHORTEST + _DAY), max_age)
+    due = start - ahead
     for frozen, until in reversed(settings.freeze):
         if frozen < due + _DAY and due < until:
             due = frozen - _DAY
@@ -182,44 +183,60 @@ def find_due(ledger: Ledger, selection: Selection, policies: Policies, now: date
     """
     due: list[DueKey] = []
     low: dict[Registration, int] = {}
-    used: Counter[RotationSettings] = Counter()  # of the limit of each policy, today
-    lines: dict[RotationSettings, list[datetime]] = {}  # when the successor of each is due
-    for domain in ledger.domains():
+    quotas: dict[int, _Quota] = {}  # by the identity of the policy
+    for domain in ledger.domains(with_values=False):
         policy = policies.of(domain.sign_domain)
-        used[policy] += sum(
+        quota = quotas.setdefault(id(policy), _Quota(policy))
+        quota.used += sum(
             registration.created_at is not None
             and registration.created_at.date() == now.astimezone(UTC).date()
             and history.replaces is not None
             for registration, history in domain.histories.items()
         )
-        dates = (schedule.due for schedule in schedules_of(domain, policies, now))
-        lines.setdefault(policy, []).extend(dates)
+        schedules = schedules_of(domain, policies, now)
+        quota.dates += (schedule.due for schedule in schedules)
         if _is_selected(domain, selection):
-            due += due_of(domain, policies, now)
+            if may_be_due(domain, schedules, now):
+                due += due_of(domain, policies, now)
+            quota.note(min((schedule.due for schedule in schedules), default=NEVER), domain)
             newest, left = selectors_left(domain, policies)
             if newest is not None and left is not None and left <= FEW_LEFT:
                 low[newest] = left
-    untils = {policy: _due_until(sorted(dates), policy, now) for policy, dates in lines.items()}
-    if any(until > now for until in untils.values()):
-        for domain in ledger.domains():
-            until = untils[policies.of(domain.sign_domain)]
-            if until > now and _is_selected(domain, selection):
-                keys = due_of(domain, policies, now, until)
-                due += (key for key in keys if now < key.due <= until)
+    for quota in quotas.values():
+        until = _due_until(sorted(quota.dates), quota.policy, now)
+        for at, _, domain in quota.coming:
+            if now < until >= at:
+                early = due_of(domain, policies, now, until)
+                due += (key for key in early if now < key.due <= until)
     specs, postponed = list[DomainSpec](), list[DomainSpec]()
     for key in sorted(
         due, key=lambda key: (not key.is_begun, key.due, key.registration.created_at or now)
     ):
         if key.spec is not None:
-            policy = policies.of(key.spec.sign_domain)
-            used[policy] += 1
-            if key.is_begun or used[policy] <= policy.limit:
+            quota = quotas[id(policies.of(key.spec.sign_domain))]
+            quota.used += 1
+            if key.is_begun or quota.used <= quota.policy.limit:
                 specs.append(key.spec)
             elif key.due <= now:
                 postponed.append(key.spec)
     undecided = [key for key in due if key.spec is None]
-    counts = {policy: len(dates) for policy, dates in lines.items()}
-    return DueKeys(specs, undecided, postponed, low, [*limits_too_low(counts, now)])
+    limits = limits_too_low(((each.policy, len(each.dates)) for each in quotas.values()), now)
+    return DueKeys(specs, undecided, postponed, low, [*limits])
+
+
+class _Quota:
+    """What a policy allows on a day."""
+
+    def __init__(self, policy: RotationSettings) -> None:
+        self.policy = policy
+        self.used = 0  # of `limit`, today
+        self.dates: list[datetime] = []  # when the successor of each line of keys is due
+        self.coming: list[tuple[datetime, int, DomainKeys]] = []  # the first of these
+
+    def note(self, due: datetime, domain: DomainKeys) -> None:
+        self.coming.append((due, len(self.dates), domain))
+        if len(self.coming) > 2 * self.policy.limit + 1000:  # there may be 100,000
+            self.coming = heapq.nsmallest(self.policy.limit, self.coming)
 
 
 def selectors_left(
@@ -251,15 +268,23 @@ def _due_until(dates: Sequence[datetime], policy: RotationSettings, now: datetim
     return dates[most - 1] if most and policy.frozen_until(now) is None else now
 
 
-def limits_too_low(lines: Mapping[RotationSettings, int], now: datetime) -> Iterator[str]:
+def limits_too_low(lines: Iterable[tuple[RotationSettings, int]], now: datetime) -> Iterator[str]:
     """Which `limit` cannot keep up with so many lines of keys; each has one key after the other."""
-    for policy, count in lines.items():
+    for policy, count in lines:
         days = max(policy.open_time(now, now + policy.max_age - policy.lead) // _DAY, 1)
         if count > policy.limit * days:
             yield (
                 f"`limit: {policy.limit}` a day is too low for {count:,} keys ({policy.covers}), "
                 f"which need successors every {days} days: write `limit: {-(-count // days)}`"
             )
+
+
+def may_be_due(domain: DomainKeys, schedules: Iterable[Schedule], now: datetime) -> bool:
+    """Whether `due_of` has any of its keys: few have, and to find out takes as long as all else."""
+    return bool(domain.intents or domain.begun) or any(
+        len(schedule.line) > 1 or schedule.newest is None or schedule.due <= now or schedule.frozen
+        for schedule in schedules
+    )
 
 
 def due_of(
