@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
+from dkimctl.dns.check import Checker
 from dkimctl.dns.delegation import Delegation, DelegationState, check_delegations, delegations
 from dkimctl.dns.queries import Source
+from dkimctl.dns.verdicts import Verdict
 from dkimctl.errors import DkimctlError, NegativeAnswer, ServiceError
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import DnsRecord, DomainSpec, Registration
@@ -16,6 +18,7 @@ from dkimctl.publishing.targets import check_access
 from dkimctl.settings.delegation import HOW_TO_EXTEND, Pool
 
 _NOT_DELEGATED = frozenset((DelegationState.MISSING, DelegationState.ELSEWHERE))
+_VALUE = "v=DKIM1; p=AAAA"  # of no key
 # Why nothing can be created, if the plan does not say so itself.
 _OCCUPIED = "it has a TXT record already: `dkimctl ledger import` takes over what another machine "
 _REASONS = {
@@ -83,7 +86,7 @@ def assign_selectors(
             assigned.append((spec, selector))
             continue
         del found[domain][selector]
-        record = DnsRecord(pool.target_of(domain, selector), "TXT", "")
+        record = DnsRecord(pool.target_of(domain, selector), "TXT", _VALUE)
         at_targets.append(Registration(domain, selector, record=record))
         assigned.append((spec._replace(selector=selector), None))
     faults = {
@@ -98,7 +101,22 @@ def assign_selectors(
             reason = change.full_reason or _REASONS[change.action]
             fault = change.error or NegativeAnswer(f"{change.fqdn}: {reason}")
             faults[change.key] = faults.get(change.key) or fault
+    # Nothing may answer yet, or the removal of the record could not be proved.
+    ends = {each.key: each.record.fqdn for each in at_targets if each.record is not None}
+    asked = [each for each in at_targets if not faults.get(each.key)]
+    for check in Checker(open_source(), expect_absent=True).check(map(_at_own_name, asked)):
+        verdict, reason, _ = check.finding
+        if verdict is Verdict.NO_ANSWER:
+            faults[check.key] = ServiceError(f"{check.fqdn}: {reason}")
+        elif verdict is not Verdict.MISSING or (check.alias_end or check.fqdn) != ends[check.key]:
+            what = f"{ends[check.key]}: something answers although it has no record, such as a"
+            faults[check.key] = NegativeAnswer(f"{what} wildcard: remove that")
     return [(spec, error or faults.get(spec.key)) for spec, error in assigned]
+
+
+def _at_own_name(registration: Registration) -> Registration:
+    name = f"{registration.selector}._domainkey.{registration.sign_domain}"
+    return registration._replace(record=DnsRecord(name, "TXT", _VALUE))
 
 
 def _next(pool: Pool, domain: str, free: Mapping[str, Delegation]) -> str | DkimctlError:

@@ -17,10 +17,10 @@ from network import Network, running
 CUSTOMERS, AGENCY = "ns1.customers.test", "ns1.agency.test"
 SHOP, SUB = "shop.test", "sub.test"
 TARGET = "{selector}.{domain}.dkim.agency.test"
-WILD = "{selector}.x.wild.test"
+WILD, ANY = "{selector}.x.wild.test", "{selector}.any.test"
 CONFIG = f"""
 dns:
-  - zones: [dkim.agency.test, wild.test, '_domainkey.*']
+  - zones: [dkim.agency.test, wild.test, any.test, '_domainkey.*']
     provider: rfc2136
     server: 127.0.0.3
     key_file: tsig.key
@@ -29,6 +29,7 @@ dns:
 delegation:
   - {{domains: [wild.many.test], selectors: 'w{{n}}', count: 4, target: '{WILD}'}}
   - {{domains: [{SHOP}, '*.many.test'], selectors: 'a{{n}}', count: 5, target: '{TARGET}'}}
+  - {{domains: [any.test], selectors: 'a{{n}}', count: 1, target: '{ANY}'}}
   - {{domains: [nowhere.test], selectors: 'a{{n}}', count: 1, target: '{{selector}}.other.test'}}
   - {{domains: [{SUB}], selectors: 'a{{n}}', count: 5, ns: [{AGENCY}]}}
 """
@@ -105,9 +106,11 @@ def agency(cli, needs_tool, tmp_path) -> Iterator[Agency]:
         Zone("silent.many.test", ("dead.test",)),
         Zone(SUB, (CUSTOMERS,)),
         Zone(f"_domainkey.{SUB}", (AGENCY,)),
-        Zone("dkim.agency.test", (AGENCY,)),
+        Zone("left.many.test", (CUSTOMERS,), aliases("left.many.test", "a1")),
+        Zone("dkim.agency.test", (AGENCY,), 'a1.left.many.test TXT "v=DKIM1; p=BBBB"\n'),
         Zone("wild.test", (AGENCY,), "* A 192.0.2.1\n"),
         Zone("other.test", (CUSTOMERS,)),
+        Zone("any.test", (AGENCY,), "* TXT hello\n" + aliases("any.test", "a1", target=ANY)),
     ]  # fmt: skip
     options = "cache-max-ttl: 0\n  cache-max-negative-ttl: 0"
     with running(
@@ -141,17 +144,19 @@ def test_the_keys_of_a_customer_follow_each_other_without_a_change_of_their_dns(
 
 
 def test_what_could_not_be_published_is_not_registered_and_the_others_are(agency):
-    domains = ("late", "bare", "wild")
-    names = [*(f"{name}.many.test" for name in domains), "nowhere.test", SHOP]
+    domains = ("late", "bare", "wild", "left")
+    names = [*(f"{name}.many.test" for name in domains), "nowhere.test", "any.test", SHOP]
     registered, done = agency.register(*names, status=1)
     assert registered == {
         names[0]: ("a2", "created"),
         SHOP: ("a1", "created"),
-        **dict.fromkeys(names[1:4], (None, "blocked")),
+        **dict.fromkeys(names[1:6], (None, "blocked")),
     }
     for reason in (
         "a1._domainkey.bare.many.test is not delegated: its CNAME is missing; `dkimctl handoff",
         "end what a wildcard answers for x.wild.test",
+        "a1.left.many.test.dkim.agency.test: it has a TXT record already",
+        "a1.any.test: something answers although it has no record",
         "a1.other.test: no DNS target has its zone: add it to `dns`",
     ):
         assert reason in done.err
