@@ -596,7 +596,10 @@ class Ledger:
     def _note(self, what: EventKind, news: _Rows, statement: str = _EVENT) -> None:
         """Add events, each of a signing domain, selector and detail, within a transaction."""
         said = (self._now(), *self._actor, what.value)
-        self._execute_many(statement, ((*new[:2], *said, *new[2:]) for new in news))
+        rows = (
+            (domain.lower(), selector.lower(), *said, *rest) for domain, selector, *rest in news
+        )
+        self._execute_many(statement, rows)
 
     def _execute_many(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
         """Execute it for each row, which the account goes before, within a transaction."""

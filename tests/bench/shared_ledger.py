@@ -123,14 +123,15 @@ class Team:
             left = connection.execute(query).fetchall()
             query = "SELECT sign_domain, selector FROM dkimctl.event WHERE what = 'registered'"
             events = connection.execute(query).fetchall()
-        each = Counter(domain for domain, _, _ in store)
+        each, told = Counter(domain for domain, _, _ in store), Counter(events)
+        told.subtract(row[:2] for row in ledger)
         found = {
             "not exactly as many keys": {name: n for name, n in each.items() if n != keys},
             "not registered": self._domains - len(each),
             "not in the ledger": set(store) - set(ledger),
             "only in the ledger": set(ledger) - set(store),
             "open": left,
-            "events": Counter(events) - Counter({row[:2]: 1 for row in ledger}),
+            "not one event": {key: n for key, n in told.items() if n},
         }
         return [f"{what}: {names}" for what, names in found.items() if names]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import shlex
@@ -337,6 +338,32 @@ def test_registrations_that_cannot_be_printed_are_not_forgotten(
     assert '"code": "output"' in done.stderr
     assert "Traceback" not in done.stderr
     assert len(known(ledger)) == 300
+
+
+def test_the_history_by_domain_and_time(cli, ledger, make_registration):
+    old, new = make_registration("sold.example"), make_registration("new.example")
+    with ledger(days_ago=40) as opened:
+        opened.record([old])
+    with ledger() as opened:
+        opened.forget([old])
+        opened.record([new])
+    for words, status, expected in (
+        (["*.example"], 0, ["sold imported", "sold forgotten", "new imported"]),
+        (["SOLD.example"], 0, ["sold imported", "sold forgotten"]),
+        (["--since", "30d"], 0, ["sold forgotten", "new imported"]),
+        (["--since", date(41)[:10], "sold.example"], 0, ["sold imported", "sold forgotten"]),
+        (["new.example", "odd.example"], 1, ["new imported"]),
+        (["odd.example"], 1, None),
+        (["--since", date(-1)[:10], "sold.example"], 1, None),
+        (["--since", "soon"], 2, None),
+    ):
+        done = cli("history", "--format", "csv", *words)
+        rows = [*csv.DictReader(done.out.splitlines())]
+        assert done.status == status, (words, done.err)
+        found = [f"{row['sign_domain'].split('.')[0]} {row['what']}" for row in rows]
+        assert found == (expected or []), words
+        assert ("error:" in done.err) is (expected is None), words
+        assert ("odd.example has no event" in done.err) is (status == 1 and bool(expected)), words
 
 
 class TestCopy:
