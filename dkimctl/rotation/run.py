@@ -505,6 +505,7 @@ class RotationRun:
                 note(change.registration, State.FAILED, error=change.error)
 
         if not self._policy.is_dry:
+            self._tools.open_ledger(for_writing=False)  # fails if the run's lock was lost
             apply_plan(
                 plan, note_failure, lambda: self._tools.open_ledger(for_writing=True),
                 self._errors.append,

@@ -10,6 +10,11 @@ import threading
 import pytest
 
 import shared_ledger
+from dkimctl.errors import LedgerUnavailable
+from dkimctl.ledger.account_lock import Purpose
+from dkimctl.ledger.ledger import Ledger
+from dkimctl.ledger.postgresql import Database
+from dkimctl.models import key_of
 from postgresql import ledger_url, serving_postgresql
 
 SPECS = "".join(f"- {{sign_domain: d{n}.example, selector: S1}}\n" for n in range(30))
@@ -109,6 +114,24 @@ class TestWithoutTheServer:
         done = cli(*words, stdin=SPECS)
         assert (done.status, summary(done)) == (0, {"exists": 20, "created": 10})
         assert len(registering.entries) == 40, "only what had no answer in the ledger"
+
+
+def test_nothing_is_done_under_a_lock_whose_connection_was_lost(server, ledger):
+    account = {"base_url": "https://api.example", "client_id": "me"}
+    database = Database(ledger)
+    lock = {"on_wait": pytest.fail, "purpose": Purpose.ROTATE, "patience": 0.0}
+    with database.lock(**account, **lock), Ledger.open(database, **account) as opened:
+        server.execute(f"SELECT pg_terminate_backend({database._connection.info.backend_pid})")
+        other = Database(ledger)
+        with other.lock(**account, **lock):  # it is free
+            for use in (lambda: opened.note_replacements({key_of("a.example", "s2"): "s1"}),
+                        lambda: Ledger.open_existing(database, **account)):  # fmt: skip
+                with pytest.raises(LedgerUnavailable, match=r"connection .* was lost"):
+                    use()
+        other.disconnect()
+    with Ledger.open_existing(database, **account) as opened:  # a new connection, without a lock
+        assert opened.begun_successors() == {}
+    database.disconnect()
 
 
 def test_a_database_that_cannot_be_used_is_refused_before_anything_is_sent(
