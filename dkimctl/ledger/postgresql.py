@@ -53,6 +53,10 @@ _SETTINGS = {
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "3",
 }
+# The system's CAs: the OpenSSL of psycopg's wheels does not know where they are.
+_CAS = (
+    "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem",
+)  # fmt: skip
 _OLDEST = 14  # version of the server; before that, without idle_session_timeout
 _WRITING = 0x444B494D  # advisory locks: of one writer at a time, as in a file; no hash is as small
 _POLL = 0.2  # seconds between two looks whether a lock is free
@@ -250,12 +254,13 @@ class Database:
         logging.getLogger("psycopg").setLevel(logging.CRITICAL)  # what fails is raised as well
         options = " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items())
         given: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(self.url)
-        if str(given.get("sslmode")).startswith("verify") and not (
+        if given.get("sslmode") == "verify-full" and not (
             "sslrootcert" in given
             or os.environ.get("PGSSLROOTCERT")
             or Path("~/.postgresql/root.crt").expanduser().exists()
         ):
-            given["sslrootcert"] = "system"
+            files = (os.environ.get("SSL_CERT_FILE", ""), *_CAS)
+            given["sslrootcert"] = next(filter(os.path.exists, files), "system")
         connection = psycopg.connect(
             **(given | _CONNECTION), options=options, autocommit=True,
             application_name=f"dkimctl {os.getpid()}", cursor_factory=psycopg.RawCursor,

@@ -21,6 +21,12 @@ HTTPS = "https://auth.example"
      ("batch_size", "10000", 10_000), ("concurrency", "64", 64), ("timeout", "30", 30.0),
      ("timeout", "0.5s", 0.5), ("max_wait", "5m", 300.0), ("max_wait", "1h", 3600.0),
      ("proxy", "http://proxy.example:3128", "http://proxy.example:3128"),
+     ("ledger", "postgres://me@DB.example:5433/ledger",
+      "postgresql://me@db.example:5433/ledger?sslmode=verify-full"),
+     ("ledger", "postgresql://db.example/l?sslrootcert=/ca.pem&sslmode=verify-ca",
+      "postgresql://db.example/l?sslrootcert=/ca.pem&sslmode=verify-ca"),
+     ("ledger", "postgresql://[::1]/ledger", "postgresql://[::1]/ledger"),
+     ("ledger", "postgresql:///ledger", "postgresql:///ledger?sslmode=verify-full"),
      ("credential_store", "file", "file"), ("ca_bundle", Path("ca.pem"), "ca.pem")],
 )  # fmt: skip
 def test_options_and_the_config_file_take_the_same_values(resolve, key, text, expected, load):
@@ -37,6 +43,11 @@ def test_options_and_the_config_file_take_the_same_values(resolve, key, text, ex
      ("auth_url", "https://auth.example:99999"), ("auth_url", "https://auth.example?"),
      ("auth_url", "https://auth.example\\x"), ("auth_url", ""),
      ("auth_url", "https://me:hunter2@auth.example"),
+     *(("ledger", f"postgresql://{rest}") for rest in (
+         "me:hunter2@db.example/l", "me:hunter2/x@db.example/l", "db.example/l?password=hunter2",
+         "db.example/l?sslmode=require", "db.example/l?options=x", "db.example",
+         "db.example:99999/l",
+     )), ("ledger", "mysql://me:hunter2@db.example/l"), ("ledger", "/var/lib/ledger.db"),
      ("proxy", "socks5://proxy.example"), ("proxy", "http://user:hunter2@proxy.example"),
      *((key, "hunter2 is:none") for key in CHECKS if key != "ca_bundle")],  # any path is valid
 )  # fmt: skip
@@ -46,7 +57,7 @@ def test_an_invalid_value_is_refused_with_its_source_and_not_quoted(refusal, key
     assert "hunter2" not in error.message + error.hint
     (problem,) = problems(f"profiles:\n  default:\n    {key}: '{text}'\n")
     assert problem.startswith(f"3:{7 + len(key)}: {key}: ")
-    if text and key in ("auth_url", "base_url", "client_id"):
+    if text and key in ("auth_url", "base_url", "client_id", "ledger"):
         variable = f"DKIMCTL_{key.upper()}"
         assert refusal(environ={variable: text}).message.startswith(f"in {variable}: ")
 
