@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
@@ -33,6 +33,7 @@ class Run(NamedTuple):
     profile: str
     began: float  # seconds since 1970
     is_incomplete: Callable[[], bool] = bool  # asked at its end: something was not checked
+    left: Mapping[str, int] = {}  # selectors in pools that have few, by signing domain
 
 
 NO_RUN = Run("", 0.0)
@@ -104,6 +105,8 @@ class PrometheusRenderer(CheckCounter):
             ("key_problem",
              "1 for each key whose record is not as it should be: the most urgent ones.",
              ["sign_domain", "selector", "verdict", "urgency"], problems),
+            ("selectors_left", "Selectors in the pool of each delegated domain that has few.",
+             ["sign_domain"], [([domain], left) for domain, left in self._run.left.items()]),
             ("oldest_key_timestamp_seconds", "When the oldest enabled key was made.", [], oldest),
             ("check_timestamp_seconds", "When the check ended.", [], [([], now)]),
             ("check_duration_seconds", "Time that the check took.", [],

@@ -187,5 +187,7 @@ def test_a_pool_that_runs_out_is_told_in_time(agency):
     assert (lefts["a3"], lefts["a5"]) == (None, 0)
     assert "no selector is left" in agency.cli("rotate", "run").out
     assert agency.cli("overview").status == 1
+    metrics = agency.cli("check-dns", "--format", "prometheus").out
+    assert 'dkimctl_selectors_left{profile="sandbox",sign_domain="shop.test"} 0.0' in metrics
     let_pass(agency.cli.home, days=200)
     assert not [each for each in agency.run(1) if each[1:] == ("register", "done")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Collection, Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -23,6 +24,8 @@ from dkimctl.formats.monitoring import NagiosRenderer, NagiosState, Run
 from dkimctl.formats.renderer import CheckFormat, sound_record
 from dkimctl.models import Outcome, RegistrationKey
 from dkimctl.names import Selection
+from dkimctl.rotation.life import read_keys
+from dkimctl.rotation.successors import FEW_LEFT
 
 _MAX_MISSING = 200  # records whose wildcards are looked up; `publish` looks up all
 
@@ -134,7 +137,10 @@ def check_dns(
     picked = selected.read_selection(session, selection)
     # What other servers have is not known if some are given.
     checkable = _select(session, picked, saved, recorded=not source.is_given)
-    run = Run(session.profile.name, began, lambda: bool(checkable.status or picked.unmatched()))
+    left = _few_left(session, picked) if fmt is CheckFormat.PROMETHEUS else {}
+    run = Run(
+        session.profile.name, began, lambda: bool(checkable.status or picked.unmatched()), left
+    )
     progress = checking.CheckProgress(session.reporter, policy.wanted, may_draw=may_draw)
     renderer = checking.open_renderer(fmt, output, session.reporter, policy.wanted, run)
     looks = Looks(())
@@ -186,6 +192,16 @@ def _refuse(option: str, others: Mapping[str, object], hint: str) -> None:
     for name, is_given in others.items():
         if is_given:
             raise UsageError(f"{option} cannot be combined with {name}", hint=hint)
+
+
+def _few_left(session: Session, picked: Selection) -> Mapping[str, int]:
+    """How many selectors are left in pools that have few, by signing domain."""
+    if not session.config.delegation:
+        return {}
+    ledger, now = session.open_ledger(for_writing=False), datetime.now(UTC)
+    keys = read_keys(ledger, picked, session.config.rotation, now)
+    lefts = {key.sign_domain: key.left for key in keys if key.left is not None}
+    return {domain: left for domain, left in lefts.items() if left <= FEW_LEFT}
 
 
 def _select(
