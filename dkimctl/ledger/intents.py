@@ -1,16 +1,16 @@
 """Intents: entries of requests that were sent, or were about to be, and have no usable answer.
 
-The table `open_request` has a row for each request; its IDs ascend in the order of sending.
+The table `open_request` has a row for each request; its IDs ascend in the order of sending. A
+`store` is an open database of a ledger: see `SqliteStore` in `opening.py`.
 """
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from dkimctl.ledger.tables import Store, damage_error, require_row_id
+from dkimctl.ledger.tables import damage_error, require_row_id
 from dkimctl.models import DomainSpec, Registration, RegistrationKey, key_of
 
 
@@ -26,9 +26,7 @@ class Intent(NamedTuple):
         return key_of(self.sign_domain, self.selector)
 
 
-def select_open_requests(
-    store: Store | sqlite3.Connection, account_id: int
-) -> Iterator[tuple[int, list[Intent]]]:
+def select_open_requests(store: Any, account_id: int) -> Iterator[tuple[int, list[Intent]]]:
     """The intents of each open request of an account, by its ID, oldest first."""
     query = "SELECT id, sent_at, entries FROM open_request WHERE account_id = ? ORDER BY id"
     for row_id, sent_at, entries in store.execute(query, (account_id,)):
@@ -36,7 +34,7 @@ def select_open_requests(
 
 
 def insert_requests(
-    store: Store,
+    store: Any,
     account_id: int,
     sent_at: str,
     requests: Iterable[Iterable[DomainSpec]],
@@ -48,9 +46,7 @@ def insert_requests(
         yield store.insert(insert, (account_id, sent_at, _encoded(intents))), intents
 
 
-def update_requests(
-    store: Store | sqlite3.Connection, remaining: Mapping[int, Sequence[Intent]]
-) -> None:
+def update_requests(store: Any, remaining: Mapping[int, Sequence[Intent]]) -> None:
     """Store the remaining intents of requests, by ID, within the caller's transaction."""
     left = [(_encoded(intents), request_id) for request_id, intents in remaining.items() if intents]
     closed = [(request_id,) for request_id, intents in remaining.items() if not intents]

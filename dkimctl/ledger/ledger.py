@@ -19,7 +19,7 @@ from dkimctl.errors import LedgerError
 from dkimctl.ledger import intents, opening, tables
 from dkimctl.ledger.intents import Intent, OpenRequests
 from dkimctl.ledger.opening import SqliteStore, translate_errors
-from dkimctl.ledger.tables import COLUMNS, IS_OURS, Store, text_of, time_of, written
+from dkimctl.ledger.tables import COLUMNS, IS_OURS, text_of, time_of, written
 from dkimctl.models import (
     NOBODY,
     Actor,
@@ -171,7 +171,7 @@ class Ledger:
 
     def __init__(
         self,
-        store: Store,
+        store: SqliteStore | Database,
         account_id: int,
         clock: Callable[[], float] = time.time,
         actor: Actor = NOBODY,

@@ -90,7 +90,11 @@ ON CONFLICT (account_id, sign_domain, selector) DO UPDATE SET
 
 
 class SqliteStore:
-    """The open file of a ledger."""
+    """The open file of a ledger; `Database` in `postgresql.py` has the same methods.
+
+    One SQL fits both: ?1 and ? for values, names without regard to case, and no functions that
+    only one of them has. `stream` is for very many rows.
+    """
 
     def __init__(
         self,
@@ -107,6 +111,7 @@ class SqliteStore:
         self._clock = clock
 
     def select_each(self, query: str, rows: Iterable[Sequence[Any]]) -> list[Any]:
+        """The first row of a query, or None, for each row of values."""
         return [self._connection.execute(query, row).fetchone() for row in rows]
 
     def insert(self, statement: str, values: Sequence[Any]) -> int:
@@ -114,6 +119,7 @@ class SqliteStore:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
+        """All or nothing, durable at the end, and no other writer in between."""
         require_in_place(self._path, self._identity)
         with self._connection:
             self._connection.execute("BEGIN IMMEDIATE")

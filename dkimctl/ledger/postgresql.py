@@ -45,6 +45,7 @@ _CONNECTION = {
 _SETTINGS = {
     "search_path": "dkimctl",
     "synchronous_commit": "on",
+    "default_transaction_isolation": r"read\ committed",
     "statement_timeout": "60s",
     "lock_timeout": "30s",
     "idle_in_transaction_session_timeout": "60s",
@@ -57,7 +58,6 @@ _SETTINGS = {
 _CAS = (
     "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem",
 )  # fmt: skip
-_OLDEST = 14  # version of the server; before that, without idle_session_timeout
 _WRITING = 0x444B494D  # advisory locks: of one writer at a time, as in a file; no hash is as small
 _POLL = 0.2  # seconds between two looks whether a lock is free
 _ROWS = 2000  # that are read at once
@@ -76,7 +76,7 @@ WHERE locktype = 'advisory' AND granted AND objsubid = 1
   AND (classid::bigint << 32) | objid::bigint = ?
   AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
-# What a connection is called: process ID, since when it holds a lock, and whose it is.
+# What a connection is called: process ID, since when it is there, and whose it is.
 _NAME = r"dkimctl (\d+) (\d{8}T\d{6}Z) (.+)"
 _NAME_TIME = "%Y%m%dT%H%M%SZ"
 
@@ -134,9 +134,6 @@ class Database:
                 if time.monotonic() > until:
                     raise waited_too_long(self._find_holder(number), patience)
                 time.sleep(_POLL)
-            if not self._locks:
-                name = f"dkimctl {os.getpid()} {datetime.now(UTC):{_NAME_TIME}} {self._who}"
-                self.execute("SELECT set_config('application_name', ?, false)", (name,))
         self._locks += 1
         try:
             yield
@@ -145,7 +142,7 @@ class Database:
             with contextlib.suppress(LedgerError), self.translating():
                 self.execute("SELECT pg_advisory_unlock(?)", (number,))
 
-    # What a ledger uses: see `Store`.
+    # What a ledger uses: see `SqliteStore`.
 
     def execute(self, query: str, values: Sequence[object] = ()) -> Any:
         return self._connection.execute(_translated(query), values)
@@ -221,12 +218,11 @@ class Database:
 
         what = f"cannot use the ledger {self}"
         hint = "check that this user may use the database, and that its disk is not full"
-        connection = self._connection
-        if connection is None:
+        if (connection := self._connection) is None:
             what = f"cannot connect to the ledger {self}"
             hint = "check the URL, that PostgreSQL runs there, and that it lets this user in; a "
             hint += "password is taken from ~/.pgpass or PGPASSWORD"
-        elif connection.closed or _is_lost(error):
+        elif connection.closed or str(getattr(error, "sqlstate", "")).startswith(("08", "57P")):
             what = f"the connection to the ledger {self} was lost"
             hint = "run the same command again when the server answers: it settles the requests "
             hint += "whose answers are not in the ledger"
@@ -263,12 +259,12 @@ class Database:
             given["sslrootcert"] = next(filter(os.path.exists, files), "system")
         connection = psycopg.connect(
             **(given | _CONNECTION), options=options, autocommit=True,
-            application_name=f"dkimctl {os.getpid()}", cursor_factory=psycopg.RawCursor,
+            application_name=f"dkimctl {os.getpid()} {datetime.now(UTC):{_NAME_TIME}} {self._who}",
+            cursor_factory=psycopg.RawCursor,
         )  # fmt: skip
         self._connection = connection
         try:
             with self.translating():
-                self._require_usable(connection.info)
                 _forbid_nul(connection)
                 self._prepare()
         except BaseException:
@@ -287,22 +283,15 @@ class Database:
             return True
         return False
 
-    def _require_usable(self, info: psycopg.ConnectionInfo) -> None:
-        if info.server_version < _OLDEST * 10_000:
-            raise LedgerError(
-                f"the server of the ledger {self} is older than PostgreSQL {_OLDEST}",
-                hint="upgrade it, or use another server",
-            )
+    def _prepare(self) -> None:
+        """Make the tables, or upgrade those of an older version, in a database that fits."""
+        info = self._connection.info
         if (encoding := info.parameter_status("server_encoding")) != "UTF8":
             raise LedgerError(
                 f"the database of the ledger {self} has the encoding {encoding}",
                 hint="create it again: CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0",
             )
-
-    def _prepare(self) -> None:
-        """Make the tables, or upgrade those of an older version."""
-        own = self.execute("SELECT pg_backend_pid()").fetchone()[0]
-        if own != self._connection.info.backend_pid:
+        if self.execute("SELECT pg_backend_pid()").fetchone()[0] != info.backend_pid:
             raise LedgerError(
                 f"the ledger {self} is behind a pooler of connections, where locks do not hold",
                 hint="connect to PostgreSQL itself",
@@ -345,17 +334,11 @@ class Database:
         return Holder(int(match[1]), since.isoformat(timespec="seconds"), match[3])
 
 
-def _is_lost(error: Exception) -> bool:
-    """Whether the server has ended the connection, and says so."""
-    return str(getattr(error, "sqlstate", "")).startswith(("08", "57P"))
-
-
 @lru_cache
 def _translated(query: str) -> str:
-    """SQL of `Store` as PostgreSQL takes it."""
-    query = query.replace("ORDER BY sign_domain, selector", _ORDER).replace(
-        " AS BLOB)", " AS text)"
-    )
+    """SQL of ledgers as PostgreSQL takes it."""
+    query = query.replace("ORDER BY sign_domain, selector", _ORDER)
+    query = query.replace(" AS BLOB)", " AS text)")
     numbers = itertools.count(1)
     return re.sub(r"\?(\d*)", lambda match: f"${match[1] or next(numbers)}", query)
 

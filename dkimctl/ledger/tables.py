@@ -9,13 +9,11 @@ records of closed keys nor when they came back, and 7 no events.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from pathlib import Path
 from sys import intern
-from typing import Any, Protocol
+from typing import Any
 
 from dkimctl.models import DnsRecord, KeyHistory, Registration, utc_time
 
@@ -129,49 +127,6 @@ WHERE account_id = ?
 """
 Text = str | bytes | None
 _SKEW = timedelta(days=1)  # a clock may differ so much from that of the service
-
-
-class Store(Protocol):
-    """An open database with these tables: a file, or one of PostgreSQL.
-
-    One SQL fits both: ?1 and ? for values, names without regard to case, and no functions that
-    only one of them has.
-    """
-
-    def execute(self, query: str, values: Sequence[object] = (), /) -> Any:
-        """A cursor with the rows of a query."""
-
-    def stream(self, query: str, values: Sequence[object] = (), /) -> Iterable[Any]:
-        """The rows of a query that may have very many."""
-
-    def executemany(self, statement: str, rows: Iterable[Sequence[object]], /) -> object:
-        """Execute it for each row of values."""
-
-    def select_each(self, query: str, rows: Iterable[Sequence[object]], /) -> Sequence[Any]:
-        """The first row of a query, or None, for each row of values."""
-
-    def insert(self, statement: str, values: Sequence[object], /) -> int:
-        """Insert a row; returns its ID."""
-
-    def transaction(self) -> AbstractContextManager[object]:
-        """All or nothing, durable at the end, and no other writer in between."""
-
-    def translating(self) -> AbstractContextManager[None]:
-        """Raise a LedgerError for what fails inside."""
-
-    def check(self, account_id: int, /) -> None:
-        """The same as `verify`, before anything is sent; a damaged file is quarantined."""
-
-    def verify(self, account_id: int, /) -> None:
-        """Check that the data can be used."""
-
-    def find_quarantined(self) -> Path | None:
-        """The newest damaged file that was put aside."""
-
-    def require_disk_space(self, entries: int, /) -> None:
-        """Raise LedgerError unless there is space for this many answers, as far as is known."""
-
-    def close(self) -> None: ...
 
 
 def row_of(registration: Registration) -> tuple[object, ...]:
