@@ -1,13 +1,16 @@
 """Two years of 20 domains with `dkimctl rotate run` once a day, and what became of their mail.
 
 Run: python tests/bench/two_years.py [--days 730] [--kill] [--outage] [--jump] [--seed 1]
+or:  python tests/bench/two_years.py --customers 500 [--days 730] [--kill] [--seed 1]
 
 All is real but the date: name servers, a resolver, `dkimctl serve`, and mail that is signed with
 the service's keys and verified by dkimpy. With --kill, about half of the runs are killed at a
 random moment; with --outage, the primary name server is down for three days each time that there
 is work to do, at most every five weeks; with --jump, the clock of a run is wrong by up to 40 days,
-one day in fifty. Needs what the slow tests need (see CONTRIBUTING.md), and takes about two seconds
-a day. Exit 1 if a message was lost, or anything else was wrong.
+one day in fifty. With --customers, the domains are those of customers, who delegate selectors to a
+zone of the operator, once; their own zones must not change. Needs what the slow tests need (see
+CONTRIBUTING.md), and takes about two seconds a day. Exit 1 if a message was lost, or anything else
+was wrong.
 """
 
 from __future__ import annotations
@@ -22,7 +25,9 @@ from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
+from customers import Customers
 from judging import LATEST, Run
+from machines import OWN
 from needs import extend_path, program
 from years import Years, living
 
@@ -33,9 +38,13 @@ def main() -> None:
     parser.add_argument("--kill", action="store_true", help="kill about half of the runs")
     parser.add_argument("--outage", action="store_true", help="stop the primary for three days")
     parser.add_argument("--jump", action="store_true", help="have a wrong clock now and then")
+    parser.add_argument("--customers", type=int, help="have so many domains that are delegated")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     extend_path()
+    if options.customers and options.outage:
+        parser.error("the customers' keys are at one server, so an outage would lose mail")
+    customers = Customers(options.customers, (3, 3), groups=25) if options.customers else None
     began = time.monotonic()
     with (
         TemporaryDirectory() as directory,
@@ -43,16 +52,23 @@ def main() -> None:
             Path(directory),
             program,
             options.seed,
+            customers.domains if customers else OWN,
             kills=options.kill,
             outages=options.outage,
             jumps=options.jump,
         ) as years,
     ):
         for done in range(0, options.days, 30):
-            years.live(min(30, options.days - done))
+            days = min(30, options.days - done)
+            if customers:
+                customers.live(years, days)
+            else:
+                years.live(days)
             seconds = time.monotonic() - began
             state = f"{years.now:%F}: {len(years.judge.problems)} problems, {seconds:.0f} s"
             print(state, file=sys.stderr, flush=True)
+        if customers:
+            customers.judge(years)
         _report(years)
     if years.judge.problems:
         for what, when in years.judge.problems.items():

@@ -1,5 +1,7 @@
 """Months with `dkimctl rotate run` in a timer: no mail is lost, whatever happens.
 
+The domains are the operator's, or those of customers who delegate what their keys need, once.
+
 tests/bench/two_years.py does the same for as long as you like.
 """
 
@@ -9,6 +11,7 @@ from datetime import timedelta
 
 import pytest
 
+from customers import Customers
 from machines import DOMAINS
 from years import POLICY, Years, living
 
@@ -54,6 +57,32 @@ def test_a_quarter_of_kills_and_outages_and_wrong_clocks(lived):
     years = lived(QUARTER, kills=True, outages=True, jumps=True)
     assert years.judge.figures.replaced >= 6
     assert any(run.jumped and not run.killed for run in years.judge.runs)
+
+
+@pytest.mark.nightly
+def test_a_quarter_of_fifty_customers_and_kills(tmp_path, needs_tool):
+    customers = Customers(50, (2, 1), groups=25)
+    with living(tmp_path, needs_tool, 1, customers.domains, kills=True) as years:
+        customers.live(years, QUARTER)
+        customers.judge(years)
+        assert years.judge.problems == {}
+        assert years.judge.figures.replaced > 15
+        assert sum(run.killed for run in years.judge.runs) > QUARTER / 6
+
+
+def test_the_keys_of_customers_follow_each_other_without_a_change_of_their_dns(
+    tmp_path, needs_tool
+):
+    """All keys are due on the fifth day. LATE has no selector left then; SOON has one more."""
+    customers = Customers(4, (2, 1), groups=1)
+    with living(tmp_path, needs_tool, 1, customers.domains) as years:
+        for days in (5, 2, 9, 1, 9):
+            customers.live(years, 1, days)
+        customers.judge(years)
+        assert years.judge.problems == {}
+        assert years.judge.figures.replaced == 3
+        used = {name: len(years.judge.keys_of(name)) for name in customers.domains.names}
+        assert used == dict.fromkeys(customers.domains.names, 2)
 
 
 def test_a_wrong_clock_costs_no_key(tmp_path, needs_tool):

@@ -63,6 +63,7 @@ class Judge:
 
     def __init__(self, store: Path, policy: RotationSettings, turns: int = 1) -> None:
         self.problems: dict[str, datetime] = {}
+        self.late: set[str] = set()  # domains whose keys may sign for too long
         self.runs: list[Run] = []
         self.figures = Figures()
         self._policy = policy
@@ -89,6 +90,10 @@ class Judge:
     def mail_names(self, now: datetime) -> set[str]:
         """The names of the keys of the letters to verify."""
         return {name(letter.key) for letter in (*self._recent(now), *self._new)}
+
+    def keys_of(self, domain: str) -> list[Key]:
+        """Those that the service has, in the order in which they were made."""
+        return sorted(self._of_domain.get(domain, ()), key=lambda key: key.made)
 
     def look(self, now: datetime, seen: Seen) -> None:
         """Judge what was seen after a change, or before the next one.
@@ -132,7 +137,7 @@ class Judge:
             age, due = now - key.made, key.made + self._policy.max_age - self._policy.lead
             limit = self._policy.max_age + self._missed(due, lambda run: run.without_dns)
             self.figures.oldest = max(age, self.figures.oldest)
-            if age > limit:
+            if age > limit and key.key.sign_domain not in self.late:
                 self.report(now, f"{name(key.key)} signs for too long")
 
     def send(self, now: datetime, domain: str) -> None:

@@ -8,6 +8,7 @@ a top-level domain delegate to all of them.
 from __future__ import annotations
 
 import contextlib
+import json
 import sqlite3
 import subprocess
 import time
@@ -36,7 +37,7 @@ _CONFIG = """
 default_profile: operator
 profiles: {{operator: {{credential_store: file, defaults: {{key_len: 2048}}}}}}
 dns:
-  - {{provider: rfc2136, server: {server}{key_file}, ttl: {ttl}}}
+  - {{provider: rfc2136, server: {server}{key_file}, zones: {zones}, ttl: {ttl}}}
 notify: {{command: [sh, -c, 'cat >"$0/$(date +%s%N)"', "{notices}"], recheck: 1s}}
 """
 
@@ -87,6 +88,7 @@ class Domains(NamedTuple):
     step: timedelta
     selector: str = "first"
     config: str = ""
+    prepare: Callable[[Machines], None] = lambda machines: None  # before the first key is made
     home_of: Callable[[str], str] = str
     ttl: int = 60  # of key records
     resolver_ttl: int = 0  # of what the resolver remembers, at most
@@ -112,6 +114,14 @@ class Seen(NamedTuple):
     servers: Mapping[str, Answers]
     resolver: Answers
     ledger: frozenset[RegistrationKey]
+
+    def has(self, servers: Mapping[str, Answers], resolved: Collection[str]) -> bool:
+        """Whether the servers had the same, and the resolver was asked for all these names."""
+        had = self.servers
+        return set(resolved) <= self.resolver.keys() and all(
+            has == {name: had[server].get(name, ()) for name in has} if server in had else False
+            for server, has in servers.items()
+        )
 
     def differs(self, other: Seen) -> bool:
         known = other.resolver
@@ -182,8 +192,9 @@ class Machines:
         self._environment = cli.environment | {"DKIMCTL_CONFIG": str(home / "config.yaml")}
         key_file = f', key_file: "{network.key_file}"' if signed_updates else ""
         self._config = _CONFIG.format(
-            server=PRIMARY, key_file=key_file, ttl=domains.ttl, notices=self._notices
-        )
+            server=PRIMARY, key_file=key_file, zones=json.dumps(domains.zones_at(OURS[0])),
+            ttl=domains.ttl, notices=self._notices,
+        )  # fmt: skip
         self.configure(domains.config)
         account = service.create_client()
         done = self.dkimctl(*login_words(account), stdin=account["DKIMCTL_CLIENT_SECRET"] + "\n")
@@ -228,8 +239,10 @@ class Machines:
     def add_to_their_zones(self, lines: Mapping[str, str]) -> None:
         """The customers add lines to their zone files, by zone."""
         for zone, more in lines.items():
-            with (self._theirs / f"{zone}.zone").open("a") as file:
-                file.write(more)
+            file = self._theirs / f"{zone}.zone"
+            known = file.read_text()
+            new = (line for line in more.splitlines(keepends=True) if line not in known)
+            file.write_text(known + "".join(new))
         self._network.stop(THEIRS)
         self._network.start_host(THEIRS)
 
@@ -239,10 +252,13 @@ class Machines:
         zones = self.domains.zones_at(THEIRS)
         return files | {"": transfer(self._network, zones, _THEIR_ADDRESS)}
 
-    def look(self, names: Sequence[str], resolved: Collection[str]) -> Seen:
+    def look(
+        self, names: Sequence[str], resolved: Collection[str], last: Seen | None = None
+    ) -> Seen:
         """What all servers that run have at these names, and the resolver at some of them.
 
-        When all have the same; if they still differ after some seconds, what they have then.
+        When all have the same; if they still differ after some seconds, what they have then. If the
+        servers have what they had in a look just before, the resolver is not asked again.
         """
         deadline = time.monotonic() + _SYNC
         homes = {name: self.domains.home_of(name) for name in names}
@@ -250,13 +266,13 @@ class Machines:
         servers = [PRIMARY] * self.primary_runs + [*self.domains.secondaries]
         while True:
             with ThreadPoolExecutor() as pool:
-                resolving = pool.submit(ask, self._network, sorted(resolved))
                 transfers = pool.map(lambda at: transfer(self._network, zones, at), servers)
                 has = map(txt_values, transfers)
                 answers = [{name: each.get(homes[name], ()) for name in names} for each in has]
-            seen = Seen(
-                dict(zip(servers, answers, strict=True)), resolving.result(), self._ledger()
-            )
+            has_now = dict(zip(servers, answers, strict=True))
+            is_known = last is not None and last.has(has_now, resolved)
+            answered = last.resolver if is_known else ask(self._network, sorted(resolved))
+            seen = Seen(has_now, answered, self._ledger())
             known = seen.resolver.items()
             is_same = all(each == answers[0] for each in answers)
             if is_same and all(answers[0][name] == values for name, values in known):
