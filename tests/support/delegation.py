@@ -122,11 +122,13 @@ class Tree:
 
     def _zone_of(self, name: str) -> str:
         """The closest zone at or above a name."""
-        return max((zone for zone in self.zones if _is_below(name, zone)), key=len)
+        return name if name in self.zones else self._zone_above(name)
 
     def _zone_above(self, name: str) -> str:
-        above = (zone for zone in self.zones if zone != name and _is_below(name, zone))
-        return max(above, key=len)
+        above = name.partition(".")[2]
+        while above not in self.zones:
+            above = above.partition(".")[2]
+        return above
 
 
 def _delegated_to(zone: Zone) -> Sequence[str]:
