@@ -143,16 +143,21 @@ def notice_document(
     profile: str,
     now: datetime,
     complete: Callable[[str], str] = lambda text: text,
+    owner_of: Callable[[str], str] = lambda sign_domain: "",
 ) -> bytes:
     """One line of printable ASCII; `complete` completes the commands in what to do next."""
+
+    def owner(alarm: Alarm) -> str:
+        domain = next((word for word in alarm.subject.split() if "." in word), "")
+        return owner_of(domain) if domain else ""
 
     def grouped(pairs: Iterable[tuple[KeyProblem, Alarm]]) -> list[list[_Pair]]:
         order = {urgency: number for number, urgency in enumerate(Urgency)}  # most urgent first
         ordered = sorted(pairs, key=lambda pair: (order[pair[0].urgency], pair[0].subject))
-        return _grouped(ordered)
+        return _grouped(ordered, owner)
 
     new, still = grouped(notice.new), grouped(notice.still)
-    over = _grouped([(None, alarm) for alarm in notice.over])
+    over = _grouped([(None, alarm) for alarm in notice.over], owner)
     # Such as `dkimctl: 1 new problem: example.com s1 (missing); 1 problem over: …`.
     parts = []
     if new:
@@ -167,22 +172,23 @@ def notice_document(
         "profile": profile,
         "text": _shown(f"dkimctl: {'; '.join(parts)}"),
         "counts": {"new": len(notice.new), "over": len(notice.over), "still": len(notice.still)},
-        "new": list(_items(new, complete)),
-        "over": list(_items(over, complete)),
-        "still": list(_items(still, complete)),
+        "new": list(_items(new, complete, owner)),
+        "over": list(_items(over, complete, owner)),
+        "still": list(_items(still, complete, owner)),
     }
     return f"{json.dumps(document)}\n".encode("ascii")
 
 
-def _grouped(pairs: Sequence[_Pair]) -> list[list[_Pair]]:
-    """Problems, or alarms alone, that are alike but for the names of their keys."""
+def _grouped(pairs: Sequence[_Pair], owner: Callable[[Alarm], str]) -> list[list[_Pair]]:
+    """Problems, or alarms alone, of one owner that are alike but for the names of their keys."""
     groups: dict[Hashable, list[_Pair]] = {}
     for problem, alarm in pairs:
         cause: Hashable = ()
         if problem is not None:
             texts = (_nameless(problem, text) for text in (problem.detail, problem.action))
             cause = (problem.urgency, *texts)
-        groups.setdefault((alarm.problem, alarm.first_seen, cause), []).append((problem, alarm))
+        name = alarm.problem, alarm.first_seen, owner(alarm), cause
+        groups.setdefault(name, []).append((problem, alarm))
     return list(groups.values())
 
 
@@ -194,7 +200,9 @@ def _summary(groups: Sequence[Sequence[_Pair]]) -> str:
 
 
 def _items(
-    groups: Sequence[Sequence[_Pair]], complete: Callable[[str], str]
+    groups: Sequence[Sequence[_Pair]],
+    complete: Callable[[str], str],
+    owner: Callable[[Alarm], str],
 ) -> Iterator[dict[str, object]]:
     left = MAX_SUBJECTS
     for alike in groups[:MAX_ITEMS]:
@@ -207,6 +215,7 @@ def _items(
             "since": _written(alarm.first_seen),
             "count": len(alike),
             "subjects": subjects,
+            "owner": _shown(owner(alarm)) or None,
         }
         if problem is not None:
             detail, action = problem.detail, problem.action

@@ -43,13 +43,14 @@ from dkimctl.dns.nameserver import (
 from dkimctl.dns.zones import find_zone
 from dkimctl.errors import InputError, UsageError
 from dkimctl.files import access_hint, path_fault
+from dkimctl.formats.overview_text import make_overview
 from dkimctl.formats.renderer import publishable
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import Outcome, Registration, named
 from dkimctl.names import Selection
 from dkimctl.publishing.targets import check_access, open_targets
 from dkimctl.registration.outcomes import verified
-from dkimctl.rotation.life import read_keys
+from dkimctl.rotation.life import NextAction, read_keys
 from dkimctl.settings.config import webhook_url
 from dkimctl.settings.profile import require_account, require_ledger_account
 from dkimctl.settings.values import is_reference
@@ -292,15 +293,20 @@ def check_keys(session: Session) -> Iterator[Remark]:
     """Whether a key signs, or soon will, without DNS; and whether `rotate run` is overdue."""
     now = datetime.now(UTC)
     with open_ledger(session) as ledger:
-        keys = [*read_keys(ledger, Selection(), session.config.rotation, now)]
-    if urgent := [named(key) for key in keys if key.urgency]:
+        keys = make_overview(read_keys(ledger, Selection(), session.config.rotation, now), now)
+    if urgent := [*map(named, keys.urgent)]:
         text = f"urgent: {counted(len(urgent), 'key')} ({few(urgent)})"
         yield Remark(Health.WRONG, text, "`dkimctl overview` says why, and what to do")
     else:
         yield Remark(Health.OK, "nothing is urgent")
+    if undecided := [named(key) for key in keys.undecided if key.action is NextAction.DECIDE]:
+        text = f"to decide: {counted(len(undecided), 'key')} ({few(undecided)})"
+        yield Remark(Health.WARNING, text, "`dkimctl list --sort-by due` says why")
+    for text in keys.limits:
+        yield Remark(Health.WARNING, text)
     timer = installed_timer(session.profile.name, session.state_dir)
     state, text = (Health.OK if timer else Health.NOTE), "nothing is overdue"
-    if overdue := [key.due for key in keys if key.due and key.is_overdue(now)]:
+    if overdue := [key.due for key in keys.overdue if key.due]:
         state = Health.WRONG
         text = f"overdue since {min(overdue):%Y-%m-%d}: {counted(len(overdue), 'key')}"
     hint = "`dkimctl timer` installs one"

@@ -97,7 +97,13 @@ def send_test_notice(session: Session) -> ExitCode:
 def _deliver(session: Session, notice: Notice, now: datetime) -> list[bool]:
     """Whether each channel that is configured has worked."""
     config, name, complete = session.config, session.profile.name, session.reporter.complete
-    document = notices.notice_document(notice, profile=name, now=now, complete=complete)
+    document = notices.notice_document(
+        notice,
+        profile=name,
+        now=now,
+        complete=complete,
+        owner_of=lambda domain: config.rotation.of(domain).owner,
+    )
 
     def run_program() -> None:
         withheld = notices.OUR_SECRETS | config.secret_variables()

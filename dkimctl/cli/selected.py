@@ -290,7 +290,11 @@ def report_not_retired(session: Session, statuses: Iterable[RetirementStatus]) -
             hint=f"publish what is missing, then run {next_steps.command('check-dns', selection)}",
             code="due",
         )
-    elif not found[Retirement.RETIRED]:
+    frozen = [status.registration for status in found[Retirement.WAITING] if status.is_over]
+    if frozen:
+        names = few([*map(named, frozen)])
+        reporter.note(f"dkimctl: not listed before a freeze ends: {len(frozen)} ({names})")
+    elif not (due or found[Retirement.RETIRED]):
         reporter.note(
             "dkimctl: nothing is retired: a key is retired when its successor has been enabled and "
             "published for the grace period (14 days by default), and has started that long ago"

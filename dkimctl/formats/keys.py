@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 from dkimctl.dns.verdicts import Verdict
@@ -13,12 +13,13 @@ from dkimctl.formats.table import INDENT, Row, Style, below, styled, table
 from dkimctl.models import own_time
 from dkimctl.rotation.life import NOT_CHECKED, Key, NextAction
 from dkimctl.rotation.successors import FEW_LEFT
+from dkimctl.settings.rotation import Policies
 from dkimctl.text import format_duration, printable, readable
 
 KEY_COLUMNS = (
     "sign_domain", "name", "selector", "key_len", "age_days", "created_at", "starts_at", "enable",
     "state", "looked_at", "stage", "since", "next", "due", "urgency", "note", "fqdn",
-    "published_at", "replaced_at", "removable_at", "removed_at", "selectors_left",
+    "published_at", "replaced_at", "removable_at", "removed_at", "selectors_left", "owner",
 )  # fmt: skip
 
 
@@ -42,7 +43,8 @@ def render_keys(
         )
     columns = [name for name in _COLUMNS if name not in without]
     rows = (_row(key, columns, layout, now, notes=notes) for key in keys)
-    return table(columns, rows, layout, optional=_OPTIONAL)
+    optional = [name for name in _OPTIONAL if name in columns]
+    return table(columns, rows, layout, optional=optional)
 
 
 def key_fields(key: Key) -> dict[str, str | int | None]:
@@ -61,6 +63,7 @@ def key_row(key: Key) -> tuple[str | int | None, ...]:
         key.urgency or None, key.note or None, key.fqdn,
         written_time(dates.published_at), written_time(dates.replaced_at),
         written_time(dates.removable_at), written_time(dates.removed_at), key.left,
+        key.policy.owner or None,
     )  # fmt: skip
 
 
@@ -72,9 +75,16 @@ def written_time(time: datetime | None) -> str | None:
 
 _COLUMNS = (
     "DOMAIN", "SELECTOR", "BITS", "AGE", "START", "ON", "STATE", "SEEN", "STAGE", "NEXT", "DUE",
-    "LEFT",
+    "LEFT", "OWNER",
 )  # fmt: skip
-_OPTIONAL = ("ON", "SEEN", "BITS", "AGE", "START")  # the first that a narrow table lacks first
+_OPTIONAL = (
+    "ON",
+    "SEEN",
+    "BITS",
+    "AGE",
+    "START",
+    "OWNER",
+)  # the first that a narrow table lacks first
 _GOOD_STATES = {
     Verdict.PUBLISHED: Style.GREEN,
     Verdict.DIFFERS: Style.YELLOW,
@@ -108,6 +118,7 @@ def _row(
         "register" if key.action is NextAction.REGISTER else key.action,
         _day(key.due),
         "" if key.left is None else str(key.left),
+        key.policy.owner,
     )
     shown = [cell for name, cell in zip(_COLUMNS, cells, strict=True) if name in columns]
     return Row(shown, [_style(key, name) for name in columns] if layout.colour else (), lines)
@@ -121,6 +132,51 @@ def _style(key: Key, column: str) -> str:
     if key.urgency and column in ("NEXT", "DUE"):
         return Style.BOLD_RED
     return Style.DIM if key.action is NextAction.NONE else ""
+
+
+POLICY_COLUMNS = (
+    "sign_domain", "name", "policy", "domains", "max_age", "lead", "grace", "limit", "key_len",
+    "selectors", "freeze", "owner",
+)  # fmt: skip
+
+
+def render_policies(
+    domains: Iterable[str], policies: Policies, fmt: KeyFormat, layout: TableLayout
+) -> Iterator[str]:
+    """The policy of each domain; its number is that of the entry of `rotation`, from 1."""
+    numbers = {id(entry): number for number, entry in enumerate(policies.entries, start=1)}
+
+    def row(domain: str) -> tuple[str | int | None, ...]:
+        policy, pool = policies.of(domain), policies.pool_of(domain)
+        freeze = (
+            f"{begin.date()}/{(end - timedelta(days=1)).date()}" for begin, end in policy.freeze
+        )
+        times = (f"{time / timedelta(days=1):g}d" for time in policy[:3])
+        return (
+            domain, readable(domain), numbers.get(id(policy)), " ".join(policy.domains) or None,
+            *times, policy.limit, policy.key_len, pool.selectors if pool else policy.selectors,
+            ", ".join(freeze) or None, policy.owner or None,
+        )  # fmt: skip
+
+    if fmt is not KeyFormat.TABLE:
+        return render_all(
+            open_data(
+                fmt,
+                lambda domain: dict(zip(POLICY_COLUMNS, row(domain), strict=True)),
+                "count",
+                columns=POLICY_COLUMNS,
+                row=row,
+            ),
+            domains,
+        )
+    titles = ("DOMAIN", "POLICY", *(name.upper().replace("_", " ") for name in POLICY_COLUMNS[4:]))
+    rows = (
+        Row((readable(domain, layout.encoding), *("" if cell is None else str(cell) for cell in
+             (cells[2] or "defaults", *cells[4:]))))
+        for domain in domains
+        for cells in (row(domain),)
+    )  # fmt: skip
+    return table(titles, rows, layout, optional=("GRACE", "LEAD", "KEY LEN"))
 
 
 def _day(time: datetime | None) -> str:

@@ -34,6 +34,7 @@ class Run(NamedTuple):
     began: float  # seconds since 1970
     is_incomplete: Callable[[], bool] = bool  # asked at its end: something was not checked
     left: Mapping[str, int] = {}  # selectors in pools that have few, by signing domain
+    owner_of: Callable[[str], str] = lambda sign_domain: ""
 
 
 NO_RUN = Run("", 0.0)
@@ -87,7 +88,16 @@ class PrometheusRenderer(CheckCounter):
 
         now = time.time()
         problems = [
-            ([check.sign_domain, check.selector, check.finding.verdict, check.urgency], 1)
+            (
+                [
+                    check.sign_domain,
+                    check.selector,
+                    check.finding.verdict,
+                    check.urgency,
+                    self._run.owner_of(check.key.sign_domain),
+                ],
+                1,
+            )
             for check in self._first_wrong(MAX_NAMED)
         ]
         oldest: list[tuple[Sequence[str], float]] = []
@@ -104,7 +114,7 @@ class PrometheusRenderer(CheckCounter):
              [([urgency], self._urgencies[urgency]) for urgency in Urgency if urgency]),
             ("key_problem",
              "1 for each key whose record is not as it should be: the most urgent ones.",
-             ["sign_domain", "selector", "verdict", "urgency"], problems),
+             ["sign_domain", "selector", "verdict", "urgency", "owner"], problems),
             ("selectors_left", "Selectors in the pool of each delegated domain that has few.",
              ["sign_domain"], [([domain], left) for domain, left in self._run.left.items()]),
             ("oldest_key_timestamp_seconds", "When the oldest enabled key was made.", [], oldest),

@@ -20,6 +20,8 @@ from dkimctl.formats.keys import key_fields, written_time
 from dkimctl.formats.renderer import TableLayout
 from dkimctl.formats.table import Style, columns_of, padded_to, set_apart, styled, wrapped
 from dkimctl.rotation.life import NOT_IN_USE, Key, KeyStage, NextAction, due_first
+from dkimctl.rotation.successors import limits_too_low
+from dkimctl.settings.rotation import RotationSettings
 from dkimctl.text import format_duration, printable, readable
 
 WEEK, MONTH = timedelta(days=7), timedelta(days=30)
@@ -66,6 +68,7 @@ class Overview(NamedTuple):
     ages: Sequence[AgeBand]
     first: Sequence[Key]  # of the MOST_DOMAINS of which something is due first, in that order
     known: int  # keys, also those that are not in use
+    limits: Sequence[str]  # of policies that cannot keep up with their keys
 
     @property
     def is_bad(self) -> bool:
@@ -81,6 +84,7 @@ def make_overview(keys: Iterable[Key], now: datetime) -> Overview:
     looked_at, days = None, Counter[int]()
     urgent, undecided, overdue, events = list[Key](), list[Key](), list[Key](), list[Event]()
     end = now + MONTH
+    lines: dict[int, tuple[RotationSettings, int]] = {}  # by the identity of the policy
 
     def counted() -> Iterator[tuple[tuple[object, ...], list[Key]]]:
         nonlocal domains, used, known, looked_at
@@ -111,6 +115,9 @@ def make_overview(keys: Iterable[Key], now: datetime) -> Overview:
                 if key.age is not None:
                     days[key.age.days] += 1
             domains += used > before
+            policy, count = lines.get(id(key.policy), (key.policy, 0))
+            count += len({each.registration.third_party for each in of_domain if each.enable})
+            lines[id(policy)] = policy, count
             yield due_first(of_domain[0]), of_domain
 
     # Few of all keys are kept: there may be 100,000.
@@ -132,6 +139,7 @@ def make_overview(keys: Iterable[Key], now: datetime) -> Overview:
         ],
         [key for _, of_domain in first for key in of_domain],
         known,
+        [*limits_too_low(lines.values(), now)],
     )  # fmt: skip
 
 

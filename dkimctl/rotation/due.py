@@ -73,6 +73,7 @@ class Report(NamedTuple):
     postponed: int = 0  # successors that are due, but beyond the limit of the day
     #: Steps of which not all was found out, since the service or DNS could not be asked.
     unknown: frozenset[Step] = frozenset()
+    limits: Sequence[str] = ()  # of policies that cannot keep up with their keys
 
     @property
     def is_due(self) -> bool:

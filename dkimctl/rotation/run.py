@@ -75,6 +75,7 @@ class RotationRun:
         self._tasks: list[Task] = []
         self._errors: list[DkimctlError] = []
         self._postponed = 0
+        self._limits: Sequence[str] = ()
         self._unknown: set[Step] = set()
         self._targets: Sequence[Target] = ()
         self._targets_error: DkimctlError | None = None  # why none of them can be used
@@ -84,7 +85,8 @@ class RotationRun:
     @property
     def report(self) -> Report:
         """What was done and found so far."""
-        return Report(self._tasks, self._errors, self._postponed, frozenset(self._unknown))
+        unknown = frozenset(self._unknown)
+        return Report(self._tasks, self._errors, self._postponed, unknown, self._limits)
 
     def execute(self) -> Report:
         """Raises LedgerError if the ledger cannot be read, and Interrupted."""
@@ -137,6 +139,7 @@ class RotationRun:
         tools, policies = self._tools, self._policy.rotation
         ledger = tools.open_ledger(for_writing=False)
         due = find_due(ledger, self._selection, policies, tools.clock())
+        self._limits = due.limits
         # At a service that each run asks for its time, one entry more, and that of its successor,
         # is cheap for keys of some weeks. Later it is left to answers and mail.
         unanswered = {intent.key for intent in ledger.intents()}  # by a run that was killed

@@ -172,7 +172,7 @@ class DueKeys(NamedTuple):
     postponed: Sequence[DomainSpec]  # they are due as well, but beyond the limit of the day
     #: The newest key of each domain whose pool has FEW_LEFT selectors or fewer, with how many.
     low: Mapping[Registration, int] = {}
-    too_low: Sequence[str] = ()  # limits that cannot keep up
+    limits: Sequence[str] = ()  # that cannot keep up
 
 
 def find_due(ledger: Ledger, selection: Selection, policies: Policies, now: datetime) -> DueKeys:

@@ -79,7 +79,9 @@ def test_metrics_of_what_is_published_missing_and_urgent(cli, serve, check, need
     assert found["dkimctl_urgent_keys", "signing"] == 1
     assert found["dkimctl_urgent_keys", "soon"] == 0
     problems = [labels[1:] for labels in found if labels[0] == "dkimctl_key_problem"]
-    assert [set(labels) for labels in problems] == [{"b.example.com", "s1", "missing", "signing"}]
+    assert [set(labels) for labels in problems] == [
+        {"b.example.com", "s1", "missing", "signing", ""}
+    ]
     assert began - 60 < found["dkimctl_oldest_key_timestamp_seconds",] < time.time()
     assert began < found["dkimctl_check_timestamp_seconds",] < time.time()
     assert 0 < found["dkimctl_check_duration_seconds",] < 60

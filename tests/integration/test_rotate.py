@@ -150,6 +150,65 @@ class TestList:
         done = cli("overview", "--sandbox", "--quiet", "--config", "config.yaml")
         assert (done.status, done.out, done.err) == (0, "", "")
 
+    def test_policies_are_listed_and_their_owners_and_what_they_cannot_keep(
+        self, cli, import_, ledger, see, make_registration
+    ):
+        """Of keys that a freeze keeps from being replaced in time, too many keys, and removals."""
+        begin, end = days_ago(10).date(), days_ago(-20).date()
+        cli.write(
+            "config.yaml",
+            f"""
+rotation:
+- {{domains: ['*.shops.example'], max_age: 30d, lead: 2d, limit: 1, owner: '[red]shops=\u202e'}}
+- {{domains: [example.com, example.net], freeze: [{begin}/{end}], key_len: 1024}}
+""",
+        )
+        config = ("--config", "config.yaml")
+        import_(days=179)
+        see("s1", days=178)
+        import_("example.net", days=200)
+        import_("example.net", "s2", days=60)
+        import_("other.example", days=1)
+        made = days_ago(1).isoformat(timespec="seconds")
+        with ledger(days=30) as opened:
+            opened.note_replacements({key_of("example.net", "s2"): "s1"})
+            opened.note_looks({key_of("example.net", "s2"): "published"})
+        with ledger() as opened:
+            opened.record([
+                make_registration(f"{number}.shops.example", "s1", regist_date=made)
+                for number in range(29)
+            ])  # fmt: skip
+
+        rows = cli(*self.LIST, "--policy", *config).out.splitlines()
+        assert rows[0].split() == [
+            "DOMAIN", "POLICY", "MAX", "AGE", "LEAD", "GRACE", "LIMIT", "KEY", "LEN", "SELECTORS",
+            "FREEZE", "OWNER",
+        ]  # fmt: skip
+        [shop] = (row.split() for row in rows if row.startswith("7.shops.example"))
+        assert shop[1:6] == ["1", "30d", "2d", "14d", "1"]
+        assert shop[-1] == r"[red]shops=\u202e"
+        json_ = cli(*self.LIST, "--policy", "--format", "json", "*e*.com", "o*", *config).json
+        assert [(item["policy"], item["key_len"], item["freeze"]) for item in json_["items"]] == [
+            (2, 1024, f"{begin}/{end}"), (None, None, None)
+        ]  # fmt: skip
+        assert cli(*self.LIST, "--policy", "--all").status == 2
+
+        assert "OWNER" in cli(*self.LIST, *config).out
+        assert "OWNER" not in cli(*self.LIST).out
+        items = cli(*self.LIST, "--format", "json", "--all", *config).json["items"]
+        [old] = (item for item in items if item["sign_domain"] == "example.com")
+        assert (old["next"], old["owner"]) == ("decide", None)
+        assert f"nothing is registered before {end + timedelta(days=1)} (freeze)" in old["note"]
+        low = "`limit: 1` a day is too low for 29 keys (*.shops.example)"
+        for command in ("overview", "doctor"):
+            done = cli(command, "--sandbox", *config)
+            assert low in done.out + done.err
+            assert "write `limit: 2`" in done.out + done.err
+        assert "to decide: 1 key (example.com (selector s1))" in done.out
+        retired = cli("rotate", "--sandbox", "--retired", "--no-check", *config)
+        assert "not listed before a freeze ends: 1 (example.net (selector s1))" in retired.err
+        assert "s1" not in retired.out
+
     def test_what_cannot_be_shown(self, cli, import_, see):
         for command in ("list", "overview"):
             done = cli(command, "--sandbox")

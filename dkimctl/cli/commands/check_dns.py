@@ -139,7 +139,11 @@ def check_dns(
     checkable = _select(session, picked, saved, recorded=not source.is_given)
     left = _few_left(session, picked) if fmt is CheckFormat.PROMETHEUS else {}
     run = Run(
-        session.profile.name, began, lambda: bool(checkable.status or picked.unmatched()), left
+        session.profile.name,
+        began,
+        lambda: bool(checkable.status or picked.unmatched()),
+        left,
+        lambda domain: session.config.rotation.of(domain).owner,
     )
     progress = checking.CheckProgress(session.reporter, policy.wanted, may_draw=may_draw)
     renderer = checking.open_renderer(fmt, output, session.reporter, policy.wanted, run)

@@ -18,7 +18,7 @@ from dkimctl.cli.selected import SelectionArgument, read_selection, require_empt
 from dkimctl.cli.session import open_session
 from dkimctl.dns.verdicts import Verdict
 from dkimctl.errors import UsageError
-from dkimctl.formats.keys import render_keys
+from dkimctl.formats.keys import render_keys, render_policies
 from dkimctl.formats.renderer import KeyFormat
 from dkimctl.formats.table import UNLIMITED
 from dkimctl.rotation.life import NOT_CHECKED, Key, KeyStage, due_first, read_keys
@@ -59,6 +59,7 @@ def _choice(declaration: str, choices: Collection[str], help_: str) -> Any:
     "dkimctl list --sort-by due",
     "dkimctl list '*.example.com' --state missing --state mismatch",
     "dkimctl list --stage signing --sort-by age --reverse",
+    "dkimctl list --policy",
     "dkimctl list --output keys.csv",
     name="list",
     takes_profile=True,
@@ -79,6 +80,9 @@ def list_keys(
     reverse: Annotated[bool, option("--reverse", "Sort the other way round.")] = False,
     all_: Annotated[bool, option("--all -a", "Also show removed keys.")] = False,
     wide: Annotated[bool, option("--wide -w", "Show all columns, and the FQDN.")] = False,
+    policy: Annotated[
+        bool, option("--policy", "Instead, list the domains, and the entry of `rotation` of each.")
+    ] = False,
     fmt: KeyFormatOption = None,
     output: OutputOption = None,
 ) -> int:
@@ -102,6 +106,15 @@ def list_keys(
     first = next(every, None)
     if first is None:
         require_empty(session, selected)
+    if policy:
+        if any((stages, states, sort_by, reverse, all_, wide)):
+            raise UsageError("--policy lists domains, not keys", hint="leave out other options")
+        domains = dict.fromkeys(key.sign_domain for key in chain([first] if first else [], every))
+        policies, layout = session.config.rotation, table_layout(reporter, output)
+        fmt = fmt or KeyFormat.TABLE
+        chunks = render_policies(domains, policies, fmt, layout)
+        write_chunks(chunks, output, is_paged=fmt is KeyFormat.TABLE)
+        return warn_unmatched(session, selected)
     keys: Iterable[Key] = (
         key
         for key in chain([first] if first else [], every)
@@ -129,7 +142,9 @@ def list_keys(
             counts[str(key.state or key.stage)] += 1
             yield key._replace(note=complete(key.note)) if key.note else key
 
-    without = () if session.config.delegation else ("LEFT",)
+    has_owners = any(entry.owner for entry in session.config.rotation.entries)
+    shown = {"LEFT": session.config.delegation, "OWNER": has_owners}
+    without = [name for name, is_shown in shown.items() if not is_shown]
     chunks = render_keys(counted(), fmt, layout, now, notes=wide or not is_piped, without=without)
     write_chunks(chunks, output, is_paged=fmt is KeyFormat.TABLE)
     text = ", ".join(f"{state} {count}" for state, count in counts.most_common())

@@ -86,6 +86,8 @@ def overview(
         write_chunks(overview_text(made, layout, height, reporter.complete), None, is_paged=True)
         if step:
             reporter.note(step)
+    for text in made.limits:
+        reporter.warn(text, code="limit")
     if made.overdue:
         since = min(key.due for key in made.overdue if key.due is not None)
         reporter.warn(

@@ -183,6 +183,8 @@ def show_report(
             hint="add the zone to `dns` in the config file, or change it by hand",
             code="uncovered",
         )
+    for text in report.limits:
+        reporter.warn(text, code="limit")
     for step, state, text, command in _LEFT:
         domains = [
             task.registration.sign_domain

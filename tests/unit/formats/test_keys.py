@@ -59,7 +59,7 @@ ODD = ODD._replace(age=None)
 
 def render(fmt, items, **layout) -> str:
     return "".join(
-        render_keys(items, fmt, TableLayout(**layout), NOW, notes=True, without=["LEFT"])
+        render_keys(items, fmt, TableLayout(**layout), NOW, notes=True, without=["LEFT", "OWNER"])
     )
 
 

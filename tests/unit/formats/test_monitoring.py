@@ -47,7 +47,8 @@ def line(checks, wanted=Verdict.PUBLISHED, run=RUN):
 def test_names_of_any_kind_are_labels_that_a_parser_reads_back(name, selector, profile):
     found = metrics([check(name, Verdict.MISSING, selector=selector)], Run(profile, 0.0))
     [problem] = [sample for sample in found if sample.name == "dkimctl_key_problem"]
-    assert problem.labels.keys() == {"profile", "sign_domain", "selector", "verdict", "urgency"}
+    names = {"profile", "sign_domain", "selector", "verdict", "urgency", "owner"}
+    assert problem.labels.keys() == names
     assert all(text.isprintable() or "\u00a0" in text or "\u3000" in text
                for text in problem.labels.values())  # fmt: skip
 

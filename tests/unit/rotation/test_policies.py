@@ -51,7 +51,7 @@ def live(policy, waits, hours):
         ledger = SimpleNamespace(domains=lambda known=known, **_: iter(known))
         due = find_due(ledger, Selection(), Policies([policy]), now)
         told |= {key.registration.key for key in due.undecided}
-        is_low |= bool(due.too_low)
+        is_low |= bool(due.limits)
         assert len(due.specs) <= policy.limit
         assert not due.specs or policy.frozen_until(now) is None
         for spec in due.specs:

@@ -6,7 +6,7 @@ import contextlib
 import multiprocessing
 import shutil
 import signal
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -66,6 +66,54 @@ def test_no_key_is_older_than_its_age_although_a_run_is_late(old, hours, most):
     start = datetime.fromisoformat(new["start_date"])
     assert start - created == timedelta(days=180, hours=most)
     assert start - old.now >= timedelta(days=5.25)
+
+
+@pytest.mark.parametrize(("until", "is_told"), [(1, False), (2, True)])
+def test_in_a_freeze_nothing_is_registered_or_removed(old, until, is_told):
+    """The key is due on 30 June, and reaches `max_age` on 7 July."""
+    freeze = [(datetime(2027, 6, 25, tzinfo=UTC), datetime(2027, 7, until, tzinfo=UTC))]
+    freeze.append((datetime(2027, 7, 20, tzinfo=UTC), datetime(2027, 8, 1, tzinfo=UTC)))
+    settings = {"freeze": tuple(freeze)}
+    for is_dry in (True, False):
+        report = old.run(is_dry=is_dry, **settings)
+        assert states(report) == [("register", "blocked")] * is_told
+    assert old.keys() == {f"s1 {A}"}
+    old.pass_time(days=until)
+    assert [step for step, _ in done(old.run(**settings))] == ["register", "publish"]
+    old.now = datetime(2027, 7, 25, tzinfo=UTC)
+    [task] = old.run(**settings).tasks
+    assert (task.step, task.state) == ("remove", "waiting")
+    assert "nothing is removed before 2027-08-01 (freeze)" in task.reason
+    assert fqdn("s1") in old.records
+    old.now = datetime(2027, 8, 1, tzinfo=UTC)
+    assert done(old.run(**settings)) == [("remove", "s1")]
+
+
+def test_keys_of_one_day_come_early_so_that_the_limit_delays_none(world):
+    world.register(*(f"{number}.example" for number in range(5)))
+    world.run()
+    world.pass_time(days=171)
+    for _ in range(3):
+        world.run(limit=2)
+        world.pass_time(days=1)
+    starts = sorted(one["start_date"] for one in world.read("service").values())[5:]
+    assert [start[5:10] for start in starts] == ["06-28", "06-28", "06-29", "06-29", "06-30"]
+
+
+def test_each_policy_has_its_own_limit_and_keys(world):
+    world.register("a.example", "b.example", "c.test", "d.test")
+    world.pass_time(days=200)
+    policies = Policies([
+        RotationSettings(domains=("*.example",), limit=1, key_len=1024, selectors="k%y-{domain}"),
+        RotationSettings(domains=("*.test",), limit=1),
+    ])  # fmt: skip
+    policy = RunPolicy(policies, 0.0)
+    report = RotationRun(Selection(), policy, world.tools()).execute()
+    assert report.postponed == 2
+    new = world.keys() - {f"s1 {name}" for name in ("a.example", "b.example", "c.test", "d.test")}
+    assert "s20270720 c.test" in new
+    assert any(key.startswith("k27-") and key.endswith(" a.example") for key in new)
+    assert any("1024-bit keys for 1 domain (a.example)" in text for text in world.warnings)
 
 
 def test_the_oldest_come_first_and_a_day_has_a_limit(world):
