@@ -387,23 +387,21 @@ class Session:
         For `rotate run` an hour at most: a timer would start one after the other behind a run that
         hangs.
         """
-        from dkimctl.ledger.account_lock import Purpose, account_lock  # hashlib
+        from dkimctl.ledger.account_lock import account_lock  # hashlib
 
         base_url, client_id = profiles.require_ledger_account(self.profile)
         what = {"rotate": "rotate run", "notify": "notification"}.get(purpose, purpose)
         place = place or self.ledger_place
-        if isinstance(place, Path):
-            lock: Callable[..., AbstractContextManager[None]]
-            lock = functools.partial(account_lock, place.parent)
-        else:
-            lock = place.lock
+        lock: Callable[..., AbstractContextManager[None]] = (
+            functools.partial(account_lock, place.parent) if isinstance(place, Path) else place.lock
+        )
         return lock(
             base_url=base_url,
             client_id=client_id,
             on_wait=lambda holder: self.reporter.note(
                 f"dkimctl: waiting for another {what} of this account to finish ({holder})"
             ),
-            purpose=Purpose(purpose),
+            purpose=purpose,
             patience=3600 if purpose == "rotate" else math.inf,
         )
 

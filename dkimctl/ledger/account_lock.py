@@ -14,36 +14,17 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal
 
 from dkimctl import files
 from dkimctl.errors import LedgerError
-from dkimctl.text import format_duration, printable
+from dkimctl.text import format_duration
 
+Purpose = Literal["register", "rotate", "notify"]  # files of locks begin with it
+UNKNOWN = "another process"
 # Process ID, since when.
 _HOLDER = rb"([1-9]\d{0,9}) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d)\n"
-
-
-class Holder(NamedTuple):
-    """The process that holds the lock, if it is known."""
-
-    pid: int | None
-    since: str  # YYYY-MM-DDThh:mm:ss±hh:mm, local time; "" if it is not known
-    who: str = ""  # the user and the machine, if it may be another one
-
-    def __str__(self) -> str:
-        where = f" of {printable(self.who)}" if self.who else ""
-        return f"process {self.pid}{where}, since {self.since}" if self.pid else "another process"
-
-
-class Purpose(StrEnum):
-    """What a lock is for; its files begin with this word."""
-
-    REGISTER = "register"
-    ROTATE = "rotate"
-    NOTIFY = "notify"
 
 
 @contextlib.contextmanager
@@ -52,14 +33,14 @@ def account_lock(
     *,
     base_url: str,
     client_id: str,
-    on_wait: Callable[[Holder], None],
-    purpose: Purpose = Purpose.REGISTER,
+    on_wait: Callable[[str], None],
+    purpose: Purpose = "register",
     patience: float = math.inf,
 ) -> Iterator[None]:
     """Hold a lock of one account, a file in `directory`. Raises LedgerError.
 
-    While another process holds it, this calls `on_wait` once and waits for up to `patience`
-    seconds; Ctrl-C stops that.
+    While another process holds it, this calls `on_wait` once, with what is known of that one, and
+    waits for up to `patience` seconds; Ctrl-C stops that.
     """
     account = json.dumps([base_url, client_id]).encode()
     name = f"{purpose}-{hashlib.sha256(account).hexdigest()[:16]}"
@@ -90,14 +71,14 @@ def account_lock(
             unlock()
 
 
-def waited_too_long(holder: Holder, patience: float) -> LedgerError:
+def waited_too_long(holder: str, patience: float) -> LedgerError:
     return LedgerError(
         f"waited {format_duration(patience)} for another command of the same account ({holder})",
         hint="end that process if it hangs, then run the same command again",
     )
 
 
-def _find_holder(holder_file: Path) -> Holder:
+def _find_holder(holder_file: Path) -> str:
     """The holder of the lock, if the holder file names a process that runs here."""
     with (
         contextlib.suppress(OSError, OverflowError),
@@ -108,8 +89,8 @@ def _find_holder(holder_file: Path) -> Holder:
             if sys.platform != "win32":  # there, os.kill would end that process
                 with contextlib.suppress(PermissionError):  # another user's process
                     os.kill(pid, 0)
-            return Holder(pid, match[2].decode())
-    return Holder(None, "")
+            return f"process {pid}, since {match[2].decode()}"
+    return UNKNOWN
 
 
 def _write_holder(holder_file: Path, content: bytes) -> None:

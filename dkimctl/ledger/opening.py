@@ -93,16 +93,13 @@ class SqliteStore:
     """The open file of a ledger; `Database` in `postgresql.py` has the same methods.
 
     One SQL fits both: ?1 and ? for values, names without regard to case, and no functions that
-    only one of them has. `stream` is for very many rows.
+    only one of them has.
     """
 
     def __init__(
-        self,
-        connection: sqlite3.Connection,
-        path: Path,
-        clock: Callable[[], float] = time.time,
+        self, connection: sqlite3.Connection, path: Path, clock: Callable[[], float] = time.time
     ) -> None:
-        self.execute = self.stream = connection.execute
+        self.execute = connection.execute
         self.executemany = connection.executemany
         self.close = connection.close
         self._connection = connection
@@ -115,6 +112,7 @@ class SqliteStore:
         return [self._connection.execute(query, row).fetchone() for row in rows]
 
     def insert(self, statement: str, values: Sequence[Any]) -> int:
+        """Insert a row; returns its ID."""
         return self._connection.execute(statement, values).lastrowid or 0
 
     @contextlib.contextmanager
@@ -147,11 +145,11 @@ class SqliteStore:
         with self.translating():
             try:
                 names = [
-                    path for path in self._path.parent.iterdir() if path.name.startswith(prefix)
+                    each for each in self._path.parent.iterdir() if each.name.startswith(prefix)
                 ]
             except FileNotFoundError:
                 return None
-        return max((path for path in names if not path.name.endswith(_SUFFIXES[:-1])), default=None)
+        return max((each for each in names if not each.name.endswith(_SUFFIXES[:-1])), default=None)
 
     def require_disk_space(self, entries: int) -> None:
         with self.translating():

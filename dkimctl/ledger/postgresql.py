@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from dkimctl.errors import LedgerError, LedgerUnavailable
-from dkimctl.ledger.account_lock import Holder, Purpose, waited_too_long
+from dkimctl.ledger.account_lock import UNKNOWN, Purpose, waited_too_long
 from dkimctl.ledger.intents import select_open_requests
-from dkimctl.ledger.tables import ADD_ACCOUNT, FIND_ACCOUNT, STEPS, damage_error, require_row_id
+from dkimctl.ledger.tables import ADD_ACCOUNT, FIND_ACCOUNT, STEPS, require_row_id
 from dkimctl.models import NOBODY, Actor
-from dkimctl.text import install_beside
+from dkimctl.text import install_beside, printable
 
 if TYPE_CHECKING:
     import psycopg
@@ -60,7 +60,6 @@ _CAS = (
 )  # fmt: skip
 _WRITING = 0x444B494D  # advisory locks: of one writer at a time, as in a file; no hash is as small
 _POLL = 0.2  # seconds between two looks whether a lock is free
-_ROWS = 2000  # that are read at once
 _VERSION = len(STEPS)
 # SQLite compares names without regard to case by its own collation of that name.
 _FIRST_TABLES = """
@@ -76,9 +75,6 @@ WHERE locktype = 'advisory' AND granted AND objsubid = 1
   AND (classid::bigint << 32) | objid::bigint = ?
   AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
-# What a connection is called: process ID, since when it is there, and whose it is.
-_NAME = r"dkimctl (\d+) (\d{8}T\d{6}Z) (.+)"
-_NAME_TIME = "%Y%m%dT%H%M%SZ"
 
 
 class Database:
@@ -89,7 +85,6 @@ class Database:
         self._who = f"{actor.user}@{actor.machine}"
         self._connection: Any = None  # that of psycopg, once it is open
         self._locks = 0  # that the connection holds
-        self._cursors = itertools.count()
 
     def __str__(self) -> str:
         return self.url
@@ -117,7 +112,7 @@ class Database:
         *,
         base_url: str,
         client_id: str,
-        on_wait: Callable[[Holder], None],
+        on_wait: Callable[[str], None],
         purpose: Purpose,
         patience: float,
     ) -> Iterator[None]:
@@ -147,20 +142,6 @@ class Database:
     def execute(self, query: str, values: Sequence[object] = ()) -> Any:
         return self._connection.execute(_translated(query), values)
 
-    def stream(self, query: str, values: Sequence[object] = ()) -> Iterator[Any]:
-        # Held by the server, so that no transaction stays open while the reader does other things.
-        cursor = f"cursor{next(self._cursors)}"
-        self.execute(f"DECLARE {cursor} CURSOR WITH HOLD FOR {query}", values)
-        try:
-            is_more = True
-            while is_more:
-                rows = self.execute(f"FETCH {_ROWS} FROM {cursor}").fetchall()
-                yield from rows
-                is_more = len(rows) == _ROWS
-        finally:
-            with contextlib.suppress(LedgerError), self.translating():
-                self.execute(f"CLOSE {cursor}")
-
     def executemany(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
         self._connection.cursor().executemany(_translated(statement), rows)
 
@@ -185,12 +166,12 @@ class Database:
 
     def check(self, account_id: int) -> None:
         with self.translating():
-            list(select_open_requests(self, account_id))  # decodes all
+            self.verify(account_id)
 
     def verify(self, account_id: int) -> None:
         with self._connection.transaction(force_rollback=True):
             self.execute("UPDATE version SET number = number")  # whether it is possible
-        self.check(account_id)
+        list(select_open_requests(self, account_id))  # decodes all
 
     def find_quarantined(self) -> Path | None:
         return None
@@ -214,27 +195,20 @@ class Database:
 
     def _refuse(self, error: Exception) -> NoReturn:
         """Raise a LedgerError for an error of the driver, or of `tables`."""
-        from psycopg import errors
-
         what = f"cannot use the ledger {self}"
-        hint = "check that this user may use the database, and that its disk is not full"
-        if (connection := self._connection) is None:
+        hint = "run the same command again; if it fails again, check that this user may change the "
+        hint += "database, that this is the primary server, and that its disk is not full"
+        state = str(getattr(error, "sqlstate", ""))
+        if self._connection is None:
             what = f"cannot connect to the ledger {self}"
-            hint = "check the URL, that PostgreSQL runs there, and that it lets this user in; a "
-            hint += "password is taken from ~/.pgpass or PGPASSWORD"
-        elif connection.closed or str(getattr(error, "sqlstate", "")).startswith(("08", "57P")):
+            hint = "check the URL, that PostgreSQL 14 or later runs there, and that it lets this "
+            hint += "user in; a password is taken from ~/.pgpass or PGPASSWORD"
+        elif self._connection.closed or state.startswith(("08", "57P")):
             what = f"the connection to the ledger {self} was lost"
             hint = "run the same command again when the server answers: it settles the requests "
             hint += "whose answers are not in the ledger"
         elif isinstance(error, sqlite3.DatabaseError):
             what, hint = f"the ledger {self} is damaged", "restore a backup of the database"
-        elif isinstance(error, errors.ReadOnlySqlTransaction):
-            hint = "name the primary server in the URL: this one takes no changes"
-        elif isinstance(error, errors.DiskFull):
-            hint = "free space at the server"
-        elif isinstance(error, (errors.LockNotAvailable, errors.QueryCanceled)):
-            hint = "run the same command again; if it fails again, see what others do in the "
-            hint += "database (pg_stat_activity)"
         reason = " ".join(str(error).split())
         raise LedgerUnavailable(f"{what}: {reason}", hint=hint) from error
 
@@ -242,25 +216,28 @@ class Database:
 
     def _connect(self) -> None:
         """Connect, or again if the connection was lost; but never while locks should be held."""
-        if self._connection is not None and not self._is_stale():
-            return
         import psycopg
 
+        if self._connection is not None:
+            if self._locks:
+                return
+            with contextlib.suppress(psycopg.OperationalError):
+                self.execute("SELECT 1")
+                return
         self._connection = None
         logging.getLogger("psycopg").setLevel(logging.CRITICAL)  # what fails is raised as well
         options = " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items())
         given: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(self.url)
-        if given.get("sslmode") == "verify-full" and not (
-            "sslrootcert" in given
-            or os.environ.get("PGSSLROOTCERT")
-            or Path("~/.postgresql/root.crt").expanduser().exists()
-        ):
+        own = Path("~/.postgresql/root.crt").expanduser()
+        if given.get("sslmode") == "verify-full" and not own.exists():
             files = (os.environ.get("SSL_CERT_FILE", ""), *_CAS)
-            given["sslrootcert"] = next(filter(os.path.exists, files), "system")
+            cas = os.environ.get("PGSSLROOTCERT") or next(filter(os.path.exists, files), "system")
+            given.setdefault("sslrootcert", cas)
+        # See `_find_holder`; the server cuts it to 63 bytes.
+        name = f"dkimctl {os.getpid()} {datetime.now(UTC):%Y-%m-%dT%H:%MZ} {self._who}"
         connection = psycopg.connect(
             **(given | _CONNECTION), options=options, autocommit=True,
-            application_name=f"dkimctl {os.getpid()} {datetime.now(UTC):{_NAME_TIME}} {self._who}",
-            cursor_factory=psycopg.RawCursor,
+            application_name=name, cursor_factory=psycopg.RawCursor,
         )  # fmt: skip
         self._connection = connection
         try:
@@ -270,18 +247,6 @@ class Database:
         except BaseException:
             connection.close()
             raise
-
-    def _is_stale(self) -> bool:
-        """Whether the connection was lost while nothing relied on it."""
-        import psycopg
-
-        if self._locks:
-            return False
-        try:
-            self.execute("SELECT 1")
-        except psycopg.OperationalError:
-            return True
-        return False
 
     def _prepare(self) -> None:
         """Make the tables, or upgrade those of an older version, in a database that fits."""
@@ -302,7 +267,7 @@ class Database:
             self.execute("SELECT pg_advisory_xact_lock(?)", (_WRITING,))
             if (version := self._version()) == _VERSION:
                 return
-            for step in (_FIRST_TABLES, *STEPS[version:]) if not version else STEPS[version:]:
+            for step in STEPS[version:] if version else (_FIRST_TABLES, *STEPS):
                 for statement in step.split(";"):
                     if not statement.lstrip().startswith("INSERT"):  # upgrades rows of old files
                         identity = "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
@@ -313,25 +278,23 @@ class Database:
 
     def _version(self) -> int:
         """That of the tables, 0 without any. Raises LedgerError for a newer one than ours."""
-        if self.execute("SELECT to_regclass('dkimctl.version')").fetchone()[0] is None:
+        # Not `to_regclass`, which does not see what another made during this transaction.
+        query = "SELECT FROM pg_tables WHERE schemaname = 'dkimctl' AND tablename = 'version'"
+        if self.execute(query).fetchone() is None:
             return 0
-        version = self.execute("SELECT number FROM version").fetchone()
-        if version is None:
-            raise damage_error("it has no version")
-        if version[0] > _VERSION:
+        query = "SELECT coalesce(max(number), 0) FROM dkimctl.version"
+        [version] = self.execute(query).fetchone()
+        if version > _VERSION:
             raise LedgerError(
                 f"the ledger {self} was written by a newer dkimctl", hint="upgrade dkimctl"
             )
-        return int(version[0])
+        return int(version)
 
-    def _find_holder(self, number: int) -> Holder:
-        """Who holds a lock, as its connection says."""
+    def _find_holder(self, number: int) -> str:
+        """Who holds a lock, as the name of its connection says."""
         row = self.execute(_HOLDER, (number,)).fetchone()
-        match = re.fullmatch(_NAME, row[0] if row else "")
-        if match is None:
-            return Holder(None, "")
-        since = datetime.strptime(match[2], _NAME_TIME).replace(tzinfo=UTC).astimezone()
-        return Holder(int(match[1]), since.isoformat(timespec="seconds"), match[3])
+        name = printable(row[0] if row else "").split(" ", 3)
+        return "process {1} of {3}, since {2}".format(*name) if len(name) == 4 else UNKNOWN
 
 
 @lru_cache

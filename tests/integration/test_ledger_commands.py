@@ -356,6 +356,8 @@ def test_the_history_by_domain_and_time(cli, ledger, make_registration):
         (["odd.example"], 1, None),
         (["--since", date(-1)[:10], "sold.example"], 1, None),
         (["--since", "soon"], 2, None),
+        (["--since", "9999-12-31T23:59:59-14:00"], 2, None),
+        (["--since", "9999999d"], 2, None),
     ):
         done = cli("history", "--format", "csv", *words)
         rows = [*csv.DictReader(done.out.splitlines())]

@@ -19,7 +19,7 @@ import pytest
 from aging import let_pass
 from damaged_mail import MAIL
 from dated import FAKETIME
-from dkimctl.ledger.account_lock import Purpose, account_lock
+from dkimctl.ledger.account_lock import account_lock
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import key_of
 from dkimctl.settings.values import SANDBOX_FIXED
@@ -351,7 +351,7 @@ def test_a_notice_tells_of_records_to_be_removed_by_hand(due):
 def test_a_second_run_waits_and_says_so(due):
     [ledger] = due.cli.home.rglob("ledger.db")
     account = {name: SANDBOX_FIXED[name] for name in ("base_url", "client_id")}
-    with account_lock(ledger.parent, **account, on_wait=pytest.fail, purpose=Purpose.ROTATE):
+    with account_lock(ledger.parent, **account, on_wait=pytest.fail, purpose="rotate"):
         process = due.cli.start(*RUN, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert b"waiting for another rotate run of this account" in process.stderr.readline()
         assert len(due.ledger()) == 1

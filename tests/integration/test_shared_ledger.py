@@ -6,12 +6,12 @@ import json
 import re
 import subprocess
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import shared_ledger
 from dkimctl.errors import LedgerUnavailable
-from dkimctl.ledger.account_lock import Purpose
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.ledger.postgresql import Database
 from dkimctl.models import key_of
@@ -119,7 +119,7 @@ class TestWithoutTheServer:
 def test_nothing_is_done_under_a_lock_whose_connection_was_lost(server, ledger):
     account = {"base_url": "https://api.example", "client_id": "me"}
     database = Database(ledger)
-    lock = {"on_wait": pytest.fail, "purpose": Purpose.ROTATE, "patience": 0.0}
+    lock = {"on_wait": pytest.fail, "purpose": "rotate", "patience": 0.0}
     with database.lock(**account, **lock), Ledger.open(database, **account) as opened:
         server.execute(f"SELECT pg_terminate_backend({database._connection.info.backend_pid})")
         other = Database(ledger)
@@ -132,6 +132,22 @@ def test_nothing_is_done_under_a_lock_whose_connection_was_lost(server, ledger):
     with Ledger.open_existing(database, **account) as opened:  # a new connection, without a lock
         assert opened.begun_successors() == {}
     database.disconnect()
+
+
+def test_who_waits_for_another_writer_sees_what_that_one_wrote(server, ledger):
+    server.execute("ALTER DATABASE ledger SET default_transaction_isolation = 'serializable'")
+    account = {"base_url": "https://api.example", "client_id": "me"}
+    key = key_of("a.example", "s1")
+
+    def look(verdict):
+        database = Database(ledger)
+        with Ledger.open(database, **account) as opened:
+            for _ in range(30):
+                opened.note_looks({key: verdict})
+        database.disconnect()
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(look, ("published", "missing")))
 
 
 def test_a_database_that_cannot_be_used_is_refused_before_anything_is_sent(
@@ -150,7 +166,7 @@ def test_a_database_that_cannot_be_used_is_refused_before_anything_is_sent(
         (stranger, "SELECT 1", 4, "permission denied"),
         (latin, "SELECT 1", 2, "has the encoding LATIN1"),
         (ledger, newer, 2, "written by a newer dkimctl"),
-        (ledger, f"UPDATE dkimctl.version SET number = 8; {read_only}", 4, "takes no changes"),
+        (ledger, f"UPDATE dkimctl.version SET number = 8; {read_only}", 4, "is the primary"),
     ):
         for statement in change.split(";"):
             server.execute(statement, "ledger")

@@ -102,10 +102,10 @@ def _fields(event: Event) -> dict[str, str | None]:
 
 def _read_since(text: str) -> datetime:
     """A date, or the time that is so long ago. Raises UsageError."""
-    with suppress(ValueError):
+    with suppress(ValueError, OverflowError):
         time = datetime.fromisoformat(text)
-        return time if time.tzinfo else time.replace(tzinfo=UTC)
-    with suppress(UsageError):
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
+    with suppress(UsageError, OverflowError):
         return datetime.now(UTC) - read_duration("--since", text)
     hint = "write a date such as 2026-11-01, or how long ago, such as 30d"
     raise UsageError(f"in --since: invalid time: {quoted(text)}", hint=hint)
