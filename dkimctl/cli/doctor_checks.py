@@ -48,7 +48,7 @@ from dkimctl.formats.renderer import publishable
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import Outcome, Registration, named
 from dkimctl.names import Selection
-from dkimctl.publishing.targets import check_access, open_targets
+from dkimctl.publishing.targets import check_access, open_targets, where_led
 from dkimctl.registration.outcomes import verified
 from dkimctl.rotation.life import NextAction, read_keys
 from dkimctl.settings.config import webhook_url
@@ -380,7 +380,8 @@ def check_targets(session: Session) -> Iterator[Remark]:
         yield Remark(Health.OK, "none: DNS is changed by hand")
         return
     targets = open_targets(session.config, session.profile.name, session.secrets)
-    zones, uncovered = check_access(_registered(session, 20), targets, tries_named=True)
+    registered = where_led(_registered(session, 20), session.config.pool_of)
+    zones, uncovered = check_access(registered, targets, tries_named=True)
     for zone in zones:
         access, where = zone.access, printable(zone.target)
         if zone.zone:

@@ -14,7 +14,7 @@ from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import DnsRecord, DomainSpec, Registration
 from dkimctl.names import MAX_NAME, key_name_length
 from dkimctl.publishing.plan import Action, Target, make_plan
-from dkimctl.publishing.targets import check_access
+from dkimctl.publishing.targets import check_access, where_led
 from dkimctl.settings.delegation import HOW_TO_EXTEND, Pool
 
 _NOT_DELEGATED = frozenset((DelegationState.MISSING, DelegationState.ELSEWHERE))
@@ -75,7 +75,7 @@ def assign_selectors(
     look({domain: free[domain][wanted[domain] :] for domain in wrong})
 
     assigned: list[tuple[DomainSpec, DkimctlError | None]] = []
-    at_targets: list[Registration] = []
+    new: list[Registration] = []
     for spec in specs:
         domain, pool = spec.sign_domain, pools.get(spec.sign_domain)
         if pool is None or spec.key in begun:
@@ -86,9 +86,10 @@ def assign_selectors(
             assigned.append((spec, selector))
             continue
         del found[domain][selector]
-        record = DnsRecord(pool.target_of(domain, selector), "TXT", _VALUE)
-        at_targets.append(Registration(domain, selector, record=record))
+        record = DnsRecord(f"{selector}._domainkey.{domain}", "TXT", _VALUE)
+        new.append(Registration(domain, selector, record=record))
         assigned.append((spec._replace(selector=selector), None))
+    at_targets = [*where_led(new, pool_of)]
     faults = {
         registration.key: zone.why_not_written
         for zone in check_access(at_targets, targets)[0]
@@ -103,8 +104,8 @@ def assign_selectors(
             faults[change.key] = faults.get(change.key) or fault
     # Nothing may answer yet, or the removal of the record could not be proved.
     ends = {each.key: each.record.fqdn for each in at_targets if each.record is not None}
-    asked = [each for each in at_targets if not faults.get(each.key)]
-    for check in Checker(open_source(), expect_absent=True).check(map(_at_own_name, asked)):
+    asked = [each for each in new if not faults.get(each.key)]
+    for check in Checker(open_source(), expect_absent=True).check(asked):
         verdict, reason, _ = check.finding
         if verdict is Verdict.NO_ANSWER:
             faults[check.key] = ServiceError(f"{check.fqdn}: {reason}")
@@ -112,11 +113,6 @@ def assign_selectors(
             what = f"{ends[check.key]}: something answers although it has no record, such as a"
             faults[check.key] = NegativeAnswer(f"{what} wildcard: remove that")
     return [(spec, error or faults.get(spec.key)) for spec, error in assigned]
-
-
-def _at_own_name(registration: Registration) -> Registration:
-    name = f"{registration.selector}._domainkey.{registration.sign_domain}"
-    return registration._replace(record=DnsRecord(name, "TXT", _VALUE))
 
 
 def _next(pool: Pool, domain: str, free: Mapping[str, Delegation]) -> str | DkimctlError:

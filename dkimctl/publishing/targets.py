@@ -15,6 +15,7 @@ from dkimctl.publishing.octodns import OctodnsTarget, convert
 from dkimctl.publishing.plan import Access, Target, TargetZone, by_target_zone, find_target_zones
 from dkimctl.publishing.tsig_key import read_tsig_key
 from dkimctl.settings.config import Config, DnsTarget
+from dkimctl.settings.delegation import Pool
 from dkimctl.settings.values import is_reference
 from dkimctl.threads import work_in_parallel
 
@@ -62,6 +63,20 @@ class ZoneAccess(NamedTuple):
         access, kind = self.access, ServiceError if self.access.writable is None else DnsRefused
         is_known = access.writable is False or (access.writable is None and access.hint)
         return self.error or (kind(access.reason, hint=access.hint) if is_known else None)
+
+
+def where_led(
+    registrations: Iterable[Registration], pool_of: Callable[[str], Pool | None]
+) -> Iterator[Registration]:
+    """The registrations, those with selectors of pools with the names that these lead to."""
+    for registration in registrations:
+        (domain, selector), record = registration.key, registration.record
+        pool = pool_of(domain)
+        if pool is None or record is None or selector not in pool.names():
+            yield registration
+        else:
+            led = record._replace(fqdn=pool.target_of(domain, selector))
+            yield registration._replace(record=led)
 
 
 def check_access(

@@ -126,6 +126,8 @@ def test_the_keys_of_a_customer_follow_each_other_without_a_change_of_their_dns(
     assert agency.register(*both)[0] == dict.fromkeys(both, ("a1", "exists"))
     assert agency.cli("publish", "--yes", "--wait", "5s").status == 0
     assert agency.cli("check-dns").status == 0
+    assert agency.cli("publish", "--check-access").status == 0
+    assert "no target has the zone" not in agency.cli("doctor").out
     for number in (1, 2):
         old, new = f"a{number}", f"a{number + 1}"
         let_pass(agency.cli.home, days=180)

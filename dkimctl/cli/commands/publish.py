@@ -27,7 +27,7 @@ from dkimctl.formats.renderer import PublicationFormat
 from dkimctl.formats.table import Row, Style, below, table
 from dkimctl.models import Registration, named
 from dkimctl.names import is_glob
-from dkimctl.publishing.targets import ZoneAccess, check_access
+from dkimctl.publishing.targets import ZoneAccess, check_access, where_led
 from dkimctl.text import few, printable, readable
 
 _WORDS = {True: "yes", False: "no", None: "unknown"}
@@ -124,8 +124,9 @@ def _show_access(
     progress = PublicationProgress(reporter, len(registrations), "tried")
     with unchanged_if_interrupted(), progress:
         zones, uncovered = check_access(
-            registrations, targets, tries_named=not words, progress=progress.show
-        )
+            where_led(registrations, session.config.pool_of), targets,
+            tries_named=not words, progress=progress.show,
+        )  # fmt: skip
     access = access_status(zones)
     if access or uncovered or output is not None or not reporter.quiet:
         write_access(reporter, zones, fmt, output)
