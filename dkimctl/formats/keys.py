@@ -134,6 +134,7 @@ def _style(key: Key, column: str) -> str:
     return Style.DIM if key.action is NextAction.NONE else ""
 
 
+_DAY = timedelta(days=1)
 POLICY_COLUMNS = (
     "sign_domain", "name", "policy", "domains", "max_age", "lead", "grace", "limit", "key_len",
     "selectors", "freeze", "owner",
@@ -141,42 +142,34 @@ POLICY_COLUMNS = (
 
 
 def render_policies(
-    domains: Iterable[str], policies: Policies, fmt: KeyFormat, layout: TableLayout
+    domains: Collection[str], policies: Policies, fmt: KeyFormat, layout: TableLayout
 ) -> Iterator[str]:
     """The policy of each domain; its number is that of the entry of `rotation`, from 1."""
     numbers = {id(entry): number for number, entry in enumerate(policies.entries, start=1)}
 
     def row(domain: str) -> tuple[str | int | None, ...]:
         policy, pool = policies.of(domain), policies.pool_of(domain)
-        freeze = (
-            f"{begin.date()}/{(end - timedelta(days=1)).date()}" for begin, end in policy.freeze
-        )
-        times = (f"{time / timedelta(days=1):g}d" for time in policy[:3])
+        days = ((begin.date(), (end - _DAY).date()) for begin, end in policy.freeze)
         return (
             domain, readable(domain), numbers.get(id(policy)), " ".join(policy.domains) or None,
-            *times, policy.limit, policy.key_len, pool.selectors if pool else policy.selectors,
-            ", ".join(freeze) or None, policy.owner or None,
+            *(f"{time / _DAY:g}d" for time in policy[:3]), policy.limit, policy.key_len,
+            pool.selectors if pool else policy.selectors,
+            ", ".join(f"{first}/{last}" for first, last in days) or None, policy.owner or None,
         )  # fmt: skip
 
     if fmt is not KeyFormat.TABLE:
+        columns = POLICY_COLUMNS
         return render_all(
-            open_data(
-                fmt,
-                lambda domain: dict(zip(POLICY_COLUMNS, row(domain), strict=True)),
-                "count",
-                columns=POLICY_COLUMNS,
-                row=row,
-            ),
-            domains,
-        )
-    titles = ("DOMAIN", "POLICY", *(name.upper().replace("_", " ") for name in POLICY_COLUMNS[4:]))
+            open_data(fmt, lambda row: dict(zip(columns, row, strict=True)), "count",
+                      columns=columns, row=tuple), map(row, domains)
+        )  # fmt: skip
+    titles = ("DOMAIN", "POLICY", *(name.upper() for name in POLICY_COLUMNS[4:]))
     rows = (
-        Row((readable(domain, layout.encoding), *("" if cell is None else str(cell) for cell in
-             (cells[2] or "defaults", *cells[4:]))))
-        for domain in domains
-        for cells in (row(domain),)
+        Row(["" if cell is None else str(cell) for cell in
+             (readable(domain, layout.encoding), number or "defaults", *rest)])
+        for domain, (_, _, number, _, *rest) in zip(domains, map(row, domains), strict=True)
     )  # fmt: skip
-    return table(titles, rows, layout, optional=("GRACE", "LEAD", "KEY LEN"))
+    return table(titles, rows, layout, optional=("GRACE", "LEAD", "KEY_LEN"))
 
 
 def _day(time: datetime | None) -> str:

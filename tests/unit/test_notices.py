@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -93,8 +94,20 @@ def pairs(*problems: KeyProblem) -> list[tuple[KeyProblem, Alarm]]:
     return [(problem, alarm(problem)) for problem in problems]
 
 
-def read(notice: Notice) -> dict:
-    return json.loads(notice_document(notice, profile="default", now=NOON))
+def read(notice: Notice, owners: Mapping[str, str] = {}) -> dict:
+    owner_of = lambda domain: owners.get(domain, "")  # noqa: E731
+    return json.loads(notice_document(notice, profile="default", now=NOON, owner_of=owner_of))
+
+
+def test_problems_of_two_owners_are_two_items():
+    three = [unanswered(number) for number in range(3)]
+    run = CALM._replace(subject="rotation of d1.example")
+    notice = Notice(new=pairs(*three), over=[alarm(three[1])], still=pairs(run))
+    document = read(notice, {"d1.example": "mail\u202e"})
+    assert [(item["count"], item["owner"]) for item in document["new"]] == [
+        (2, None), (1, "mail\\u202e")
+    ]  # fmt: skip
+    assert document["over"][0]["owner"] == document["still"][0]["owner"] == "mail\\u202e"
 
 
 def test_a_long_list_is_cut_and_counted():

@@ -106,15 +106,6 @@ def list_keys(
     first = next(every, None)
     if first is None:
         require_empty(session, selected)
-    if policy:
-        if any((stages, states, sort_by, reverse, all_, wide)):
-            raise UsageError("--policy lists domains, not keys", hint="leave out other options")
-        domains = dict.fromkeys(key.sign_domain for key in chain([first] if first else [], every))
-        policies, layout = session.config.rotation, table_layout(reporter, output)
-        fmt = fmt or KeyFormat.TABLE
-        chunks = render_policies(domains, policies, fmt, layout)
-        write_chunks(chunks, output, is_paged=fmt is KeyFormat.TABLE)
-        return warn_unmatched(session, selected)
     keys: Iterable[Key] = (
         key
         for key in chain([first] if first else [], every)
@@ -134,6 +125,11 @@ def list_keys(
     if is_piped:  # one line a key, for other programs
         layout = layout._replace(width=UNLIMITED)
     fmt = fmt or KeyFormat.TABLE
+    if policy:
+        domains = dict.fromkeys(key.sign_domain for key in keys)
+        chunks = render_policies(domains, session.config.rotation, fmt, layout)
+        write_chunks(chunks, output, is_paged=fmt is KeyFormat.TABLE)
+        return warn_unmatched(session, selected)
     counts: Counter[str] = Counter()
     complete = lru_cache(reporter.complete)  # many keys have the same note
 
