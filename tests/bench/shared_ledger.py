@@ -40,7 +40,7 @@ _ENTRY = "- {{sign_domain: d{}.example.com, selector: s1, key_len: 1024}}\n"
 _MOUNT = 'mount --bind resolv.conf /etc/resolv.conf && exec "$@"'
 _WITHOUT_DNS = ["unshare", "-m", "sh", "-c", _MOUNT, "sh"] if os.geteuid() == 0 else []
 _LONGEST = 3.0  # seconds after which a run is killed or its server stopped
-_LIMIT = 300.0  # seconds that a run may take
+_LIMIT = 1200.0  # seconds that a run may take
 
 
 class Team:
