@@ -145,14 +145,15 @@ def examine(
 ) -> Iterator[Remark]:
     """What each check finds, as soon as it has ended; `offline` leaves out what sends anything."""
     failed: set[str] = set()
-    is_sandbox = bool(session.flags["sandbox"])
+    is_sandbox, is_shared = bool(session.flags["sandbox"]), False
     with suppress(DkimctlError):
-        is_sandbox = session.profile.is_sandbox
+        is_sandbox, is_shared = session.profile.is_sandbox, session.profile.ledger is not None
     for check in probes:
         if not (check.in_sandbox if is_sandbox else check.outside_sandbox):
             continue
         remarks, unchecked = list[Remark](), (check.name, *check.also)
-        if offline and check.is_online:
+        uses_server = is_shared and "ledger" in (check.name, *check.needs)
+        if offline and (check.is_online or uses_server):
             why = "it needs the network (--offline)"
         elif missing := [name for name in check.needs if name in failed]:
             why = f"it depends on: {missing[0]}"
