@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 import time
 from collections import Counter, deque
@@ -16,7 +15,7 @@ from dkimctl.addresses import parse_address
 from dkimctl.cli import next_steps
 from dkimctl.cli.options import option, read_duration
 from dkimctl.cli.output import LONG_TABLE, table_layout, write_chunks
-from dkimctl.cli.progress import REDRAW, ProgressDisplay, PublicationProgress
+from dkimctl.cli.progress import REDRAW, ProgressDisplay
 from dkimctl.cli.report import Reporter, warn_alike
 from dkimctl.cli.selected import select_pools
 from dkimctl.cli.session import Session
@@ -24,16 +23,15 @@ from dkimctl.cli.terminal import ending_like_ctrl_c
 from dkimctl.dkim import record_fault, with_key_len
 from dkimctl.dns.verdicts import Check, Looks, Urgency, Verdict, is_good, recording_looks
 from dkimctl.errors import ExitCode, Interrupted, LedgerError, OutputError, UsageError, worst_check
-from dkimctl.formats.checks import open_checks, open_delegations
+from dkimctl.formats.checks import open_checks
 from dkimctl.formats.monitoring import NO_RUN, PrometheusRenderer, Run
-from dkimctl.formats.renderer import CheckFormat, Renderer, TableLayout, render_all
+from dkimctl.formats.renderer import CheckFormat, Renderer, render_all
 from dkimctl.models import Registration, RegistrationKey, named
 from dkimctl.rotation.retirement import KnownKeys, RetirementPolicy, RetirementStatus, review
 from dkimctl.text import MAX_ALIKE, few, format_duration
 
 if TYPE_CHECKING:
     from dkimctl.dns.check import CheckPolicy
-    from dkimctl.dns.delegation import Delegation
     from dkimctl.dns.queries import Source
     from dkimctl.dns.wildcards import AddFirst
 
@@ -261,19 +259,14 @@ def open_renderer(
     Without a format it is a table that leaves rows out where there are many, unless --verbose is
     given.
     """
-    layout = check_layout(fmt, output, reporter)
-    fmt = fmt or CheckFormat.TABLE
-    return open_checks(fmt, wanted=wanted, layout=layout, quiet=reporter.quiet, run=run)
-
-
-def check_layout(fmt: CheckFormat | None, output: Path | None, reporter: Reporter) -> TableLayout:
-    """What a table of checks leaves out: more where no format is named."""
     shows_all = fmt is not None or reporter.verbose
-    return table_layout(reporter, output)._replace(
+    layout = table_layout(reporter, output)._replace(
         only_attention=reporter.quiet,
         most_rows=None if shows_all or output or not sys.stdout.isatty() else LONG_TABLE,
         most_alike=None if shows_all or output else MAX_ALIKE,
     )
+    fmt = fmt or CheckFormat.TABLE
+    return open_checks(fmt, wanted=wanted, layout=layout, quiet=reporter.quiet, run=run)
 
 
 def show_delegations(
@@ -286,34 +279,34 @@ def show_delegations(
     may_draw: bool,
 ) -> ExitCode:
     """Show whether DNS has what the pools of the selected domains need, and what to do next."""
-    from dkimctl.dns.delegation import DelegationState, check_delegations, delegations
+    from dkimctl.dns.delegation import DelegationChecker, delegations
 
     reporter, pools = session.reporter, select_pools(session, selection)
     wanted = (each for domain, pool in pools.items() for each in delegations(pool, domain))
-    total = sum(1 if pool.ns else pool.count for pool in pools.values())
-    counts: Counter[DelegationState] = Counter()
-    domains: dict[DelegationState, dict[str, None]] = {state: {} for state in DelegationState}
-    done = itertools.count(1)
+    counts: Counter[Verdict] = Counter()
+    wrong, unknown = dict[str, None](), dict[str, None]()
+    progress = CheckProgress(reporter, Verdict.PUBLISHED, may_draw=may_draw)
 
-    def counted() -> Iterator[Delegation]:
-        with PublicationProgress(reporter, total, "checked", may_draw=may_draw) as progress:
-            for each in check_delegations(wanted, source, lambda _: progress.show(next(done))):
-                counts[each.state] += len(each.selectors)
-                domains[each.state][each.sign_domain] = None
-                yield each
+    def finish(check: Check) -> Check:
+        progress.checked(check)
+        counts[check.finding.verdict] += 1
+        if check.finding.verdict is not Verdict.PUBLISHED:
+            where = unknown if check.finding.verdict is Verdict.NO_ANSWER else wrong
+            where[check.sign_domain] = None
+        return check
 
-    renderer = open_delegations(fmt or CheckFormat.TABLE, check_layout(fmt, output, reporter))
-    write_chunks(render_all(renderer, counted()), output)
-    parts = [f"{state} {counts[state]}" for state in DelegationState if counts[state]]
-    reporter.summarize(f"selectors: {', '.join(parts) or 'none'}", counts)
-    wrong = domains[DelegationState.MISSING] | domains[DelegationState.ELSEWHERE]
-    unknown = domains[DelegationState.UNKNOWN]
+    renderer = open_renderer(fmt, output, reporter, Verdict.PUBLISHED, NO_RUN)
+    with progress:
+        checks = DelegationChecker(source, finish=finish).check(wanted)
+        write_chunks(render_all(renderer, checks), output)
+    parts = [f"{verdict} {counts[verdict]}" for verdict in Verdict if counts[verdict]]
+    reporter.summarize(", ".join(parts) or "nothing to check", counts)
     for about, what in (
         (wrong, "what the owner of the DNS has to enter"),
         (unknown, "without an answer; to ask again"),
     ):
         if about:
-            words = next_steps.select_domains(about, selection)
+            words = next_steps.select_domains(sorted(about), selection)
             sheet = f"{next_steps.command('handoff', words, '--delegate')}, then "
             again = next_steps.command("check-dns", words, "--delegation")
             reporter.note(f"dkimctl: {what}: {sheet if about is wrong else ''}{again}")

@@ -81,33 +81,27 @@ def select_pools(session: Session, words: Sequence[str] | None) -> dict[str, Poo
     Those are in the ledger, or named in `delegation`. Raises UsageError for a domain without a
     pool, NegativeAnswer if nothing is selected.
     """
-    selection = read_selection(session, words)
-    pools, pool_of = session.config.delegation, session.config.pool_of
+    selection, config = read_selection(session, words), session.config
     domains = dict.fromkeys(selection.domains)
-    outside = [domain for domain in domains if pool_of(domain) is None]
-    if outside or not pools:
-        domain, where = (outside or ["example.com"])[0], f"`delegation` in {session.config_file}"
-        entry = f"{{domains: [{domain}], selectors: 'a{{n}}', count: 24, target: "
-        entry += "'{selector}.{domain}.dkim.example.net'}"
+    outside = [domain for domain in domains if config.pool_of(domain) is None]
+    if outside or not config.delegation:
         raise UsageError(
-            f"not in a pool of {where}: {few(outside)}" if outside else f"there is no {where}",
-            hint=f"add it to the domains of a pool, or add another: - {entry}" if pools
-            else f"write, with a zone of yours in target: delegation: [{entry}]",
-        )  # fmt: skip
-    globs = [word for word in words or () if is_glob(word) and not is_file(word)]
-    if globs or not words:
-        known = {name for pool in pools for name in pool.domains if not is_glob(name)}
+            f"no entry of `delegation` in {session.config_file} has {few(outside or ['a domain'])}",
+            hint="add it to the domains of a pool there (docs/fleet.md shows how)",
+        )
+    if not words or any(is_glob(word) and not is_file(word) for word in words):
+        known = {name for pool in config.delegation for name in pool.domains if not is_glob(name)}
         known |= {domain for domain, _ in session.open_ledger(for_writing=False).known_keys()}
-        keys = (Registration(domain) for domain in sorted(known) if pool_of(domain))
+        keys = (Registration(domain) for domain in sorted(known) if config.pool_of(domain))
         domains |= dict.fromkeys(each.sign_domain for each in selection.pick(keys))
-    missing = [word for word in selection.unmatched() if word in globs]
+    missing = [word for word in selection.unmatched() if is_glob(word)]
     if missing or not (domains or words):
         what = "no known domain is in a pool"
         raise NegativeAnswer(
             f"{what} and matches {few(missing)}" if missing else what,
             hint="name the domains: nothing has to be registered yet",
         )
-    return {domain: pool for domain in domains if (pool := pool_of(domain))}
+    return {domain: pool for domain in domains if (pool := config.pool_of(domain))}
 
 
 def saved_results(

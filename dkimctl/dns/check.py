@@ -134,7 +134,7 @@ def repeat_checks(
 # What to ask the servers of which zone; or why they are not known.
 QueryPlan: TypeAlias = tuple[Question, Zone | NoAnswer]
 # Where the aliases lead that servers have: by target, and by the server if only it is believed.
-_Targets: TypeAlias = dict[tuple[str, NameServer | None], asyncio.Task[AliasTarget]]
+AliasTargets: TypeAlias = dict[tuple[str, NameServer | None], asyncio.Task[AliasTarget]]
 
 
 async def plan_questions(source: Source, asked: Sequence[tuple[str, Question]]) -> list[QueryPlan]:
@@ -192,7 +192,7 @@ class Checker:
         secure: list[int] = []
         plans = await plan_questions(
             self.source,
-            [(each.sign_domain, make_txt_question(_record(each).fqdn)) for each in registrations],
+            [(each.sign_domain, self._question(_record(each))) for each in registrations],
         )
         remaining = enumerate(zip(registrations, plans, strict=True))
 
@@ -214,6 +214,12 @@ class Checker:
             checks[number] = self.finish(check._replace(finding=finding or check.finding))
         return [checks[number] for number in range(len(registrations))]
 
+    def _question(self, record: DnsRecord) -> Question:
+        return make_txt_question(record.fqdn)
+
+    async def _ask(self, zone: Zone, question: Question) -> tuple[Zone, list[ServerResponse]]:
+        return await queries.ask_zone(self.source, zone, question)
+
     async def _check(self, registration: Registration, plan: QueryPlan) -> tuple[Check, bool]:
         """What DNS has, and whether the resolver should be able to validate the record (DNSSEC)."""
         record = _record(registration)
@@ -226,10 +232,10 @@ class Checker:
         try:
             if isinstance(planned, NoAnswer):
                 raise planned
-            zone, responses = await queries.ask_zone(self.source, planned, question)
+            zone, responses = await self._ask(planned, question)
         except NoAnswer as error:
             return check._replace(finding=Finding(Verdict.NO_ANSWER, str(error))), False
-        targets: _Targets = {}
+        targets: AliasTargets = {}
         judging = (self._finding(each, record, zone.name, targets) for each in responses)
         if all(each.answer and each.answer.values and not each.answer.alias for each in responses):
             findings = [await each for each in judging]  # asks nothing more, as a rule
@@ -268,7 +274,7 @@ class Checker:
         return check, is_accepted and not bogus and any(zone.is_secure for zone in zones)
 
     async def _finding(
-        self, response: ServerResponse, record: DnsRecord, zone: str, targets: _Targets
+        self, response: ServerResponse, record: DnsRecord, zone: str, targets: AliasTargets
     ) -> ServerFinding:
         """`targets` gets what its alias leads to."""
         server, answer = response.server, response.answer

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from dkimctl.addresses import Address
 from dkimctl.dns import messages, verdicts
 from dkimctl.dns.messages import (
+    NS,
     TXT,
     Answer,
     Question,
@@ -141,11 +142,13 @@ async def ask(source: Source, server: NameServer, question: Question) -> ServerR
         answer = await server.responder.ask(question)
     except NoAnswer as error:
         return ServerResponse(server, None, error)
+    # Asked for the name servers of a zone, it may well refer to them.
+    is_referral = question.rdtype == NS and answer.delegated == to_text(question.name)
     if answer.rcode not in messages.USEFUL:
         failure = f"it answers {messages.rcode_text(answer.rcode)}"
     elif answer.rcode == messages.NXDOMAIN and answer.values:
         failure = "it answers NXDOMAIN, but with a record of that name"
-    elif answer.is_authoritative or (source.is_given and answer.is_recursive):
+    elif answer.is_authoritative or (source.is_given and answer.is_recursive) or is_referral:
         return ServerResponse(server, answer, zone="" if answer.alias else answer.zone)
     else:
         lame = NoAnswer("it is not authoritative for the zone (lame)")

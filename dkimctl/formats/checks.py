@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from dkimctl.dns.verdicts import ACCEPTED, Check, Urgency, Verdict, is_good
 from dkimctl.formats.data import JsonRenderer, open_data
@@ -14,20 +13,10 @@ from dkimctl.formats.table import Row, Style, below, hidden_rows, table, wrapped
 from dkimctl.mail.message import ALIGNED, CheckedSignature, MailReport, MailVerdict
 from dkimctl.text import and_more, counted, printable, readable, without_names
 
-if TYPE_CHECKING:
-    from dkimctl.dns.delegation import Delegation  # imports asyncio
-
 CHECK_COLUMNS = (
     "sign_domain", "selector", "fqdn", "verdict", "reason", "alias", "urgency", "start_date",
     "enable", "servers",
 )  # fmt: skip
-DELEGATION_COLUMNS = (
-    "sign_domain", "selectors", "fqdn", "type", "targets", "state", "found", "reason"
-)  # fmt: skip
-# Of delegations by their states, the worst first.
-_DELEGATION_STYLES = {
-    "elsewhere": Style.RED, "missing": Style.RED, "unknown": Style.YELLOW, "right": Style.GREEN
-}  # fmt: skip
 
 _ORDER = list(Urgency)
 _URGENCIES = {
@@ -122,7 +111,10 @@ class CheckTable(Renderer[Check]):
                     text = and_more(more, ": ".join(filter(None, (what, why))))
                 if is_shared or more:
                     rows.append(Row(below=below(text, layout, style)))
-        yield from table(["DOMAIN", "SELECTOR", "IN DNS", "START", "URGENCY"], rows, layout)
+        columns = ["DOMAIN", "SELECTOR", "IN DNS", "START", "URGENCY"]
+        if not any(check.start_date or check.urgency for check in checks):  # as of delegations
+            del columns[3:]
+        yield from table(columns, rows, layout)
         yield from hidden_rows(0 if self._quiet else hidden, layout, alike=alike)
 
     def _rank(self, check: Check) -> tuple[int, bool]:
@@ -139,7 +131,7 @@ def _row(check: Check, style: str, layout: TableLayout, *, has_reason: bool) -> 
             alias += f", which leads to {printable(check.alias_end)}"
         lines += below(alias, layout, Style.DIM)
     domain = readable(check.sign_domain, layout.encoding)
-    cells = (domain, check.selector, verdict, check.start_date, urgency)
+    cells = (domain, check.selector or "all", verdict, check.start_date, urgency)
     return Row(cells, ["", "", style, "", style], lines)
 
 
@@ -156,77 +148,6 @@ def _kind(check: Check) -> tuple[str, str]:
     verdict, reason, _ = check.finding
     urgency = f", {_URGENCIES[check.urgency]}" if check.urgency else ""
     return f"{verdict}{urgency}", without_names(printable(reason), *check.key)
-
-
-def open_delegations(fmt: CheckFormat, layout: TableLayout) -> Renderer[Delegation]:
-    """The renderer of delegations in `fmt`, which is none for monitoring."""
-    if fmt is CheckFormat.TABLE:
-        return DelegationTable(layout)
-    return open_data(fmt, delegation_fields, "count", columns=DELEGATION_COLUMNS)
-
-
-def delegation_fields(delegation: Delegation) -> dict[str, object]:
-    """The values of DELEGATION_COLUMNS by name."""
-    return dict(zip(DELEGATION_COLUMNS, delegation, strict=True))
-
-
-class DelegationTable(Renderer["Delegation"]):
-    """A row for the selectors of a domain of which DNS has the same; the worst first."""
-
-    def __init__(self, layout: TableLayout) -> None:
-        self._layout = layout
-        self._domain, self._count = "", 0
-        # The selectors, each with its number, by domain, state, and what is below the row.
-        self._rows: dict[tuple[str, str, str, str], list[tuple[int, str]]] = {}
-
-    def add(self, item: Delegation) -> str:
-        if item.sign_domain != self._domain:
-            self._domain, self._count = item.sign_domain, 0
-        text = item.reason
-        if item.found:
-            there, wanted = (
-                ", ".join(_with_placeholder(name, item.selectors) for name in names)
-                for names in (item.found, item.targets)
-            )
-            text = "; ".join(filter(None, (text, f"leads to {there} in place of {wanted}")))
-        key = item.sign_domain, item.state.value, item.rdtype, text
-        numbers = range(self._count, self._count + len(item.selectors))
-        self._rows.setdefault(key, []).extend(zip(numbers, item.selectors, strict=True))
-        self._count += len(item.selectors)
-        return ""
-
-    def end(self) -> Iterator[str]:
-        layout, order = self._layout, [*_DELEGATION_STYLES]
-        is_long = layout.most_rows is not None and len(self._rows) > layout.most_rows
-        rows: list[Row] = []
-        hidden = 0
-        for key, selectors in sorted(self._rows.items(), key=lambda row: order.index(row[0][1])):
-            domain, state, rdtype, text = key
-            if state == "right" and (layout.only_attention or is_long):
-                hidden += 1
-                continue
-            style = _DELEGATION_STYLES[state]
-            if len(selectors) == 1:
-                text = text.replace("{selector}", selectors[0][1])
-            cells = (readable(domain, layout.encoding), _ranges(selectors), rdtype, state)
-            rows.append(Row(cells, ["", "", "", style], below(text, layout, style)))
-        yield from table(["DOMAIN", "SELECTORS", "TYPE", "IN DNS"], rows, layout)
-        yield from hidden_rows(0 if layout.only_attention else hidden, layout)
-
-
-def _with_placeholder(name: str, selectors: tuple[str, ...]) -> str:
-    """The name without the selector that it begins with, so that those of others are the same."""
-    selector = selectors[0]
-    return f"{{selector}}{name[len(selector) :]}" if name.startswith(f"{selector}.") else name
-
-
-def _ranges(selectors: Iterable[tuple[int, str]]) -> str:
-    """Such as `a1, a3 to a24`, of selectors with their numbers."""
-    runs = [
-        [name for _, (_, name) in run]
-        for _, run in itertools.groupby(enumerate(selectors), lambda each: each[1][0] - each[0])
-    ]
-    return ", ".join(", ".join(run) if len(run) < 3 else f"{run[0]} to {run[-1]}" for run in runs)
 
 
 def render_mails(

@@ -94,7 +94,7 @@ class SheetRecord(NamedTuple):
 
 
 class SheetZone(NamedTuple):
-    """The records of a zone; those whose zone is not known are together by signing domain."""
+    """The records of a zone of one type; of an unknown zone, those of a signing domain."""
 
     name: str
     place: DnsPlace
@@ -110,12 +110,6 @@ class Sheet(NamedTuple):
     contact: str  # whom to answer, or ""
     made_at: datetime
     is_removal: bool = False  # the records are to be deleted, not added
-
-    @property
-    def delegates(self) -> str:
-        """CNAME or NS, if the records are of this type, and delegate selectors; else ""."""
-        kinds = {record.type for record in self.records}
-        return "" if "TXT" in kinds else max(kinds, default="")
 
     @property
     def records(self) -> list[SheetRecord]:
@@ -137,13 +131,13 @@ def make_sheet(
 
     `panel` is the provider of all zones, whatever their name servers.
     """
-    by_zone: dict[str, SheetZone] = {}
+    by_zone: dict[tuple[str, str], SheetZone] = {}
     for registration, record in registrations:
         place = places[record.fqdn]
-        name = place.zone or registration.sign_domain
-        if name not in by_zone:
-            by_zone[name] = SheetZone(name, place, panel or provider_of(place.name_servers), [])
-        zone = by_zone[name]
+        key = name, _ = place.zone or registration.sign_domain, record.type
+        if key not in by_zone:
+            by_zone[key] = SheetZone(name, place, panel or provider_of(place.name_servers), [])
+        zone = by_zone[key]
         made = _make_record(registration, record, zone, now)
         zone.records.append(made._replace(add_first=add_first.get(record.fqdn, ())))
     return Sheet(list(by_zone.values()), ttl, contact, now, is_removal)
@@ -252,6 +246,8 @@ def _page(sheet: Sheet, words: Words) -> dict[str, object]:
 
     Zones and records are made when they are written, since there may be many.
     """
+    rdtype = max({record.type for record in sheet.records})  # of all, or TXT
+    delegates = "" if rdtype == "TXT" else rdtype
     # The texts that differ between records to add and to delete.
     if sheet.is_removal:
         kind, check, nevers = "delete_", ["delete_check"], ["delete_other", "delete_changed"]
@@ -259,7 +255,7 @@ def _page(sheet: Sheet, words: Words) -> dict[str, object]:
     else:
         kind, check = "", ["check_us"]
         nevers = ["never_break", "never_others", "never_second", "never_cname"]
-        if sheet.delegates:
+        if delegates:
             kind, check = "delegate_", ["delegate_check"]
             nevers = ["delegate_keep", "never_others", "delegate_second"]
         harmless = "harmless"
@@ -267,15 +263,15 @@ def _page(sheet: Sheet, words: Words) -> dict[str, object]:
             harmless = "harmless_unless"
         elif any(record.add_first for record in sheet.records):
             harmless = "harmless_with"
-    count, first, rdtype = len(sheet.records), sheet.records[0].fqdn, sheet.delegates or "TXT"
-    if count > 1 and sheet.delegates != "NS":
+    count, first = len(sheet.records), sheet.records[0].fqdn
+    if count > 1 and delegates != "NS":
         check.append("check_first")
     domains = list(dict.fromkeys(readable(record.sign_domain) for record in sheet.records))
     if len(domains) > 4:  # to be named in the first sentence
         named = words.fill("many_domains", count=len(domains))
     else:
         named = words.fill("comma").join(map(words.mark, domains))
-    how = sheet.delegates or ("one" if count == 1 else "many")
+    how = delegates or ("one" if count == 1 else "many")
     about = words.fill(f"{kind}about_{how}", count=count, domains=named)
     contact = words.fill("contact_none")
     if sheet.contact:
@@ -301,7 +297,7 @@ def _zone_part(
 ) -> dict[str, object]:
     """The records of a zone, or of a domain whose zone is not known (`label` says which)."""
     provider, place, name = zone.provider, zone.place, readable(zone.name)
-    facts, notices = [], []
+    kind, facts, notices = zone.records[0].type, [], []
     if provider:
         facts.append(SheetField(words.fill("provider"), provider.name))
     if place.name_servers:
@@ -309,7 +305,7 @@ def _zone_part(
         facts.append(SheetField(words.fill("servers"), servers))
     panel = words.fill("panel")
     if provider:
-        source = (sheet.delegates and provider.alias_source) or provider.source
+        source = (kind != "TXT" and provider.alias_source) or provider.source
         facts.append(SheetField(words.fill("instructions"), source, is_link=True))
         panel = words.fill("panel_of", provider=provider.name)
     if not place.zone and place.trouble:
@@ -321,12 +317,12 @@ def _zone_part(
         marked = {"ascii": words.mark(other), "readable": words.mark(readable(other))}
         notices.append(words.fill("idn", **marked))
     records, rows, add_first = zone.records, list[SheetField](), dict[str, None]()
-    if sheet.delegates:
-        if sheet.delegates == "NS":
+    if kind != "TXT":
+        if kind == "NS":
             notices.append(words.fill("delegate_others"))
         dot = "." if provider and Trait.TARGET_DOT in provider.traits else ""
         rows = [SheetField(each.host, f"{each.value}{dot}") for each in records]
-        facts += [SheetField(words.fill("type"), sheet.delegates),
+        facts += [SheetField(words.fill("type"), kind),
                   SheetField(words.fill("ttl"), words.duration(sheet.ttl))]  # fmt: skip
         add_first = dict.fromkeys(line for each in records for line in each.add_first or ())
         records = []

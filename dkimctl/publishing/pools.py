@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from dkimctl.dns.check import Checker
-from dkimctl.dns.delegation import Delegation, DelegationState, check_delegations, delegations
+from dkimctl.dns.delegation import DelegationChecker, delegations
 from dkimctl.dns.queries import Source
-from dkimctl.dns.verdicts import Verdict
+from dkimctl.dns.verdicts import Check, Verdict
 from dkimctl.errors import DkimctlError, NegativeAnswer, ServiceError
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import DnsRecord, DomainSpec, Registration
@@ -17,14 +17,10 @@ from dkimctl.publishing.plan import Action, Target, make_plan
 from dkimctl.publishing.targets import check_access, where_led
 from dkimctl.settings.delegation import HOW_TO_EXTEND, Pool
 
-_NOT_DELEGATED = frozenset((DelegationState.MISSING, DelegationState.ELSEWHERE))
 _VALUE = "v=DKIM1; p=AAAA"  # of no key
 # Why nothing can be created, if the plan does not say so itself.
-_OCCUPIED = "it has a TXT record already: `dkimctl ledger import` takes over what another machine "
-_REASONS = {
-    Action.UNCOVERED: "no DNS target has its zone: add it to `dns` in the config file",
-    **dict.fromkeys((Action.REPLACE, Action.KEEP), f"{_OCCUPIED}has registered"),
-}
+_UNCOVERED = "no DNS target has its zone: add it to `dns` in the config file"
+_OCCUPIED = "it has a TXT record already: `dkimctl ledger import` takes over other ledgers"
 
 
 def assign_selectors(
@@ -40,7 +36,7 @@ def assign_selectors(
 
     No selector that the ledger knows is used again (409, interface 7.3). A spec stays as it is if
     its domain is in no pool, or if it was begun before. DNS and the targets are asked; nothing is
-    changed there.
+    changed there. Raises ServiceError without a resolver.
     """
     begun = ledger.begun_successors()
     pools = {
@@ -50,27 +46,26 @@ def assign_selectors(
     }
     if not pools:
         return [(spec, None) for spec in specs]
+    source = open_source()
     known = (each for each in ledger.domains(with_values=False) if each.sign_domain in pools)
     used = {each.sign_domain: each.selectors for each in known}
     free = {domain: pool.free(used.get(domain, ())) for domain, pool in pools.items()}
-    found: dict[str, dict[str, Delegation]] = {domain: {} for domain in pools}
+    found: dict[str, dict[str, Check]] = {domain: {} for domain in pools}
 
     def look(names: Mapping[str, Sequence[str]]) -> None:
         asked = [each for at in names for each in delegations(pools[at], at, names[at])]
-        try:
-            checked = [*check_delegations(asked, open_source())] if asked else []
-        except ServiceError as error:  # there is no resolver
-            checked = [each._replace(reason=error.message) for each in asked]
-        for each in checked:
-            found[each.sign_domain] |= dict.fromkeys(each.selectors, each)
+        for check in DelegationChecker(source).check(asked):
+            at = check.sign_domain
+            found[at] |= dict.fromkeys([check.selector] if check.selector else names[at], check)
 
     # As a rule, the next ones are delegated; only if not, the others are asked for.
     wanted = Counter(spec.sign_domain for spec in specs)  # several, for different mail
     look({domain: names[: wanted[domain]] for domain, names in free.items()})
+    usual = {Verdict.PUBLISHED, Verdict.NO_ANSWER}
     wrong = [
         domain
-        for domain, names in found.items()
-        if not _NOT_DELEGATED.isdisjoint(each.state for each in names.values())
+        for domain, checks in found.items()
+        if not usual.issuperset(check.finding.verdict for check in checks.values())
     ]
     look({domain: free[domain][wanted[domain] :] for domain in wrong})
 
@@ -96,16 +91,16 @@ def assign_selectors(
         for registration in zone.registrations
     }
     for change in make_plan(
-        at_targets, targets, open_source, lambda: (), allow_shadowing=allow_shadowing
+        at_targets, targets, lambda: source, lambda: (), allow_shadowing=allow_shadowing
     ):
         if change.action is not Action.CREATE:
-            reason = change.full_reason or _REASONS[change.action]
-            fault = change.error or NegativeAnswer(f"{change.fqdn}: {reason}")
+            why = _UNCOVERED if change.action is Action.UNCOVERED else _OCCUPIED
+            fault = change.error or NegativeAnswer(f"{change.fqdn}: {change.full_reason or why}")
             faults[change.key] = faults.get(change.key) or fault
     # Nothing may answer yet, or the removal of the record could not be proved.
     ends = {each.key: each.record.fqdn for each in at_targets if each.record is not None}
     asked = [each for each in new if not faults.get(each.key)]
-    for check in Checker(open_source(), expect_absent=True).check(asked):
+    for check in Checker(source, expect_absent=True).check(asked):
         verdict, reason, _ = check.finding
         if verdict is Verdict.NO_ANSWER:
             faults[check.key] = ServiceError(f"{check.fqdn}: {reason}")
@@ -115,7 +110,7 @@ def assign_selectors(
     return [(spec, error or faults.get(spec.key)) for spec, error in assigned]
 
 
-def _next(pool: Pool, domain: str, free: Mapping[str, Delegation]) -> str | DkimctlError:
+def _next(pool: Pool, domain: str, free: Mapping[str, Check]) -> str | DkimctlError:
     """The first selector that is delegated, of those that are free; or why there is none."""
     if not free:
         return NegativeAnswer(
@@ -123,18 +118,18 @@ def _next(pool: Pool, domain: str, free: Mapping[str, Delegation]) -> str | Dkim
             hint=HOW_TO_EXTEND.format(domain),
         )
     first = next(iter(free.values()))
-    if first.state is DelegationState.UNKNOWN:
-        return ServiceError(f"DNS does not say whether {first.fqdn} is delegated: {first.reason}")
-    right = [name for name, each in free.items() if each.state is DelegationState.RIGHT]
+    verdict, reason, _ = first.finding
+    if verdict is Verdict.NO_ANSWER:
+        return ServiceError(f"DNS does not say whether {first.fqdn} is delegated: {reason}")
+    right = [name for name, each in free.items() if each.finding.verdict is Verdict.PUBLISHED]
     if not right:
-        what = f"{first.fqdn} is not delegated: its {first.rdtype} is {first.state}"
+        what = f"{first.fqdn} is not delegated: its {'NS' if pool.ns else 'CNAME'} is {verdict}"
         return NegativeAnswer(
-            f"{what} ({', '.join(first.found)})" if first.found else what,
+            f"{what} ({reason})" if reason else what,
             hint=f"`dkimctl handoff --delegate {domain}` has what its DNS needs, and `dkimctl "
             f"check-dns --delegation {domain}` checks it",
         )
-    length = max(key_name_length(domain, right[0]), len(pool.target_of(domain, right[0])))
-    if length > MAX_NAME:
+    if max(key_name_length(domain, right[0]), len(pool.target_of(domain, right[0]))) > MAX_NAME:
         what = f"the names of {domain} have more than {MAX_NAME} octets"
         return NegativeAnswer(what, hint="use shorter templates in `delegation`")
     return right[0]

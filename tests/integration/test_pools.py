@@ -155,7 +155,7 @@ def test_what_could_not_be_published_is_not_registered_and_the_others_are(agency
         **dict.fromkeys(names[1:6], (None, "blocked")),
     }
     for reason in (
-        "a1._domainkey.bare.many.test is not delegated: its CNAME is missing; `dkimctl handoff",
+        "a1._domainkey.bare.many.test is not delegated: its CNAME is missing (DNS has no zone",
         "end what a wildcard answers for x.wild.test",
         "a1.left.many.test.dkim.agency.test: it has a TXT record already",
         "a1.any.test: something answers although it has no record",

@@ -46,7 +46,7 @@ from dkimctl.models import DnsRecord, Outcome, Registration, RegistrationKey, Re
 from dkimctl.names import Selection
 from dkimctl.rotation.life import KeyStage, NextAction, read_keys
 from dkimctl.rotation.retirement import retired_results
-from dkimctl.text import counted, few, printable, readable
+from dkimctl.text import counted, few, listed, printable, readable
 
 app = App()
 SheetRecords = list[tuple[Registration, DnsRecord]]
@@ -122,30 +122,30 @@ def handoff(
         fmt = SheetFormat.TEXT
     is_for_dns = bool(fmt and fmt.value in [*Format] and fmt.value not in NOT_FOR_DNS)
     resources = next((each for each in Provider if panel and each == panel.key), None)
-    is_for_terraform = resources is not None and fmt is SheetFormat.TERRAFORM
-    for is_given, what, hint in (
-        (is_for_dns and not delegate, f"--format {fmt} is only for --delegate",
-         f"for the records of keys, use `dkimctl show-dns --format {fmt}`"),
-        (retired and delegate, "--delegate cannot be combined with --retired", "remove one"),
-        (assume_successors and not retired, "--assume-successors has no effect without --retired",
-         "leave it out"),
-        (language and (is_for_dns or fmt is SheetFormat.JSON),
-         f"--language has no effect with --format {fmt}", "leave it out"),
-        (contact and is_for_dns, f"--contact has no effect with --format {fmt}", "leave it out"),
-        (panel and is_for_dns and not is_for_terraform,
-         f"--provider {provider} has no effect with --format {fmt}",
-         f"it is for terraform: {', '.join(Provider)}"),
-    ):  # fmt: skip
+    faults = {
+        f"--format {fmt} is only for --delegate, and for keys there is `dkimctl show-dns`":
+            is_for_dns and not delegate,
+        "--delegate cannot be combined with --retired": retired and delegate,
+        "--assume-successors has no effect without --retired": assume_successors and not retired,
+        f"--language has no effect with --format {fmt}":
+            language and (is_for_dns or fmt is SheetFormat.JSON),
+        f"--contact has no effect with --format {fmt}": contact and is_for_dns,
+        f"--provider {provider} has no effect with --format {fmt}; terraform has "
+        f"{listed([*Provider])}":
+            panel and is_for_dns and not (resources and fmt is SheetFormat.TERRAFORM),
+    }  # fmt: skip
+    for message, is_given in faults.items():
         if is_given:
-            raise UsageError(what, hint=hint)
+            raise UsageError(message, hint="leave one of them out")
     zones = [read_zone("--zone", name) for name in zone or ()]
     now = datetime.now(UTC)
     if delegate:
-        wanted = _delegating_records(session, selection)
+        pools = select_pools(session, selection)
+        wanted = [each for domain, pool in pools.items() for each in delegations(pool, domain)]
         if is_for_dns:
             return _write_for_dns(session, wanted, Format(fmt), zones, resources, ttl, output)
-        records = [(entry, record._replace(value=name))
-                   for entry, record in wanted for name in record.value.split()]  # fmt: skip
+        records = [(each, it._replace(value=name)) for each in wanted if (it := each.record)
+                   for name in it.value.split()]  # fmt: skip
         codes = [ExitCode.OK]
     else:
         selected = read_selection(session, selection)
@@ -193,30 +193,18 @@ def handoff(
     reporter.summarize(f"wrote {output} ({what})" if output else what, counts)
     if count:
         words = next_steps.select_domains(record.sign_domain for record in sheet.records)
-        check, wait = next_steps.command("check-dns", words), next_steps.wait_for(words)
-        step = f"deleted: {check}" if retired else f"added: {wait}"
-        if delegate:
-            step = f"added: {next_steps.command('check-dns', words, '--delegation')}"
-        reporter.note(f"dkimctl: when the records are {step}")
+        check = next_steps.wait_for(words)
+        if retired or delegate:
+            flags = ["--delegation"] if delegate else []
+            check = next_steps.command("check-dns", words, *flags)
+        done = "deleted" if retired else "added"
+        reporter.note(f"dkimctl: when the records are {done}: {check}")
     return worst(codes)
-
-
-def _delegating_records(session: Session, selection: Sequence[str] | None) -> SheetRecords:
-    """What pools need in DNS, each with what stands for a key that there need not be."""
-    wanted = (each for domain, pool in select_pools(session, selection).items()
-              for each in delegations(pool, domain))  # fmt: skip
-    return [
-        (
-            Registration(each.sign_domain, each.selectors[0] if each.rdtype == "CNAME" else None),
-            DnsRecord(each.fqdn, each.rdtype, " ".join(each.targets)),
-        )
-        for each in wanted
-    ]
 
 
 def _write_for_dns(
     session: Session,
-    records: SheetRecords,
+    registrations: Sequence[Registration],
     fmt: Format,
     zones: Sequence[str],
     provider: Provider | None,
@@ -224,7 +212,7 @@ def _write_for_dns(
     output: Path | None,
 ) -> ExitCode:
     """Write delegations for a DNS tool, as `show-dns` does records."""
-    domains = list(dict.fromkeys(entry.sign_domain for entry, _ in records))
+    domains = list(dict.fromkeys(each.sign_domain for each in registrations))
     if len(domains) > 1 and (fmt in PER_ZONE or (zones and fmt is Format.ZONE)):
         hint = "name one; without --zone, --format zone has absolute names, of all in one file"
         raise UsageError(f"--format {fmt} is for one domain here, not {len(domains)}", hint=hint)
@@ -232,7 +220,7 @@ def _write_for_dns(
         fmt=fmt, ttl=ttl, zone=zones, find_zones=fmt in PER_ZONE and not zones, provider=provider,
         output=output, wide=False,
     )  # fmt: skip
-    results = [Result(entry._replace(record=it), Outcome.EXISTS) for entry, it in records]
+    results = [Result(each, Outcome.EXISTS) for each in registrations]
     options = with_zones(options, results, session.reporter, name_above)
     status = show(results, options, session.reporter).status
     check = next_steps.command("check-dns", next_steps.select_domains(domains), "--delegation")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dkimctl.dns.delegation import check_delegations, delegations
+from dkimctl.dns.delegation import DelegationChecker, delegations
 from dkimctl.dns.messages import Answer
 from dkimctl.dns.nameserver import NoAnswer
 from dkimctl.settings.delegation import Pool
@@ -17,34 +17,35 @@ SILENT = NoAnswer("it does not answer")
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "state", "found", "reason"),
+    ("first", "second", "verdict", "reason"),
     [
-        (RIGHT, RIGHT, "right", (), ""),
-        (RIGHT, SILENT, "unknown", (), "unknown at b.test: it does not answer"),
-        (RIGHT, [], "missing", (), "missing at b.test"),
-        (SILENT, [], "missing", (), "missing at b.test"),
-        ([], OTHER, "elsewhere", ("x.test",), "elsewhere at b.test"),
-        (["v=DKIM1; p="], RIGHT, "elsewhere", (), "elsewhere at a.test: it has a TXT record: "),
-        (SILENT, SILENT, "unknown", (), "unknown at a.test, b.test: it does not answer"),
+        (RIGHT, RIGHT, "published", ""),
+        (RIGHT, SILENT, "no answer", "published elsewhere; b.test: it does not answer"),
+        (RIGHT, [], "inconsistent", "published at 1 of 2 servers; b.test: missing"),
+        (SILENT, [], "missing", "a.test: it does not answer"),
+        (OTHER, OTHER, "mismatch", f"it leads to x.test, not to {TARGET}"),
+        (["v=DKIM1; p="], RIGHT, "inconsistent", "published at 1 of 2 servers; a.test: mismatch"),
+        (["v=DKIM1; p="], ["v=DKIM1; p="], "mismatch", "it has a TXT record: delete it"),
+        (SILENT, SILENT, "no answer", "a.test: it does not answer"),
     ],
 )
-def test_one_server_is_enough_for_the_worse_state(first, second, state, found, reason):
+def test_only_what_all_servers_have_is_published(first, second, verdict, reason):
     servers = [FakeServer(f"{name}.test", answers={NAME: answer})
                for name, answer in (("a", first), ("b", second))]  # fmt: skip
     source = FakeSource({"example.com": servers})
-    [seen] = check_delegations(delegations(POOL, "example.com"), source)
-    assert (seen.fqdn, seen.targets, seen.state, seen.found) == (NAME, (TARGET,), state, found)
-    assert seen.reason.startswith(reason)
+    [check] = DelegationChecker(source).check(delegations(POOL, "example.com"))
+    assert (check.fqdn, check.finding.verdict) == (NAME, verdict)
+    assert reason in check.finding.reason
 
 
 @pytest.mark.parametrize(
-    ("zone", "more", "state"),
-    [("example.net", {}, "missing"), ("example.com", {"bogus": "expired"}, "missing"),
-     ("example.com", {"unknown_delegation": "no answer"}, "unknown")],
+    ("zone", "more", "verdict"),
+    [("example.net", {}, "missing"), ("example.com", {"bogus": "expired"}, "bogus"),
+     ("example.com", {"unknown_delegation": "no reply"}, "no answer")],
 )  # fmt: skip
-def test_a_zone_that_resolvers_may_not_find_has_none(zone, more, state):
+def test_a_zone_that_resolvers_may_not_find_has_none(zone, more, verdict):
     servers = [FakeServer(zone=zone, answers={NAME: RIGHT})]
     source = FakeSource({zone: servers}, states={zone: more})
-    [seen] = check_delegations(delegations(POOL, "example.com"), source)
-    assert seen.state == state
-    assert seen.reason
+    [check] = DelegationChecker(source).check(delegations(POOL, "example.com"))
+    assert check.finding.verdict == verdict
+    assert check.finding.reason

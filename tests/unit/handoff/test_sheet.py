@@ -294,6 +294,15 @@ def test_delegations_have_all_formats_for_dns():
     assert for_dns <= {fmt.value for fmt in SheetFormat}
 
 
+def test_a_zone_is_written_without_a_look_at_all_others(sheet_of, monkeypatch):
+    """There may be 50,000."""
+    sheet = sheet_of(*(f"d{number}.example" for number in range(50)))
+    looks, records = [], Sheet.records.fget
+    monkeypatch.setattr(Sheet, "records", property(lambda sheet: looks.append(1) or records(sheet)))
+    render(sheet, SheetFormat.TEXT)
+    assert len(looks) < 10
+
+
 @LANGUAGES
 @pytest.mark.parametrize("kind", ["CNAME", "NS"])
 def test_a_delegation_is_a_table_for_each_panel(kind, language):
