@@ -34,7 +34,7 @@ _WHATS = {
 _AGES = (30, 90, 180, 365)  # days: where one band of ages ends and the next begins
 
 
-class Event(NamedTuple):
+class Milestone(NamedTuple):
     """Something that happens, or is to be done, by itself or by `rotate run`, at a time."""
 
     at: datetime
@@ -63,8 +63,8 @@ class Overview(NamedTuple):
     urgent: Sequence[Key]
     undecided: Sequence[Key]
     overdue: Sequence[Key]  # what `rotate run` should have done a lead ago
-    week: Sequence[Event]  # of the next 7 days, and those that are overdue
-    month: Sequence[Event]  # of the 23 days after that
+    week: Sequence[Milestone]  # of the next 7 days, and those that are overdue
+    month: Sequence[Milestone]  # of the 23 days after that
     ages: Sequence[AgeBand]
     first: Sequence[Key]  # of the MOST_DOMAINS of which something is due first, in that order
     known: int  # keys, also those that are not in use
@@ -82,7 +82,7 @@ def make_overview(keys: Iterable[Key], now: datetime) -> Overview:
     domains, used, known = 0, 0, 0
     stages, states, lengths = Counter[str](), Counter[str](), Counter[int]()
     looked_at, days = None, Counter[int]()
-    urgent, undecided, overdue, events = list[Key](), list[Key](), list[Key](), list[Event]()
+    urgent, undecided, overdue, events = list[Key](), list[Key](), list[Key](), list[Milestone]()
     end = now + MONTH
     lines: dict[int, tuple[RotationSettings, int]] = {}  # by the identity of the policy
 
@@ -101,10 +101,10 @@ def make_overview(keys: Iterable[Key], now: datetime) -> Overview:
                 if key.is_overdue(now):
                     overdue.append(key)
                 if key.enable and key.starts_at is not None and now <= key.starts_at < end:
-                    events.append(Event(key.starts_at, "signing starts", key))
+                    events.append(Milestone(key.starts_at, "signing starts", key))
                 what = _WHATS.get(key.action)
                 if what and key.due is not None and key.due < end and not key.urgency:
-                    events.append(Event(key.due, what, key))
+                    events.append(Milestone(key.due, what, key))
                 if key.stage in NOT_IN_USE:
                     continue
                 used += 1
@@ -146,7 +146,7 @@ def make_overview(keys: Iterable[Key], now: datetime) -> Overview:
 def overview_lines(overview: Overview) -> Iterator[str]:
     """One JSON object, with a line for each of its members; times are UTC, to the second."""
 
-    def items(events: Sequence[Event]) -> Iterator[dict[str, object]]:
+    def items(events: Sequence[Milestone]) -> Iterator[dict[str, object]]:
         for at, what, key in events:
             yield {"at": written_time(at), "what": what, "sign_domain": key.sign_domain,
                    "selector": key.selector}  # fmt: skip

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from dkimctl.formats import overview_text as texts
-from dkimctl.formats.overview_text import MONTH, MOST_DOMAINS, Event, Overview
+from dkimctl.formats.overview_text import MONTH, MOST_DOMAINS, Milestone, Overview
 from dkimctl.text import printable, readable
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def overview_page(overview: Overview, profile: str) -> str:
     def x(time: datetime) -> float:
         return round(scale.share(time) * _WIDTH, 1)
 
-    def event_rows(events: Sequence[Event]) -> Sequence[texts.Row]:
+    def event_rows(events: Sequence[Milestone]) -> Sequence[texts.Row]:
         days = [(str(at.date()) if at >= now else "overdue", what, key) for at, what, key in events]
         return texts.rows_of_events(days, _MOST_DAYS)
 

@@ -20,10 +20,10 @@ from dkimctl.registration.batches import Batch, BatchBuilder, BatchEntry
 from dkimctl.registration.limits import (
     BatchScheduler,
     ConcurrencyLimiter,
-    EventKind,
     Limits,
     RunObserver,
     WorkerChannel,
+    WorkerState,
 )
 from dkimctl.registration.preflight import Planner, inspect_entries
 from dkimctl.registration.retrying import BatchSender
@@ -263,7 +263,7 @@ class RegistrationEngine:
             if event.failure is not None:
                 waiting = len(batch.still_open(batch.to_send))
                 self._observer.waiting(waiting, event.seconds, event.failure.message)
-            if event.kind is EventKind.DONE:
+            if event.kind is WorkerState.DONE:
                 self._finish(batch)
 
     def _finish(self, batch: Batch) -> None:

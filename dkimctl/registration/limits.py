@@ -194,9 +194,9 @@ class BatchScheduler:
                 elif isinstance(failure, Throttled) or asked is not None:
                     self._limiter.throttled(asked or 0.0)
                     self.revoke_permits()
-            if event.kind is EventKind.DONE:
+            if event.kind is WorkerState.DONE:
                 self.in_work.discard(batch)
-            elif event.kind is EventKind.NEEDS_PERMIT:
+            elif event.kind is WorkerState.NEEDS_PERMIT:
                 self._to_resend.append(batch)
             yield event
 
@@ -220,7 +220,7 @@ class Stopped(Exception):
     """The run ends: nothing more may be sent."""
 
 
-class EventKind(Enum):
+class WorkerState(Enum):
     """What a worker reports about its batch."""
 
     NEEDS_PERMIT = 1
@@ -231,7 +231,7 @@ class EventKind(Enum):
 class WorkerEvent(NamedTuple):
     """One report."""
 
-    kind: EventKind
+    kind: WorkerState
     batch: Batch
     failure: ServiceError | None = None  # why it backs off
     seconds: float = 0.0  # for which it backs off
@@ -256,20 +256,20 @@ class WorkerChannel:
         """Return when these entries may be sent; raises Stopped when they no longer may."""
         if batch.was_sent:  # the engine grants the first permit without being asked
             batch.to_send = positions
-            self._events.put(WorkerEvent(EventKind.NEEDS_PERMIT, batch))
+            self._events.put(WorkerEvent(WorkerState.NEEDS_PERMIT, batch))
         if not batch.permit.get():
             raise Stopped
         batch.was_sent = True
 
     def report_backoff(self, batch: Batch, failure: ServiceError, seconds: float) -> None:
-        self._events.put(WorkerEvent(EventKind.BACKING_OFF, batch, failure, seconds))
+        self._events.put(WorkerEvent(WorkerState.BACKING_OFF, batch, failure, seconds))
 
     def sleep(self, seconds: float) -> None:
         """Return after `seconds`, or at once when the run ends."""
         self._stopping.wait(seconds)
 
     def report_done(self, batch: Batch) -> None:
-        self._events.put(WorkerEvent(EventKind.DONE, batch))
+        self._events.put(WorkerEvent(WorkerState.DONE, batch))
 
     def collect(self, timeout: float) -> list[WorkerEvent]:
         """The reports that are there or arrive within `timeout` seconds; perhaps none."""
