@@ -4,6 +4,8 @@ A damaged file is quarantined: moved to `ledger.db.damaged-TIME`, never overwrit
 SQLite and the file system become LedgerErrors.
 """
 
+# ruff: noqa: S608 - what queries are made of are constants
+
 from __future__ import annotations
 
 import contextlib
@@ -58,34 +60,9 @@ SELECT
     (gone.value IS NOT NULL, coalesce(julianday(gone.regist_date), 0))
     > (kept.value IS NOT NULL, coalesce(julianday(kept.regist_date), 0)),
     kept.account_id, gone.account_id),
-  sign_domain, selector, gone.value IS kept.value
+  sign_domain, selector
 FROM registration AS gone JOIN registration AS kept USING (sign_domain, selector)
 WHERE gone.account_id = ?1 AND kept.account_id = ?2
-"""
-_CLEAR_HISTORY = """
-UPDATE history SET enabled_at = NULL, disabled_at = NULL,
-  (published_at, looked_at, verdict) = (
-    iif(?4, published_at, NULL), iif(?4, looked_at, NULL), iif(?4, verdict, NULL))
-WHERE account_id = ?1 AND sign_domain = ?2 AND selector = ?3
-"""
-# The later look counts. A record has been published without a break since the account that looked
-# first last saw it appear, or last looked without seeing it.
-_MERGE_HISTORIES = """
-INSERT INTO history
-  SELECT ?2, sign_domain, selector, enabled_at, disabled_at, replaces, published_at, looked_at,
-    verdict, closed_at, signed_at
-  FROM history WHERE account_id = ?1
-ON CONFLICT (account_id, sign_domain, selector) DO UPDATE SET
-  enabled_at = coalesce(enabled_at, excluded.enabled_at),
-  disabled_at = coalesce(disabled_at, excluded.disabled_at),
-  replaces = coalesce(replaces, excluded.replaces),
-  published_at = iif(
-    excluded.looked_at > coalesce(looked_at, ''),
-    max(excluded.published_at, coalesce(published_at, looked_at, excluded.published_at)),
-    max(published_at, coalesce(excluded.published_at, excluded.looked_at, published_at))),
-  looked_at = iif(
-    excluded.looked_at > coalesce(looked_at, ''), excluded.looked_at, looked_at),
-  verdict = iif(excluded.looked_at > coalesce(looked_at, ''), excluded.verdict, verdict)
 """
 
 
@@ -475,13 +452,13 @@ def _merge_equivalent_accounts(connection: sqlite3.Connection) -> None:
 def _merge(connection: sqlite3.Connection, gone: int, kept: int) -> None:
     """Give all that the account `gone` has to the account `kept`."""
     superseded = connection.execute(_SUPERSEDED, (gone, kept)).fetchall()
-    connection.executemany(_CLEAR_HISTORY, superseded)
-    delete = "DELETE FROM registration WHERE account_id = ? AND sign_domain = ? AND selector = ?"
-    connection.executemany(delete, (row[:3] for row in superseded))
-    connection.execute(_MERGE_HISTORIES, (gone, kept))
+    for table in ("registration", "history"):
+        delete = f"DELETE FROM {table} WHERE account_id = ? AND sign_domain = ? AND selector = ?"
+        connection.executemany(delete, superseded)
+    for table in ("registration", "history", "open_request"):
+        move = f"UPDATE OR IGNORE {table} SET account_id = ? WHERE account_id = ?"
+        connection.execute(move, (kept, gone))
     connection.execute("DELETE FROM history WHERE account_id = ?", (gone,))
-    connection.execute("UPDATE registration SET account_id = ? WHERE account_id = ?", (kept, gone))
-    connection.execute("UPDATE open_request SET account_id = ? WHERE account_id = ?", (kept, gone))
     connection.execute("DELETE FROM account WHERE id = ?", (gone,))
     # Close intents whose key is registered, or in a newer request.
     query = "SELECT lower(sign_domain), lower(selector) FROM registration WHERE account_id = ?"

@@ -346,40 +346,11 @@ def second(number):
 
 
 @pytest.mark.parametrize("urls", [(f"{URL}:443", URL), (URL, f"{URL}:443")], ids=str)
-@pytest.mark.parametrize(
-    ("looks", "others", "expected"),
-    [
-        ([(1, "published")], [(2, "published")], (2, 2, "published")),
-        ([(1, "published"), (3, "published")], [(2, "published")], (2, 3, "published")),
-        ([(1, "published"), (3, "published")], [(2, "missing")], (2, 3, "published")),
-        ([(1, "published")], [(2, "missing")], (None, 2, "missing")),
-        ([(2, "published")], [(1, "missing")], (2, 2, "published")),
-        ([(1, "published")], [], (1, 1, "published")),
-    ],
-)
-def test_the_last_look_counts_and_a_break_is_not_forgotten(
-    under, opened, looks, others, expected, urls
-):
-    start = 4_000_000_000  # after the registration
-    for url, seen in zip(urls, (looks, others), strict=True):
-        with under(url) as ledger:
-            ledger.record([registration()])
-        for at, verdict in seen:
-            with under(url, start + at) as ledger:
-                ledger.note_looks({KEY: verdict})
-    published_at, looked_at, verdict = expected
-    history = opened(histories_of)[KEY]
-    assert history.published_at == (published_at and second(start + published_at))
-    assert (history.looked_at, history.verdict) == (second(start + looked_at), verdict)
-
-
-@pytest.mark.parametrize("urls", [(f"{URL}:443", URL), (URL, f"{URL}:443")], ids=str)
 def test_the_times_of_a_key_are_those_of_the_answer_that_is_kept(under, opened, urls):
     """And what was seen of the other key, which is gone, does not count for this one."""
     with under(urls[0], 1_800_000_000) as ledger:
         ledger.record([OLDER._replace(enable=False)])
-        ledger.note_replacements({KEY: "s0"})
         ledger.note_looks({KEY: "published"})
     with under(urls[1], 1_900_000_000) as ledger:
         ledger.record([NEWER._replace(code="409")])  # enabled since then, as far as is known
-    assert opened(histories_of)[KEY] == KeyHistory(second(1_900_000_000), None, "s0")
+    assert opened(histories_of)[KEY] == KeyHistory(second(1_900_000_000))
