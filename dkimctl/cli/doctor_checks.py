@@ -15,7 +15,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, requires, version
@@ -246,16 +246,11 @@ def _try_url(session: Session, url: str) -> tuple[Remark, float | None]:
     return remark, response.sent_at
 
 
-@contextmanager
-def open_ledger(session: Session) -> Iterator[Ledger]:
+def open_ledger(session: Session) -> Ledger:
     """The profile's ledger, for the thread of a check. Raises LedgerError."""
     base_url, client_id = require_ledger_account(session.profile)
     place = session.find_ledger_place()
-    with ExitStack() as stack:
-        if not isinstance(place, Path):
-            stack.callback(place.disconnect)
-        ledger = Ledger.open_existing(place, base_url=base_url, client_id=client_id)
-        yield stack.enter_context(ledger)
+    return Ledger.open_existing(place, base_url=base_url, client_id=client_id)
 
 
 def check_ledger(session: Session) -> Iterator[Remark]:

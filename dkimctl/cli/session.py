@@ -89,18 +89,17 @@ class Session:
     @cached_property
     def ledger_place(self) -> Path | Database:
         """Where the profile's ledger is."""
-        place = self.find_ledger_place()
-        if not isinstance(place, Path):
-            self._resources.callback(place.disconnect)
-        return place
+        return self.find_ledger_place()
 
     def find_ledger_place(self, url: str | None = None) -> Path | Database:
-        """The same, or the database at `url`, for a thread, which disconnects from a database."""
+        """The same, with a connection of its own, for a thread; or the database at `url`."""
         if (url := url or self.profile.ledger) is None:
             return self.ledger_file
         from dkimctl.ledger.postgresql import Database
 
-        return Database(url, self.actor)
+        place = Database(url, self.actor)
+        self._resources.callback(place.disconnect)
+        return place
 
     @cached_property
     def config_file(self) -> Path:

@@ -135,6 +135,8 @@ _REGISTERED = f"""
 WHERE NOT EXISTS (SELECT * FROM registration {_SAME} AND {IS_OURS})
   AND NOT EXISTS (SELECT * FROM closed_key {_SAME})
 """
+_LATEST = "SELECT detail FROM event WHERE account_id = ?1 AND what = ?8 ORDER BY id DESC LIMIT 1"
+_POLICY = f"{_EVENT} WHERE coalesce(({_LATEST}), '') <> ?9"
 _SIGNS = f"{_EVENT} WHERE EXISTS (SELECT * FROM closed_key {_THIS})"
 _EVENTS = """
 SELECT at, sign_domain, selector, what, detail, username, machine, command FROM event
@@ -384,15 +386,10 @@ class Ledger:
         with self._transaction():
             self._note(EventKind.PUBLISHED, [(*key, text) for key, text in where.items()])
 
-    def policy(self) -> str:
-        """The policies of the last run that had others than the one before it."""
-        query = "SELECT CAST(detail AS BLOB) FROM event WHERE account_id = ? AND what = ?"
-        rows = self._rows(f"{query} ORDER BY id DESC LIMIT 1", EventKind.POLICY.value)
-        return next((text_of(row[0]) or "" for row in rows), "")
-
     def note_policy(self, text: str) -> None:
+        """Let the events tell of the policies of a run, unless they are those of the one before."""
         with self._transaction():
-            self._note(EventKind.POLICY, [("", "", text)])
+            self._note(EventKind.POLICY, [("", "", text)], _POLICY)
 
     def note_replacements(self, replaced: Mapping[RegistrationKey, str]) -> None:
         """Store the selector that each key, registered or not yet, was made to replace; durable."""

@@ -100,7 +100,9 @@ class RotationRun:
         # By key past its grace period, and successor of one: why the former has to stay, or "".
         answers: Mapping[RegistrationKey, str] = {}
         try:
-            self._note_policy()
+            if not self._policy.is_dry:
+                with self._tools.open_ledger(for_writing=True) as ledger:
+                    ledger.note_policy(str(self._policy.rotation))
             answers = self._ask_service(over, known.histories)
         except LedgerError as error:  # it may be read nevertheless, such as on a full disk
             self._end_service(error)
@@ -120,13 +122,6 @@ class RotationRun:
             self._tasks.append(Task(Step.REMOVE, state, status.registration, text))
         self._work_on_dns(confirmed)
         return self.report
-
-    def _note_policy(self) -> None:
-        """Let the ledger's events tell of policies that are not those of the run before."""
-        text, tools = str(self._policy.rotation), self._tools
-        if not self._policy.is_dry and tools.open_ledger(for_writing=False).policy() != text:
-            with tools.open_ledger(for_writing=True) as ledger:
-                ledger.note_policy(text)
 
     def _ask_service(
         self, over: Sequence[RetirementStatus], histories: Histories

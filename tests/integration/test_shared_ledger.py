@@ -16,7 +16,7 @@ from dkimctl.cli.doctor_checks import check_ledger
 from dkimctl.errors import LedgerUnavailable
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.ledger.postgresql import Database
-from dkimctl.models import key_of
+from dkimctl.models import EventKind, key_of
 from dkimctl.settings.profile import Profile
 from postgresql import ledger_url, serving_postgresql
 
@@ -61,8 +61,10 @@ def test_all_machines_see_what_one_has_registered(cli, registering, ledger):
     assert re.search("ledger +not checked", cli("doctor", "--offline").out)
     # As without --offline, which would look at the network as well.
     profile = Profile("default", base_url=registering.url, client_id="id")
-    doctor = SimpleNamespace(profile=profile, find_ledger_place=lambda: Database(ledger))
+    database = Database(ledger)
+    doctor = SimpleNamespace(profile=profile, find_ledger_place=lambda: database)
     (remark,) = check_ledger(doctor)
+    database.disconnect()
     assert remark.message == f"{ledger} is intact (30 domains)"
 
 
@@ -152,6 +154,9 @@ def test_who_waits_for_another_writer_sees_what_that_one_wrote(server, ledger):
         with Ledger.open(database, **account) as opened:
             for _ in range(30):
                 opened.note_looks({key: verdict})
+                opened.note_policy("the defaults")
+            events = [event.what for event in opened.events()]
+            assert events.count(EventKind.POLICY) == 1
         database.disconnect()
 
     with ThreadPoolExecutor() as pool:

@@ -212,8 +212,6 @@ def copy(
         if isinstance(target, Path) == isinstance(source, Path):
             hint = "one of the two is a file, the other a database; --ledger names the first"
             raise UsageError(f"the ledger to copy is {source}", hint=hint)
-    if not isinstance(target, Path):
-        ctx.call_on_close(target.disconnect)
     # To read it, first: a file that is no ledger would be put aside.
     session.open_ledger(for_writing=False, place=target).verify()
     with ExitStack() as locks:
