@@ -284,15 +284,14 @@ def show_delegations(
     reporter, pools = session.reporter, select_pools(session, selection)
     wanted = (each for domain, pool in pools.items() for each in delegations(pool, domain))
     counts: Counter[Verdict] = Counter()
-    wrong, unknown = dict[str, None](), dict[str, None]()
+    wrong = set[str]()
     progress = CheckProgress(reporter, Verdict.PUBLISHED, may_draw=may_draw)
 
     def finish(check: Check) -> Check:
         progress.checked(check)
         counts[check.finding.verdict] += 1
-        if check.finding.verdict is not Verdict.PUBLISHED:
-            where = unknown if check.finding.verdict is Verdict.NO_ANSWER else wrong
-            where[check.sign_domain] = None
+        if check.finding.verdict not in (Verdict.PUBLISHED, Verdict.NO_ANSWER):
+            wrong.add(check.sign_domain)
         return check
 
     renderer = open_renderer(fmt, output, reporter, Verdict.PUBLISHED, NO_RUN)
@@ -301,18 +300,13 @@ def show_delegations(
         write_chunks(render_all(renderer, checks), output)
     parts = [f"{verdict} {counts[verdict]}" for verdict in Verdict if counts[verdict]]
     reporter.summarize(", ".join(parts) or "nothing to check", counts)
-    for about, what in (
-        (wrong, "what the owner of the DNS has to enter"),
-        (unknown, "without an answer; to ask again"),
-    ):
-        if about:
-            words = next_steps.select_domains(sorted(about), selection)
-            sheet = f"{next_steps.command('handoff', words, '--delegate')}, then "
-            again = next_steps.command("check-dns", words, "--delegation")
-            reporter.note(f"dkimctl: {what}: {sheet if about is wrong else ''}{again}")
-    if counts and not wrong and not unknown:
-        reporter.note("dkimctl: to register a key for each: `dkimctl register FILE`")
-    return ExitCode.NO if wrong else ExitCode.SERVICE if unknown else ExitCode.OK
+    if wrong:
+        words = next_steps.select_domains(sorted(wrong), selection)
+        sheet = next_steps.command("handoff", words, "--delegate")
+        again = next_steps.command("check-dns", words, "--delegation")
+        reporter.note(f"dkimctl: what the owner of the DNS has to enter: {sheet}, then {again}")
+        return ExitCode.NO
+    return ExitCode.SERVICE if counts[Verdict.NO_ANSWER] else ExitCode.OK
 
 
 def show_checks(

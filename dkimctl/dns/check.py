@@ -134,42 +134,7 @@ def repeat_checks(
 # What to ask the servers of which zone; or why they are not known.
 QueryPlan: TypeAlias = tuple[Question, Zone | NoAnswer]
 # Where the aliases lead that servers have: by target, and by the server if only it is believed.
-AliasTargets: TypeAlias = dict[tuple[str, NameServer | None], asyncio.Task[AliasTarget]]
-
-
-async def plan_questions(source: Source, asked: Sequence[tuple[str, Question]]) -> list[QueryPlan]:
-    """Whom to ask each question about a domain; sends each server its own in one burst before."""
-
-    async def plan_of(sign_domain: str, question: Question) -> QueryPlan:
-        try:
-            return question, await source.zone_with(sign_domain)
-        except NoAnswer as error:
-            return question, error
-
-    if source.is_given:  # no lookups, so tasks would only cost time
-        plans = [await plan_of(*each) for each in asked]
-    else:
-        await source.prefetch({sign_domain for sign_domain, _ in asked})
-        plans = await queries.gather(itertools.starmap(plan_of, asked))
-    source.answers_beside.clear()
-    source.dropped.clear()
-    # A dict has each question once: names of one domain have the same name above them.
-    questions: dict[Server | RecursiveResolver, dict[Question, None]] = {}
-    for question, zone in plans:
-        if isinstance(zone, NoAnswer):
-            continue
-        every = dict.fromkeys(queries.questions_of(zone, question))
-        for server in zone.servers:
-            if not isinstance(server.responder, NoAnswer):
-                questions.setdefault(server.responder, {}).update(every)
-    slots = asyncio.Semaphore(_MAX_BURSTS)
-
-    async def prefetch(responder: Server | RecursiveResolver) -> None:
-        async with slots:
-            await responder.prefetch(list(questions[responder]))
-
-    await asyncio.gather(*map(prefetch, questions))
-    return plans
+_Targets: TypeAlias = dict[tuple[str, NameServer | None], asyncio.Task[AliasTarget]]
 
 
 @dataclass(eq=False)
@@ -190,10 +155,7 @@ class Checker:
     async def _check_all(self, registrations: Sequence[Registration]) -> list[Check]:
         checks: dict[int, Check] = {}
         secure: list[int] = []
-        plans = await plan_questions(
-            self.source,
-            [(each.sign_domain, self._question(_record(each))) for each in registrations],
-        )
+        plans = await self._plan_all(registrations)
         remaining = enumerate(zip(registrations, plans, strict=True))
 
         async def work() -> None:
@@ -213,6 +175,41 @@ class Checker:
             check = checks[number]
             checks[number] = self.finish(check._replace(finding=finding or check.finding))
         return [checks[number] for number in range(len(registrations))]
+
+    async def _plan_all(self, registrations: Sequence[Registration]) -> list[QueryPlan]:
+        """What to ask for each; sends each server its questions in one burst beforehand."""
+
+        async def plan_of(registration: Registration) -> QueryPlan:
+            question = self._question(_record(registration))
+            try:
+                return question, await self.source.zone_with(registration.sign_domain)
+            except NoAnswer as error:
+                return question, error
+
+        if self.source.is_given:  # no lookups, so tasks would only cost time
+            plans = [await plan_of(registration) for registration in registrations]
+        else:
+            await self.source.prefetch({each.sign_domain for each in registrations})
+            plans = await queries.gather(map(plan_of, registrations))
+        self.source.answers_beside.clear()
+        self.source.dropped.clear()
+        # A dict has each question once: names of one domain have the same name above them.
+        questions: dict[Server | RecursiveResolver, dict[Question, None]] = {}
+        for question, zone in plans:
+            if isinstance(zone, NoAnswer):
+                continue
+            every = dict.fromkeys(queries.questions_of(zone, question))
+            for server in zone.servers:
+                if not isinstance(server.responder, NoAnswer):
+                    questions.setdefault(server.responder, {}).update(every)
+        slots = asyncio.Semaphore(_MAX_BURSTS)
+
+        async def prefetch(responder: Server | RecursiveResolver) -> None:
+            async with slots:
+                await responder.prefetch(list(questions[responder]))
+
+        await asyncio.gather(*map(prefetch, questions))
+        return plans
 
     def _question(self, record: DnsRecord) -> Question:
         return make_txt_question(record.fqdn)
@@ -235,7 +232,7 @@ class Checker:
             zone, responses = await self._ask(planned, question)
         except NoAnswer as error:
             return check._replace(finding=Finding(Verdict.NO_ANSWER, str(error))), False
-        targets: AliasTargets = {}
+        targets: _Targets = {}
         judging = (self._finding(each, record, zone.name, targets) for each in responses)
         if all(each.answer and each.answer.values and not each.answer.alias for each in responses):
             findings = [await each for each in judging]  # asks nothing more, as a rule
@@ -274,7 +271,7 @@ class Checker:
         return check, is_accepted and not bogus and any(zone.is_secure for zone in zones)
 
     async def _finding(
-        self, response: ServerResponse, record: DnsRecord, zone: str, targets: AliasTargets
+        self, response: ServerResponse, record: DnsRecord, zone: str, targets: _Targets
     ) -> ServerFinding:
         """`targets` gets what its alias leads to."""
         server, answer = response.server, response.answer

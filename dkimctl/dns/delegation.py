@@ -5,10 +5,10 @@ By an alias (CNAME) for each selector, or by delegating `_domainkey.DOMAIN` to n
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Iterable
 
 from dkimctl.dns import queries
-from dkimctl.dns.check import AliasTargets, Checker, QueryPlan
+from dkimctl.dns.check import Checker, QueryPlan
 from dkimctl.dns.messages import NS, Question, make_question, to_text
 from dkimctl.dns.queries import ServerResponse
 from dkimctl.dns.verdicts import Check, Finding, ServerFinding, Verdict
@@ -19,25 +19,21 @@ from dkimctl.text import listed
 
 
 def delegations(
-    pool: Pool, sign_domain: str, selectors: Container[str] | None = None
+    pool: Pool, sign_domain: str, selectors: Iterable[str] | None = None
 ) -> list[Registration]:
     """What the pool needs in the domain's DNS, for these selectors (None: for all).
 
     Each stands for a key that there need not be, and has a CNAME record; or one, without selector,
     has the names of all NS records, separated by spaces.
     """
-    names = [name for name in pool.names() if selectors is None or name in selectors]
     keys = f"_domainkey.{sign_domain}"
     if pool.ns:
-        records = [(None, DnsRecord(keys, "NS", " ".join(pool.ns)))] if names else []
-        return [Registration(sign_domain, name, record=record) for name, record in records]
-    return [
-        Registration(
-            sign_domain, name,
-            record=DnsRecord(f"{name}.{keys}", "CNAME", pool.target_of(sign_domain, name)),
-        )
-        for name in names
-    ]  # fmt: skip
+        return [Registration(sign_domain, record=DnsRecord(keys, "NS", " ".join(pool.ns)))]
+    records = (
+        (name, DnsRecord(f"{name}.{keys}", "CNAME", pool.target_of(sign_domain, name)))
+        for name in (pool.names() if selectors is None else selectors)
+    )
+    return [Registration(sign_domain, name, record=record) for name, record in records]
 
 
 class DelegationChecker(Checker):
@@ -62,11 +58,7 @@ class DelegationChecker(Checker):
         return zone, await queries.gather(asking)
 
     async def _finding(
-        self,
-        response: ServerResponse,
-        record: DnsRecord,
-        zone: str,  # noqa: ARG002
-        targets: AliasTargets,  # noqa: ARG002
+        self, response: ServerResponse, record: DnsRecord, *_: object
     ) -> ServerFinding:
         answer, wanted = response.answer, record.value.split()
         if answer is None:

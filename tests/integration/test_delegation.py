@@ -110,7 +110,7 @@ mixed.customers.test  a2        published
     )
     assert "handoff --sandbox --config dkimctl.yaml mixed.customers.test own.test" in done.err
     done = check("silent.customers.test", "shop.test", "--format", "csv")
-    assert (done.status, "to ask again: `dkimctl check-dns" in done.err) == (4, True)
+    assert done.status == 4
     rows = list(csv.DictReader(io.StringIO(done.out)))
     assert [row["verdict"] for row in rows] == ["no answer"] * 5 + ["published"] * 5
     assert "dead.test (127.0.0.9)" in rows[0]["reason"]

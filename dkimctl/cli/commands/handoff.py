@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,7 +11,13 @@ import typer
 from dkimctl.cli import next_steps
 from dkimctl.cli.checking import open_source, warn_of_wildcards
 from dkimctl.cli.options import MAX_TTL, App, AssumeSuccessorsOption, OutputOption, option
-from dkimctl.cli.output import read_format, read_output_options, read_zone, write_chunks
+from dkimctl.cli.output import (
+    OutputOptions,
+    read_format,
+    read_output_options,
+    read_zone,
+    write_chunks,
+)
 from dkimctl.cli.report import Reporter
 from dkimctl.cli.results import AttentionWarnings, show, with_zones
 from dkimctl.cli.selected import (
@@ -94,10 +99,7 @@ def handoff(
     retired: Annotated[
         bool, option("--retired", "Records to delete, of keys that have been replaced.")
     ] = False,
-    delegate: Annotated[
-        bool,
-        option("--delegate", "CNAME or NS that delegate selectors."),
-    ] = False,
+    delegate: Annotated[bool, option("--delegate", "CNAME or NS that delegate selectors.")] = False,
     assume_successors: AssumeSuccessorsOption = False,
     output: OutputOption = None,
 ) -> int:
@@ -143,7 +145,11 @@ def handoff(
         pools = select_pools(session, selection)
         wanted = [each for domain, pool in pools.items() for each in delegations(pool, domain)]
         if is_for_dns:
-            return _write_for_dns(session, wanted, Format(fmt), zones, resources, ttl, output)
+            options = read_output_options(
+                fmt=Format(fmt), ttl=ttl, zone=zones, provider=resources, output=output, wide=False,
+                find_zones=fmt in [*PER_ZONE] and not zones,
+            )  # fmt: skip
+            return _write_for_dns(session, wanted, options)
         records = [(each, it._replace(value=name)) for each in wanted if (it := each.record)
                    for name in it.value.split()]  # fmt: skip
         codes = [ExitCode.OK]
@@ -203,23 +209,13 @@ def handoff(
 
 
 def _write_for_dns(
-    session: Session,
-    registrations: Sequence[Registration],
-    fmt: Format,
-    zones: Sequence[str],
-    provider: Provider | None,
-    ttl: int,
-    output: Path | None,
+    session: Session, registrations: Sequence[Registration], options: OutputOptions
 ) -> ExitCode:
     """Write delegations for a DNS tool, as `show-dns` does records."""
-    domains = list(dict.fromkeys(each.sign_domain for each in registrations))
-    if len(domains) > 1 and (fmt in PER_ZONE or (zones and fmt is Format.ZONE)):
+    domains, fmt = list(dict.fromkeys(each.sign_domain for each in registrations)), options.fmt
+    if len(domains) > 1 and (fmt in PER_ZONE or (options.zones and fmt is Format.ZONE)):
         hint = "name one; without --zone, --format zone has absolute names, of all in one file"
         raise UsageError(f"--format {fmt} is for one domain here, not {len(domains)}", hint=hint)
-    options = read_output_options(
-        fmt=fmt, ttl=ttl, zone=zones, find_zones=fmt in PER_ZONE and not zones, provider=provider,
-        output=output, wide=False,
-    )  # fmt: skip
     results = [Result(each, Outcome.EXISTS) for each in registrations]
     options = with_zones(options, results, session.reporter, name_above)
     status = show(results, options, session.reporter).status

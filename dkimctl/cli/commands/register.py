@@ -218,20 +218,17 @@ def _make_planner(
     session: Session, ledger: Ledger, planning: dict[str, Any], specs: Sequence[DomainSpec]
 ) -> Planner:
     """What plans the entries: a new one of a pool gets its next selector, or is not sent."""
-    pool_of, known = session.config.pool_of, ledger.known_keys()
+    pool_of = session.config.pool_of
+    planner = Planner(ledger, **planning | {"selector_for": lambda _: None})
     new = [
-        spec
-        for spec in specs
-        if spec.selector is None and pool_of(spec.sign_domain) is not None
-        and spec.key not in known and not ledger.intents_of(spec.sign_domain)
+        spec for spec in specs if spec.selector is None and pool_of(spec.sign_domain) is not None
+        and isinstance(planned := planner.plan_entry(spec), DomainSpec) and planned.selector is None
     ]  # fmt: skip
     if new:
         from dkimctl.cli.publication import with_pool_selectors  # DNS, which others do not need
 
-        chosen = {
-            spec.sign_domain: error or spec.selector
-            for spec, error in with_pool_selectors(session, new, ledger)
-        }
+        assigned = with_pool_selectors(session, new, ledger)
+        chosen = {spec.sign_domain: error or spec.selector for spec, error in assigned}
         others = planning.get("selector_for", chosen.get)
         planning |= {"selector_for": lambda domain: chosen.get(domain) or others(domain)}
     return Planner(ledger, **planning)
