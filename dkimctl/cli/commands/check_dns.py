@@ -48,10 +48,7 @@ def check_dns(
     selection: selected.SelectionArgument = None,
     saved: Annotated[
         str | None,
-        option(
-            "--from FILE",
-            f"Check the records of a file, not the ledger: {SAVED_RESULT}",
-        ),
+        option("--from FILE", f"Check the records of a file, not the ledger: {SAVED_RESULT}"),
     ] = None,
     server: ServerOption = None,
     resolver: ResolverOption = False,
@@ -86,11 +83,7 @@ def check_dns(
         bool, option("--delegation", "Check the CNAME or NS records of pools.")
     ] = False,
     notify: Annotated[
-        bool,
-        option(
-            "--notify",
-            "Send a notice if problems began or ended.",
-        ),
+        bool, option("--notify", "Send a notice if problems began or ended.")
     ] = False,
     test_notice: Annotated[bool, option("--test-notice", "Only send a notice, as a test.")] = False,
     fmt: Annotated[

@@ -61,22 +61,19 @@ _UNFINISHED = (Outcome.PENDING, Outcome.UNKNOWN, Outcome.FAILED)
 def register(
     ctx: typer.Context,
     files: Annotated[
-        list[str] | None,
-        argument("[FILE]...", "YAML, CSV or plain lists; `-` is standard input."),
+        list[str] | None, argument("[FILE]...", "YAML, CSV or plain lists; `-` is standard input.")
     ] = None,
     domain: Annotated[
         list[str] | None,
         option(
-            "--domain DOMAIN",
-            "Also register this signing domain, without a spec file; repeatable.",
+            "--domain DOMAIN", "Also register this signing domain, without a spec file; repeatable."
         ),
     ] = None,
     key_len: Annotated[
         str | None, option("--key-len BITS", "Of plain lists and --domain: 2048 (default) or 1024.")
     ] = None,
     start_date: Annotated[
-        str | None,
-        option("--start-date DATE", "Their start (default: midnight in seven days)."),
+        str | None, option("--start-date DATE", "Their start (default: midnight in seven days).")
     ] = None,
     selector: Annotated[
         str | None, option("--selector NAME", "Theirs (default: the service chooses).")
@@ -107,8 +104,7 @@ def register(
     wait: Annotated[
         str | None,
         option(
-            "--wait TIME",
-            "With --publish: longest wait until DNS has the records (default: 2m).",
+            "--wait TIME", "With --publish: longest wait until DNS has the records (default: 2m)."
         ),
     ] = None,
     fmt: Annotated[

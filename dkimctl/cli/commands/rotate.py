@@ -13,13 +13,7 @@ import typer
 
 from dkimctl.cli import next_steps, options
 from dkimctl.cli.options import App, option, read_duration
-from dkimctl.cli.output import (
-    OutputOptions,
-    default_format,
-    read_format,
-    read_zone,
-    write_chunks,
-)
+from dkimctl.cli.output import OutputOptions, default_format, read_format, read_zone, write_chunks
 from dkimctl.cli.report import warn_alike
 from dkimctl.cli.results import write_results
 from dkimctl.cli.selected import (
