@@ -147,7 +147,7 @@ def handoff(
         if is_for_dns:
             options = read_output_options(
                 fmt=Format(fmt), ttl=ttl, zone=zones, provider=resources, output=output, wide=False,
-                find_zones=fmt in [*PER_ZONE] and not zones,
+                find_zones=Format(fmt) in PER_ZONE and not zones,
             )  # fmt: skip
             return _write_for_dns(session, wanted, options)
         records = [(each, it._replace(value=name)) for each in wanted if (it := each.record)
