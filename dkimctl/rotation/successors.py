@@ -143,9 +143,10 @@ def _schedule_of(
     for frozen, until in reversed(settings.freeze):
         if frozen < due + _DAY and due < until:
             due = frozen - _DAY
-    due = max(due, *(each.starts_at or due for each in line)).astimezone(UTC)
-    reason, thawed = "", settings.frozen_until(max(due, now))
-    if thawed is not None:
+    due = max([due, *[each.starts_at or due for each in line]])
+    due = due if due.tzinfo is UTC else due.astimezone(UTC)
+    reason = ""
+    if settings.freeze and (thawed := settings.frozen_until(max(due, now))) is not None:
         if due <= now and thawed + _DAY + lead * _SHORTEST > end:
             reason = f"nothing is registered before {thawed.date()} (freeze), but it reaches "
             reason += f"`max_age` on {end.date()}: `dkimctl rotate {newest.sign_domain} "

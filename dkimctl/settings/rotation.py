@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import NamedTuple
 
 from dkimctl.names import first_match
@@ -55,7 +56,7 @@ class Policies:
         self, entries: Sequence[RotationSettings] = (), pools: Sequence[Pool] = ()
     ) -> None:
         self.entries = tuple(entries)
-        self._find = first_match(self.entries)
+        self._find = lru_cache(first_match(self.entries))  # asked for often, a domain at a time
         #: Gives the pool of a signing domain, if it is delegated.
         self.pool_of = first_match(pools)
 
