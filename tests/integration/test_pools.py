@@ -44,6 +44,13 @@ FROM registrations WHERE selector = 'a1'
 """
 
 
+# Without an answer, when the domain was in no pool yet.
+ASKED_BEFORE = """
+INSERT INTO open_request (account_id, sent_at, entries)
+SELECT id, '2026-01-01T00:00:00+00:00', '[["sub.test", null]]' FROM account
+"""
+
+
 def aliases(domain: str, *selectors: str, target: str = TARGET) -> str:
     return "".join(
         f"{name}._domainkey.{domain}. CNAME {target.format(selector=name, domain=domain)}.\n"
@@ -170,6 +177,11 @@ def test_what_could_not_be_published_is_not_registered_and_the_others_are(agency
     assert registered == {"silent.many.test": (None, "failed")}
     planned, _ = agency.register(*names, status=1, words=("--dry-run",))
     assert planned["bare.many.test"] == (None, "blocked")
+    [ledger] = agency.cli.home.rglob("ledger.db")
+    with contextlib.closing(sqlite3.connect(ledger)) as connection, connection:
+        connection.execute(ASKED_BEFORE)
+    assert agency.register(SUB, status=4)[0] == {SUB: (None, "unknown")}
+    assert agency.register(SUB, words=("--retry-unknown",))[0] == {SUB: ("a1", "created")}
 
 
 def test_a_pool_that_runs_out_is_told_in_time(agency):
