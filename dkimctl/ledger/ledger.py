@@ -138,8 +138,9 @@ WHERE NOT EXISTS (SELECT * FROM registration {_SAME} AND {IS_OURS})
 _LATEST = "SELECT detail FROM event WHERE account_id = ?1 AND what = ?8 ORDER BY id DESC LIMIT 1"
 _POLICY = f"{_EVENT} WHERE coalesce(({_LATEST}), '') <> ?9"
 _SIGNS = f"{_EVENT} WHERE EXISTS (SELECT * FROM closed_key {_THIS})"
-_EVENTS = """
-SELECT at, sign_domain, selector, what, detail, username, machine, command FROM event
+_FIELDS = "at", "sign_domain", "selector", "what", "detail", "username", "machine", "command"
+_EVENTS = f"""
+SELECT {", ".join(f"CAST({name} AS BLOB)" for name in _FIELDS)} FROM event
 WHERE account_id = ? AND at >= ? ORDER BY id
 """
 _Rows = Sequence[Sequence[Any]]
@@ -339,7 +340,7 @@ class Ledger:
     def events(self, since: datetime | None = None) -> Iterator[Event]:
         """The events since a time, in the order in which they were written."""
         for at, *texts in self._rows(_EVENTS, written(since) or ""):
-            yield Event(utc_time(str(at)), *map(str, texts))
+            yield Event(time_of(at), *(text_of(text) or "" for text in texts))
 
     def replace_alarms(self, old: Iterable[Alarm], new: Iterable[Alarm]) -> None:
         """Replace these alarms, all or nothing; durable on return. Those of other runs stay."""

@@ -228,8 +228,8 @@ class Database:
         logging.getLogger("psycopg").setLevel(logging.CRITICAL)  # what fails is raised as well
         options = " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items())
         given: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(self.url)
-        own = Path("~/.postgresql/root.crt").expanduser()
-        if given.get("sslmode") == "verify-full" and not own.exists():
+        own = os.path.expanduser("~/.postgresql/root.crt")  # noqa: PTH111 - there may be no home
+        if given.get("sslmode") == "verify-full" and not Path(own).exists():
             files = (os.environ.get("SSL_CERT_FILE", ""), *_CAS)
             cas = os.environ.get("PGSSLROOTCERT") or next(filter(os.path.exists, files), "system")
             given.setdefault("sslrootcert", cas)

@@ -340,7 +340,7 @@ def test_registrations_that_cannot_be_printed_are_not_forgotten(
     assert len(known(ledger)) == 300
 
 
-def test_the_history_by_domain_and_time(cli, ledger, make_registration):
+def test_the_history_by_domain_and_time(cli, ledger, make_registration, tmp_path):
     old, new = make_registration("sold.example"), make_registration("new.example")
     with ledger(days_ago=40) as opened:
         opened.record([old])
@@ -366,6 +366,11 @@ def test_the_history_by_domain_and_time(cli, ledger, make_registration):
         assert found == (expected or []), words
         assert ("error:" in done.err) is (expected is None), words
         assert ("odd.example has no event" in done.err) is (status == 1 and bool(expected)), words
+    with closing(sqlite3.connect(tmp_path / "state" / "ledger.db", isolation_level=None)) as file:
+        file.execute("UPDATE event SET detail = CAST(x'ff' AS TEXT), at = 'soon'")
+    assert {item["detail"] for item in cli("history", "--format", "json").json["items"]} == {
+        r"\xff"
+    }
 
 
 class TestCopy:

@@ -163,6 +163,14 @@ def test_who_waits_for_another_writer_sees_what_that_one_wrote(server, ledger):
         list(pool.map(look, ("published", "missing")))
 
 
+def test_a_user_may_have_no_home_directory(monkeypatch):
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    database = Database("postgresql://127.0.0.1:1/ledger?sslmode=verify-full")
+    with pytest.raises(LedgerUnavailable, match="cannot connect"):
+        Ledger.open_existing(database, base_url="https://api.example", client_id="me")
+
+
 def test_a_database_that_cannot_be_used_is_refused_before_anything_is_sent(
     cli, registering, server, ledger
 ):

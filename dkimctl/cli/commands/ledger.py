@@ -228,9 +228,7 @@ def copy(
     where = f"the profile {session.profile.name} of {session.config_file}"
     step = f"write `ledger: {target}` into {where}"
     if isinstance(target, Path):
-        is_own = target == session.ledger_file.absolute()
-        moved = "" if is_own else f", and use {target} as ledger.db of a state directory"
-        step = f"remove `ledger` from {where}{moved}"
+        step = f"remove `ledger` from {where}, and use {target} as ledger.db of a state directory"
     session.reporter.note(
         f"dkimctl: next, on each machine: {step}; what is done then is not in {source}"
     )
