@@ -86,7 +86,7 @@ def parse_database_url(text: str) -> str:
         _refuse("contains a space, backslash or control character", "remove it")
     match = re.fullmatch(_DATABASE_URL, text)
     if match is None or re.search(_WRONGLY_ENCODED, text):
-        if re.search(r"://[^/]*@.*[/@]", text):
+        if re.match(r"(?i:postgres(?:ql)?)://[^/]*@.*[/@]", text):
             _refuse("is invalid, or contains a password", _PASSWORD_ELSEWHERE)
         _refuse("is not that of a PostgreSQL database", "write postgresql://USER@HOST/NAME")
     user, authority, name, query = match.groups("")

@@ -214,7 +214,8 @@ class Document(Problems):
         """A scalar's value; None after a problem, such as a UsageError from `convert`."""
         if node.__class__ is not self._scalar_event:
             message = f"{what} must be a single value, not {self._kind_of(node)}"
-            self.problem(node, message, _WRITE_VALUE)
+            quotes = ", in quotes if it begins with {" if self.is_mapping(node) else ""
+            self.problem(node, message, f"{_WRITE_VALUE}{quotes}")
             return None
         text, is_plain = node.value, node.implicit[0]
         if is_plain and text in _NULLS:

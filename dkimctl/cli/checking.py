@@ -23,7 +23,7 @@ from dkimctl.cli.terminal import ending_like_ctrl_c
 from dkimctl.dkim import record_fault, with_key_len
 from dkimctl.dns.verdicts import Check, Looks, Urgency, Verdict, is_good, recording_looks
 from dkimctl.errors import ExitCode, Interrupted, LedgerError, OutputError, UsageError, worst_check
-from dkimctl.formats.checks import open_checks
+from dkimctl.formats.checks import CheckTable, open_checks
 from dkimctl.formats.monitoring import NO_RUN, PrometheusRenderer, Run
 from dkimctl.formats.renderer import CheckFormat, Renderer, render_all
 from dkimctl.models import Registration, RegistrationKey, named
@@ -297,6 +297,8 @@ def show_delegations(
     renderer = open_renderer(fmt, output, reporter, Verdict.PUBLISHED, NO_RUN)
     with progress:
         checks = DelegationChecker(source, finish=finish).check(wanted)
+        if isinstance(renderer, CheckTable):  # the verdict says where an alias leads
+            checks = (check._replace(alias="") for check in checks)
         write_chunks(render_all(renderer, checks), output)
     parts = [f"{verdict} {counts[verdict]}" for verdict in Verdict if counts[verdict]]
     reporter.summarize(", ".join(parts) or "nothing to check", counts)

@@ -58,7 +58,7 @@ class DelegationChecker(Checker):
         return zone, await queries.gather(asking)
 
     async def _finding(
-        self, response: ServerResponse, record: DnsRecord, *_: object
+        self, response: ServerResponse, record: DnsRecord, zone: str, *_: object
     ) -> ServerFinding:
         answer, wanted = response.answer, record.value.split()
         if answer is None:
@@ -72,6 +72,8 @@ class DelegationChecker(Checker):
         lacking = [name for name in wanted if name not in found]
         if found - {*wanted}:
             reason = f"it leads to {listed(sorted(found))}, not to {listed(wanted)}"
+            if found == {f"{name}.{zone}" for name in wanted}:
+                reason += ": end the target with a dot"
             finding = Finding(Verdict.MISMATCH, reason)
         elif not lacking:
             finding = queries.denied(Finding(Verdict.PUBLISHED), response)

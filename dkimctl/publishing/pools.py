@@ -91,8 +91,9 @@ def assign_selectors(
         for registration in zone.registrations
     }
     for change in make_plan(
-        at_targets, targets, lambda: source, lambda: (), allow_shadowing=allow_shadowing
-    ):
+        at_targets, targets, lambda: source, lambda: (), allow_shadowing=allow_shadowing,
+        replace_foreign=True,  # no record of another is replaced, but told as any other
+    ):  # fmt: skip
         if change.action is not Action.CREATE:
             why = _UNCOVERED if change.action is Action.UNCOVERED else _OCCUPIED
             fault = change.error or NegativeAnswer(f"{change.fqdn}: {change.full_reason or why}")

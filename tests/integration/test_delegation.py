@@ -40,6 +40,8 @@ def network(cli, needs_tool, tmp_path):
     mixed = alias("mixed.customers.test", 1) + alias("mixed.customers.test", 2)
     mixed += alias("mixed.customers.test", 4, "{selector}.old.test")
     mixed += 'a5._domainkey.mixed.customers.test. TXT "v=DKIM1; p="\n'
+    late = "a1._domainkey CNAME x.old.test.\n"  # and one whose target has no final dot
+    late += alias("late.customers.test", 2).replace("test.\n", "test\n")
     to = "_domainkey.{}. NS {}\n".format
     hosts = [
         Host("ns1.test", ("127.0.0.2",), "named", updates=True),
@@ -54,7 +56,7 @@ def network(cli, needs_tool, tmp_path):
         Zone("own.test", ("ns2.test",), to("own.test", "ns9.own.test.")),
         Zone("part.test", ("ns2.test",), to("part.test", "ns1.agency.test.")),
         Zone("none.test", ("ns1.test",)),
-        Zone("late.customers.test", ("ns1.test",), "a1._domainkey CNAME x.old.test.\n"),
+        Zone("late.customers.test", ("ns1.test",), late),
     ]
     with running(tmp_path, needs_tool, hosts=hosts, zones=zones) as network:
         yield network
@@ -97,15 +99,12 @@ DOMAIN                SELECTOR  IN DNS
 mixed.customers.test  a3        missing
 mixed.customers.test  a4        mismatch
   it leads to a4.old.test, not to a4.mixed.customers.test.dkim.agency.test
-  a4._domainkey.mixed.customers.test is an alias of a4.old.test
 mixed.customers.test  a5        mismatch
   it has a TXT record: delete it, since nothing else may be beside a CNAME
 own.test              all       mismatch
   it leads to ns9.own.test, not to ns1.agency.test, ns2.agency.test
 mixed.customers.test  a1        published
-  a1._domainkey.mixed.customers.test is an alias of a1.mixed.customers.test.dkim.agency.test
 mixed.customers.test  a2        published
-  a2._domainkey.mixed.customers.test is an alias of a2.mixed.customers.test.dkim.agency.test
 """
     )
     assert "handoff --sandbox --config dkimctl.yaml mixed.customers.test own.test" in done.err
@@ -127,7 +126,8 @@ def test_nsupdate_adds_them_and_replaces_what_led_elsewhere(cli, network, check)
         "nsupdate",
     )
     for domain in ("late.customers.test", "none.test"):
-        assert check(domain).status == 1
+        done = check(domain)
+        assert (done.status, "a dot" in done.out) == (1, domain != "none.test"), done.out
         script = cli(*words, "--zone", domain, domain).out
         done = network.run("nsupdate", "-k", str(network.key_file), stdin=script)
         assert (done.returncode, done.stderr) == (0, "")

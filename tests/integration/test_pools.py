@@ -114,7 +114,7 @@ def agency(cli, needs_tool, tmp_path) -> Iterator[Agency]:
         Zone(SUB, (CUSTOMERS,)),
         Zone(f"_domainkey.{SUB}", (AGENCY,)),
         Zone("left.many.test", (CUSTOMERS,), aliases("left.many.test", "a1")),
-        Zone("dkim.agency.test", (AGENCY,), 'a1.left.many.test TXT "v=DKIM1; p=BBBB"\n'),
+        Zone("dkim.agency.test", (AGENCY,), 'a1.left.many.test TXT "not a key"\n'),
         Zone("wild.test", (AGENCY,), "* A 192.0.2.1\n"),
         Zone("other.test", (CUSTOMERS,)),
         Zone("any.test", (AGENCY,), "* TXT hello\n" + aliases("any.test", "a1", target=ANY)),

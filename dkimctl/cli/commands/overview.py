@@ -95,7 +95,7 @@ def overview(
             f"({few([named(key) for key in made.overdue])})",
             hint="`dkimctl timer` "
             + ("says how to see what its runs say" if session.has_timer else "installs a timer")
-            + "; check also that `limit` of `rotation` is not too low",
+            + "; see also what `rotate run` says, and whether `limit` of `rotation` is too low",
             code="overdue",
         )
     status = ExitCode.NO if made.is_bad else ExitCode.OK
