@@ -138,11 +138,10 @@ def require_empty(session: Session, selection: Selection) -> None:
     )
 
 
-def warn_unmatched(session: Session, selection: Selection) -> ExitCode:
+def warn_unmatched(session: Session, selection: Selection, why: str = "not registered") -> ExitCode:
     """Warn about words that select nothing; that is exit code 1."""
     unmatched = selection.unmatched()
-    warnings = [(f"{word} is not registered", "not registered", "not_registered")
-                for word in unmatched]  # fmt: skip
+    warnings = [(f"{word} is {why}", why, why.replace(" ", "_")) for word in unmatched]
     if near := _near(session, unmatched):
         warnings[0] = (f"{warnings[0][0]}: {near}", *warnings[0][1:])
     warn_alike(session.reporter, warnings)

@@ -12,10 +12,9 @@ import typer
 
 from dkimctl.cli.options import App, KeyFormatOption, OutputOption, option, read_duration
 from dkimctl.cli.output import read_format, table_layout, write_chunks
-from dkimctl.cli.report import warn_alike
-from dkimctl.cli.selected import SelectionArgument, read_selection
+from dkimctl.cli.selected import SelectionArgument, read_selection, warn_unmatched
 from dkimctl.cli.session import open_session
-from dkimctl.errors import ExitCode, NegativeAnswer, UsageError
+from dkimctl.errors import NegativeAnswer, UsageError
 from dkimctl.formats.data import open_data
 from dkimctl.formats.keys import written_time
 from dkimctl.formats.renderer import KeyFormat, TableLayout, render_all
@@ -73,11 +72,7 @@ def history(
     else:
         chunks = render_all(open_data(fmt, _fields, "count", columns=Event._fields), found)
     write_chunks(chunks, output, is_paged=fmt is KeyFormat.TABLE)
-    unmatched = selected.unmatched()
-    warn_alike(session.reporter, (
-        (f"{word} has no event", "no event", "no_event") for word in unmatched
-    ))  # fmt: skip
-    return ExitCode.NO if unmatched else ExitCode.OK
+    return warn_unmatched(session, selected, "not in the history")
 
 
 _TITLES = ("WHEN", "DOMAIN", "SELECTOR", "WHAT", "USER", "MACHINE", "COMMAND")
