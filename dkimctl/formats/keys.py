@@ -77,14 +77,8 @@ _COLUMNS = (
     "DOMAIN", "SELECTOR", "BITS", "AGE", "START", "ON", "STATE", "SEEN", "STAGE", "NEXT", "DUE",
     "LEFT", "OWNER",
 )  # fmt: skip
-_OPTIONAL = (
-    "ON",
-    "SEEN",
-    "BITS",
-    "AGE",
-    "START",
-    "OWNER",
-)  # the first that a narrow table lacks first
+# The first that a narrow table lacks first.
+_OPTIONAL = ("ON", "SEEN", "BITS", "AGE", "START", "OWNER")
 _GOOD_STATES = {
     Verdict.PUBLISHED: Style.GREEN,
     Verdict.DIFFERS: Style.YELLOW,
