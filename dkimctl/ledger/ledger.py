@@ -523,7 +523,8 @@ class Ledger:
 
     def check(self) -> None:
         """Check that the file is sound. A damaged one is quarantined, and the ledger is closed."""
-        self._store.check(self._account_id)
+        with self._store.translating():
+            self._store.check(self._account_id)
 
     def verify(self) -> None:
         """Check that the file is sound, and change nothing."""

@@ -104,10 +104,9 @@ class SqliteStore:
         return translate_errors(self._path)
 
     def check(self, account_id: int) -> None:
-        with self.translating():
-            require_in_place(self._path, self._identity)
-            with quarantining(self._path, self._clock, self.close):
-                self.verify(account_id)
+        require_in_place(self._path, self._identity)
+        with quarantining(self._path, self._clock, self.close):
+            self.verify(account_id)
 
     def verify(self, account_id: int) -> None:
         """Check every page (0.1 to 1.5 s for 64 MB) and the account's open requests."""
