@@ -89,6 +89,10 @@ def select_pools(session: Session, words: Sequence[str] | None) -> dict[str, Poo
             f"no entry of `delegation` in {session.config_file} has {few(outside or ['a domain'])}",
             hint="add it to the domains of a pool there (docs/fleet.md shows how)",
         )
+    for domain in domains:
+        if (pool := config.pool_of(domain)) is not None and pool.is_too_long(domain):
+            what = f"the names of its pool have more than {MAX_NAME} octets: {domain}"
+            raise UsageError(what, hint="use shorter templates in `delegation`")
     if not words or any(is_glob(word) and not is_file(word) for word in words):
         known = {name for pool in config.delegation for name in pool.domains if not is_glob(name)}
         known |= {domain for domain, _ in session.open_ledger(for_writing=False).known_keys()}

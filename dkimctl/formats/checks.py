@@ -114,6 +114,7 @@ class CheckTable(Renderer[Check]):
         columns = ["DOMAIN", "SELECTOR", "IN DNS", "START", "URGENCY"]
         if not any(check.start_date or check.urgency for check in checks):  # as of delegations
             del columns[3:]
+            rows = [row._replace(cells=row.cells[:3], styles=row.styles[:3]) for row in rows]
         yield from table(columns, rows, layout)
         yield from hidden_rows(0 if self._quiet else hidden, layout, alike=alike)
 

@@ -12,7 +12,7 @@ from dkimctl.dns.verdicts import Check, Verdict
 from dkimctl.errors import DkimctlError, NegativeAnswer, ServiceError
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import DnsRecord, DomainSpec, Registration
-from dkimctl.names import MAX_NAME, key_name_length
+from dkimctl.names import MAX_NAME
 from dkimctl.publishing.plan import Action, Target, make_plan
 from dkimctl.publishing.targets import check_access, where_led
 from dkimctl.settings.delegation import HOW_TO_EXTEND, Pool
@@ -130,7 +130,7 @@ def _next(pool: Pool, domain: str, free: Mapping[str, Check]) -> str | DkimctlEr
             hint=f"`dkimctl handoff --delegate {domain}` has what its DNS needs, and `dkimctl "
             f"check-dns --delegation {domain}` checks it",
         )
-    if max(key_name_length(domain, right[0]), len(pool.target_of(domain, right[0]))) > MAX_NAME:
+    if pool.is_too_long(domain, right[0]):
         what = f"the names of {domain} have more than {MAX_NAME} octets"
         return NegativeAnswer(what, hint="use shorter templates in `delegation`")
     return right[0]

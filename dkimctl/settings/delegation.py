@@ -6,6 +6,8 @@ from collections.abc import Container
 from functools import lru_cache
 from typing import NamedTuple
 
+from dkimctl.names import MAX_NAME, key_name_length
+
 HOW_TO_EXTEND = (
     "raise `count` of its `delegation` in the config file, then `dkimctl handoff --delegate {}`"
 )
@@ -40,6 +42,12 @@ class Pool(NamedTuple):
             return f"{selector}._domainkey.{sign_domain}".lower()
         target = self.target.replace("{selector}", selector).replace("{domain}", sign_domain)
         return target.lower()
+
+    def is_too_long(self, sign_domain: str, selector: str = "") -> bool:
+        """Whether a name of this selector, or of any, is longer than names in DNS may be."""
+        name = selector or max(self.names(), key=len)
+        longest = max(key_name_length(sign_domain, name), len(self.target_of(sign_domain, name)))
+        return longest > MAX_NAME
 
 
 @lru_cache

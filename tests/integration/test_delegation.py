@@ -65,8 +65,8 @@ def network(cli, needs_tool, tmp_path):
 @pytest.fixture
 def check(cli, network):
     inside = network.inside(cli)
-    return lambda *words: inside(
-        *("check-dns", "--sandbox", "--config", "dkimctl.yaml", "--delegation"), *words
+    return lambda *words, **more: inside(
+        *("check-dns", "--sandbox", "--config", "dkimctl.yaml", "--delegation"), *words, **more
     )
 
 
@@ -108,6 +108,10 @@ mixed.customers.test  a2        published
 """
     )
     assert "handoff --sandbox --config dkimctl.yaml mixed.customers.test own.test" in done.err
+    long = check(f"{'long.' * 15}customers.test", env={"COLUMNS": "80"})
+    assert (long.status, long.out.count("missing")) == (1, 5), long.err
+    longer = check(f"{'long.' * 44}customers.test")
+    assert (longer.status, "more than 253 octets" in longer.err) == (2, True)
     done = check("silent.customers.test", "shop.test", "--format", "csv")
     assert done.status == 4
     rows = list(csv.DictReader(io.StringIO(done.out)))
