@@ -17,7 +17,6 @@ from dkimctl.cli.options import option, read_duration
 from dkimctl.cli.output import LONG_TABLE, table_layout, write_chunks
 from dkimctl.cli.progress import REDRAW, ProgressDisplay
 from dkimctl.cli.report import Reporter, warn_alike
-from dkimctl.cli.selected import select_pools
 from dkimctl.cli.session import Session
 from dkimctl.cli.terminal import ending_like_ctrl_c
 from dkimctl.dkim import record_fault, with_key_len
@@ -28,6 +27,7 @@ from dkimctl.formats.monitoring import NO_RUN, PrometheusRenderer, Run
 from dkimctl.formats.renderer import CheckFormat, Renderer, render_all
 from dkimctl.models import Registration, RegistrationKey, named
 from dkimctl.rotation.retirement import KnownKeys, RetirementPolicy, RetirementStatus, review
+from dkimctl.settings.delegation import Pool
 from dkimctl.text import MAX_ALIKE, few, format_duration
 
 if TYPE_CHECKING:
@@ -270,18 +270,18 @@ def open_renderer(
 
 
 def show_delegations(
-    session: Session,
-    selection: Sequence[str],
+    pools: Mapping[str, Pool],  # by signing domain
+    reporter: Reporter,
+    selection: Sequence[str],  # the words that select them
     source: Source,
     fmt: CheckFormat | None,
     output: Path | None,
     *,
     may_draw: bool,
 ) -> ExitCode:
-    """Show whether DNS has what the pools of the selected domains need, and what to do next."""
+    """Show whether DNS has what the pools of domains need, and what to do next."""
     from dkimctl.dns.delegation import DelegationChecker, delegations
 
-    reporter, pools = session.reporter, select_pools(session, selection)
     wanted = (each for domain, pool in pools.items() for each in delegations(pool, domain))
     counts: Counter[Verdict] = Counter()
     wrong = set[str]()

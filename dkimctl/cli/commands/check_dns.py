@@ -124,8 +124,10 @@ def check_dns(
     # A table is written at the end; other formats are written to a terminal meanwhile.
     may_draw = fmt in (None, CheckFormat.TABLE) or output is not None or not sys.stdout.isatty()
     if delegation:
+        words = selection or ()
+        pools = selected.select_pools(session, words)
         return checking.show_delegations(
-            session, selection or (), source, fmt, output, may_draw=may_draw
+            pools, session.reporter, words, source, fmt, output, may_draw=may_draw
         )
     picked = selected.read_selection(session, selection)
     # What other servers have is not known if some are given.
