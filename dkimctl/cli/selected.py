@@ -263,14 +263,14 @@ def report_not_retired(session: Session, statuses: Iterable[RetirementStatus]) -
     from dkimctl.rotation.retirement import Retirement
 
     reporter = session.reporter
-    found: dict[Retirement, list[RetirementStatus]] = {state: [] for state in Retirement}
+    by_state: dict[Retirement, list[RetirementStatus]] = {state: [] for state in Retirement}
     warnings, kind = [], "due, but check first"
     for status in statuses:
-        found[status.retirement].append(status)
+        by_state[status.retirement].append(status)
         if status.retirement is Retirement.DUE:
             text = f"{named(status.registration)} is {kind}: {reporter.complete(status.reason)}"
             warnings.append((text, kind, "due"))
-    if unknown := found[Retirement.UNKNOWN]:
+    if unknown := by_state[Retirement.UNKNOWN]:
         domains = list(dict.fromkeys(status.registration.sign_domain for status in unknown))
         reporter.warn(
             f"not listed: {len(domains)} ({few(domains)}); the ledger does not record which of "
@@ -279,7 +279,7 @@ def report_not_retired(session: Session, statuses: Iterable[RetirementStatus]) -
             code="unknown_successor",
         )
     warn_alike(reporter, warnings)
-    due = found[Retirement.DUE]
+    due = by_state[Retirement.DUE]
     if due:
         selection = next_steps.select_domains(status.registration.sign_domain for status in due)
         reporter.warn(
@@ -287,11 +287,11 @@ def report_not_retired(session: Session, statuses: Iterable[RetirementStatus]) -
             hint=f"publish what is missing, then run {next_steps.command('check-dns', selection)}",
             code="due",
         )
-    frozen = [status.registration for status in found[Retirement.WAITING] if status.is_over]
+    frozen = [status.registration for status in by_state[Retirement.WAITING] if status.is_over]
     if frozen:
         names = few([*map(named, frozen)])
         reporter.note(f"dkimctl: not listed before a freeze ends: {len(frozen)} ({names})")
-    elif not (due or found[Retirement.RETIRED]):
+    elif not (due or by_state[Retirement.RETIRED]):
         reporter.note(
             "dkimctl: nothing is retired: a key is retired when its successor has been enabled and "
             "published for the grace period (14 days by default), and has started that long ago"

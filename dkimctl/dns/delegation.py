@@ -64,15 +64,15 @@ class DelegationChecker(Checker):
         if answer is None:
             finding = Finding(Verdict.NO_ANSWER, str(response.failure))
             return ServerFinding(response.server.label, finding)
-        found = {answer.alias} if answer.alias else set[str]()
-        if record.type == "NS" and answer.message and not found:
+        targets = {answer.alias} if answer.alias else set[str]()
+        if record.type == "NS" and answer.message and not targets:
             rrsets = *answer.message.answer, *answer.message.authority
-            found = {to_text(each.target) for rrset in rrsets if rrset.rdtype == NS
+            targets = {to_text(each.target) for rrset in rrsets if rrset.rdtype == NS
                      and to_text(rrset.name) == record.fqdn.lower() for each in rrset}  # fmt: skip
-        lacking = [name for name in wanted if name not in found]
-        if found - {*wanted}:
-            reason = f"it leads to {listed(sorted(found))}, not to {listed(wanted)}"
-            if found == {f"{name}.{zone}" for name in wanted}:
+        lacking = [name for name in wanted if name not in targets]
+        if targets - {*wanted}:
+            reason = f"it leads to {listed(sorted(targets))}, not to {listed(wanted)}"
+            if targets == {f"{name}.{zone}" for name in wanted}:
                 reason += ": end the target with a dot"
             finding = Finding(Verdict.MISMATCH, reason)
         elif not lacking:
@@ -81,5 +81,5 @@ class DelegationChecker(Checker):
             reason = "it has a TXT record: delete it, since nothing else may be beside a CNAME"
             finding = Finding(Verdict.MISMATCH, reason)
         else:
-            finding = Finding(Verdict.MISSING, f"it lacks {listed(lacking)}" if found else "")
+            finding = Finding(Verdict.MISSING, f"it lacks {listed(lacking)}" if targets else "")
         return ServerFinding(response.server.label, finding)

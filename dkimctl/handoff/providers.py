@@ -88,12 +88,12 @@ def octodns_providers() -> dict[str, DnsProvider]:
 
 @functools.cache
 def _all_providers() -> tuple[DnsProvider, ...]:
-    found = []
+    providers = []
     for key, fields in read_yaml("providers.yaml").items():
         form = ValueForm(fields.pop("form", ValueForm.WHOLE))
         traits = tuple(map(Trait, fields.pop("traits", ())))
-        found.append(DnsProvider(key, form=form, traits=traits, **fields))
-    return tuple(found)
+        providers.append(DnsProvider(key, form=form, traits=traits, **fields))
+    return tuple(providers)
 
 
 def provider_of(hosts: Iterable[str]) -> DnsProvider | None:

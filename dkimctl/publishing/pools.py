@@ -50,21 +50,21 @@ def assign_selectors(
     known = (each for each in ledger.domains(with_values=False) if each.sign_domain in pools)
     used = {each.sign_domain: each.selectors for each in known}
     free = {domain: pool.free(used.get(domain, ())) for domain, pool in pools.items()}
-    found: dict[str, dict[str, Check]] = {domain: {} for domain in pools}
+    looked_at: dict[str, dict[str, Check]] = {domain: {} for domain in pools}
 
     def look(names: Mapping[str, Sequence[str]]) -> None:
         asked = [each for at in names for each in delegations(pools[at], at, names[at])]
         for check in DelegationChecker(source).check(asked):
             at = check.sign_domain
-            found[at] |= dict.fromkeys([check.selector] if check.selector else names[at], check)
+            looked_at[at] |= dict.fromkeys([check.selector] if check.selector else names[at], check)
 
-    # As a rule, the next ones are delegated; only if not, the others are asked for.
+    # As a rule, the next ones are looked_at; only if not, the others are asked for.
     wanted = Counter(spec.sign_domain for spec in specs)  # several, for different mail
     look({domain: names[: wanted[domain]] for domain, names in free.items()})
     usual = {Verdict.PUBLISHED, Verdict.NO_ANSWER}
     wrong = [
         domain
-        for domain, checks in found.items()
+        for domain, checks in looked_at.items()
         if not usual.issuperset(check.finding.verdict for check in checks.values())
     ]
     look({domain: free[domain][wanted[domain] :] for domain in wrong})
@@ -76,11 +76,11 @@ def assign_selectors(
         if pool is None or spec.key in begun:
             assigned.append((spec, None))
             continue
-        selector = _next(pool, domain, found[domain])
+        selector = _next(pool, domain, looked_at[domain])
         if isinstance(selector, DkimctlError):
             assigned.append((spec, selector))
             continue
-        del found[domain][selector]
+        del looked_at[domain][selector]
         record = DnsRecord(f"{selector}._domainkey.{domain}", "TXT", _VALUE)
         new.append(Registration(domain, selector, record=record))
         assigned.append((spec._replace(selector=selector), None))

@@ -92,8 +92,8 @@ def find_job(session: Session, *, remove: bool) -> timers.Job:
             hint = f"write {key} into the config file"
             raise UsageError(f"{source.name} would not reach the timer", hint=hint)
         variables[variable(key).name] = getattr(settings.profile, key)
-    found = shutil.which(sys.argv[0])
-    program = [str(Path(found).absolute())] if found else [sys.executable, "-m", "dkimctl"]
+    path = shutil.which(sys.argv[0])
+    program = [str(Path(path).absolute())] if path else [sys.executable, "-m", "dkimctl"]
     words = [*program, "rotate", "run", "--quiet", "--profile", settings.profile.name]
     secrets = session.config_file.absolute().parent / "secrets.env"
     return timers.Job(settings.profile.name, words, variables, secrets)
