@@ -58,7 +58,7 @@ def assign_selectors(
             at = check.sign_domain
             looked_at[at] |= dict.fromkeys([check.selector] if check.selector else names[at], check)
 
-    # As a rule, the next ones are looked_at; only if not, the others are asked for.
+    # As a rule, the next ones are delegated; only if not, the others are asked for.
     wanted = Counter(spec.sign_domain for spec in specs)  # several, for different mail
     look({domain: names[: wanted[domain]] for domain, names in free.items()})
     usual = {Verdict.PUBLISHED, Verdict.NO_ANSWER}
