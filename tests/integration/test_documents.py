@@ -146,6 +146,15 @@ def test_the_readme_from_top_to_bottom_with_the_service_of_this_machine(cli, she
     assert (cli.home / "dkim.zone").read_text().count(" IN TXT ") == 2
 
 
+def test_policies(cli):
+    cli.write("config.yaml", example("team customers", "yaml"))
+    words = ("--sandbox", "--config", "config.yaml")
+    assert cli("register", "--domain", "shop.example", "--domain", "a.example", *words).status == 0
+    items = cli("list", "--policy", "--format", "json", *words).json["items"]
+    policies = [(item["policy"], item["limit"], item["owner"]) for item in items]
+    assert policies == [(2, 50, None), (1, 200, "team customers")]
+
+
 def test_ci_with_the_environment_alone(cli, shell, at_service, account):
     cli.write("domains.yaml", SPECS.replace("example.", "ci.example."))
     shell(example("DKIMCTL_CLIENT_SECRET="), account)

@@ -279,6 +279,7 @@ ARGUMENTS = {
     "handoff": ["handoff", "--zone", "example.com"],
     "verify": ["verify", "-"],
     "list": ["list", "--format", "json"],
+    "history": ["history", "--format", "json"],
     "overview": ["overview"],
     "rotate": ["rotate"],
     "rotate run": ["rotate", "run", "--wait", "1s"],

@@ -18,6 +18,7 @@ from dkimctl.ledger.ledger import Ledger
 from dkimctl.ledger.postgresql import Database
 from dkimctl.models import EventKind, key_of
 from dkimctl.settings.profile import Profile
+from documents import example
 from postgresql import ledger_url, serving_postgresql
 
 SPECS = "".join(f"- {{sign_domain: d{n}.example, selector: S1}}\n" for n in range(30))
@@ -43,6 +44,16 @@ def summary(done) -> dict[str, int]:
 def error_of(done) -> str:
     (error,) = json.loads(done.err)["errors"]
     return f"{error['message']}; {error['hint']}"
+
+
+def test_the_page_says_how_a_team_begins(cli, registering, server):
+    for statement in example("CREATE ROLE", "sql").replace("dkimctl", "team").split(";\n")[:-1]:
+        server.execute(statement)
+    there = f"team@127.0.0.1:{server.port}/team"
+    config = example("ledger: postgresql", "yaml").replace("dkimctl@db.example.com/dkimctl", there)
+    cli.write("config.yaml", config)
+    assert cli("register", "-", "--config", "config.yaml", stdin=SPECS).status == 0
+    assert f"postgresql://{there}" in cli("status", "--config", "config.yaml").out
 
 
 def test_all_machines_see_what_one_has_registered(cli, registering, ledger):

@@ -83,13 +83,13 @@ class Customers:
             if found := re.match(r"\S*_domainkey\.(\S+)\. ", line):
                 sheets[found[1]] = f"{sheets.get(found[1], '')}{line}\n"
         machines.add_to_their_zones(sheets)
-        assert self._states(machines, *names) == {"right"}
+        assert self._states(machines, *names) == {"published"}
         self._zones = machines.their_zones()
 
     def _states(self, machines: Machines, *names: str) -> set[str]:
         """What check-dns finds of the delegations of these domains."""
         done = machines.dkimctl("check-dns", "--delegation", *names, "--format", "json")
-        return {item["state"] for item in json.loads(done.out)["items"]}
+        return {item["verdict"] for item in json.loads(done.out)["items"]}
 
     def _judge_selectors(self, years: Years) -> None:
         """Each key has the next one of its pool."""

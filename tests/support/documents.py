@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGES = {path.name: path.read_text(encoding="utf-8")
          for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))}  # fmt: skip
-LANGUAGES = ("sh", "yaml", "js")  # of the blocks that tests must run
+LANGUAGES = ("sh", "yaml", "js", "sql")  # of the blocks that tests must run
 
 
 def blocks(language: str) -> list[str]:
