@@ -180,12 +180,14 @@ def format_duration(time: timedelta | float, *, units: Literal[1, 2] = 2) -> str
     """A time, or seconds, in its largest unit and the next: "12 s", "2 h 10 min" or "7 d 12 h"."""
     seconds = time.total_seconds() if isinstance(time, timedelta) else time
     left = max(math.ceil(seconds), 0)
-    counts = []
+    counts: list[str] = []
     for name, length in _UNITS.items():
         count, left = divmod(left, length)
-        counts.append(f"{count} {name}" if count else "")
-    first = next((at for at, text in enumerate(counts) if text), len(counts))
-    return " ".join(filter(None, counts[first : first + units])) or "0 s"
+        if count or counts:
+            counts.append(f"{count} {name}" if count else "")
+        if len(counts) == units:
+            break
+    return " ".join(filter(None, counts)) or "0 s"
 
 
 def install_beside(*packages: str) -> str:

@@ -237,12 +237,12 @@ def review_retired(
     Without a `look`, those of the last `max_age` count. Raises UsageError, and NegativeAnswer if
     nothing is selected; and if something may be retired, ClocksDiffer and ServiceError.
     """
-    from dkimctl.rotation.retirement import RetirementPolicy, read_known_keys
+    from dkimctl.rotation.retirement import RetirementPolicy, known_keys
 
     now, age = datetime.now(UTC), read_duration("--max-age-of-check", max_age or MAX_AGE_OF_CHECK)
     policies = session.config.rotation
     policy = RetirementPolicy(now, now - age, assume_successors, rotation=policies)
-    known = read_known_keys(session.open_ledger(for_writing=False), selection)
+    known = known_keys(session.open_ledger(for_writing=False).domains(), selection)
     if not known.selected:
         require_empty(session, selection)
     statuses, fault = known.statuses(policy), None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from itertools import compress
 
 from dkimctl.dns.verdicts import Verdict
 from dkimctl.formats.data import open_data
@@ -41,8 +42,9 @@ def render_keys(
         return render_all(
             open_data(fmt, key_fields, "count", columns=KEY_COLUMNS, row=key_row), keys
         )
-    columns = [name for name in _COLUMNS if name not in without]
-    rows = (_row(key, columns, layout, now, notes=notes) for key in keys)
+    shown = [name not in without for name in _COLUMNS]
+    columns = [*compress(_COLUMNS, shown)]
+    rows = (_row(key, shown, layout, now, notes=notes) for key in keys)
     optional = [name for name in _OPTIONAL if name in columns]
     return table(columns, rows, layout, optional=optional)
 
@@ -88,7 +90,7 @@ _GOOD_STATES = {
 
 
 def _row(
-    key: Key, columns: Sequence[str], layout: TableLayout, now: datetime, *, notes: bool
+    key: Key, shown: Sequence[bool], layout: TableLayout, now: datetime, *, notes: bool
 ) -> Row:
     lines = []
     if layout.wide and key.fqdn:  # on one line, to be copied
@@ -114,8 +116,8 @@ def _row(
         "" if key.left is None else str(key.left),
         key.policy.owner,
     )
-    shown = [cell for name, cell in zip(_COLUMNS, cells, strict=True) if name in columns]
-    return Row(shown, [_style(key, name) for name in columns] if layout.colour else (), lines)
+    styles = [_style(key, name) for name in compress(_COLUMNS, shown)] if layout.colour else ()
+    return Row([*compress(cells, shown)], styles, lines)
 
 
 def _style(key: Key, column: str) -> str:

@@ -74,6 +74,7 @@ class Report(NamedTuple):
     #: Steps of which not all was found out, since the service or DNS could not be asked.
     unknown: frozenset[Step] = frozenset()
     limits: Sequence[str] = ()  # of policies that cannot keep up with their keys
+    not_asked: int = 0  # keys that a dry run did not look up: the last look saw them published
 
     @property
     def is_due(self) -> bool:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from dkimctl.dkim import record_fault, with_key_len
 from dkimctl.dns.verdicts import Check, Looks, Verdict
-from dkimctl.ledger.ledger import Ledger
+from dkimctl.ledger.ledger import DomainKeys, Ledger
 from dkimctl.models import (
     NEVER,
     DomainSpec,
@@ -126,17 +126,17 @@ class KnownKeys(NamedTuple):
         return self._replace(domains=domains)
 
 
-def read_known_keys(
-    ledger: Ledger, selection: Selection, *, whole_domains: bool = False
+def known_keys(
+    domains: Iterable[DomainKeys], selection: Selection, *, whole_domains: bool = False
 ) -> KnownKeys:
     """What the ledger knows of the selected registrations; `whole_domains`: of all beside them."""
-    domains: list[Mapping[Registration, KeyHistory]] = []
+    kept: list[Mapping[Registration, KeyHistory]] = []
     selected: set[Registration] = set()
-    for domain in ledger.domains():
+    for domain in domains:
         if picked := set(selection.pick(domain.histories)):
             selected |= set(domain.histories) if whole_domains else picked
-            domains.append(domain.histories)
-    return KnownKeys(domains, frozenset(selected))
+            kept.append(domain.histories)
+    return KnownKeys(kept, frozenset(selected))
 
 
 def review(

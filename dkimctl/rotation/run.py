@@ -5,7 +5,8 @@ of keys past their grace period are asked for once more. Then DNS: keys are publ
 at, and records of retired keys removed. What one step cannot do does not keep the next from being
 done, and each looks before it acts, so a run may be killed anywhere.
 
-Each step plans first: tasks that are DUE. A dry run ends there; another one carries the plan out.
+Each step plans first: tasks that are DUE. A dry run ends there, and looks only where its plan
+depends on DNS; another one carries the plan out.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dkimctl.dkim import record_fault, with_key_len
 from dkimctl.dns.check import CheckPolicy, check_publication
 from dkimctl.dns.verdicts import Check, Looks, Urgency, Verdict, recording_looks
 from dkimctl.errors import ClocksDiffer, DkimctlError, Interrupted, LedgerError, ServiceError
-from dkimctl.ledger.ledger import Ledger
+from dkimctl.ledger.ledger import DomainKeys, Ledger
 from dkimctl.models import (
     USABLE,
     DomainSpec,
@@ -56,7 +57,7 @@ from dkimctl.rotation.retirement import (
     RetirementPolicy,
     RetirementStatus,
     is_newer,
-    read_known_keys,
+    known_keys,
 )
 from dkimctl.rotation.successors import FEW_LEFT, DueKeys, few_left, find_due, spec_of
 from dkimctl.text import few
@@ -74,7 +75,7 @@ class RotationRun:
         self._tools = tools
         self._tasks: list[Task] = []
         self._errors: list[DkimctlError] = []
-        self._postponed = 0
+        self._postponed = self._not_asked = 0
         self._limits: Sequence[str] = ()
         self._unknown: set[Step] = set()
         self._targets: Sequence[Target] = ()
@@ -86,11 +87,14 @@ class RotationRun:
     def report(self) -> Report:
         """What was done and found so far."""
         unknown = frozenset(self._unknown)
-        return Report(self._tasks, self._errors, self._postponed, unknown, self._limits)
+        return Report(
+            self._tasks, self._errors, self._postponed, unknown, self._limits, self._not_asked
+        )
 
     def execute(self) -> Report:
         """Raises LedgerError if the ledger cannot be read, and Interrupted."""
-        known = self._known()
+        domains = self._read()
+        known = self._known(domains)
         statuses = self._statuses(known, self._tools.clock())
         over = [
             status
@@ -103,7 +107,7 @@ class RotationRun:
             if not self._policy.is_dry:
                 with self._tools.open_ledger(for_writing=True) as ledger:
                     ledger.note_policy(str(self._policy.rotation))
-            answers = self._ask_service(over, known.histories)
+            answers = self._ask_service(over, known.histories, domains)
         except LedgerError as error:  # it may be read nevertheless, such as on a full disk
             self._end_service(error)
         confirmed = {key for key, why in answers.items() if not why}
@@ -120,11 +124,17 @@ class RotationRun:
                 if not is_confirmed:
                     text = f"its successor {keys[0].selector}: {why}; so this key stays"
             self._tasks.append(Task(Step.REMOVE, state, status.registration, text))
-        self._work_on_dns(confirmed)
+        if not self._policy.is_dry:  # it has changed
+            known = self._known(self._read())
+            statuses = self._statuses(known, self._tools.clock())
+        self._work_on_dns(known, statuses, confirmed)
         return self.report
 
     def _ask_service(
-        self, over: Sequence[RetirementStatus], histories: Histories
+        self,
+        over: Sequence[RetirementStatus],
+        histories: Histories,
+        domains: Iterable[DomainKeys],
     ) -> Mapping[RegistrationKey, str]:
         """Register the successors that are due, and refresh keys past the grace period, and theirs.
 
@@ -133,7 +143,7 @@ class RotationRun:
         """
         tools, policies = self._tools, self._policy.rotation
         ledger = tools.open_ledger(for_writing=False)
-        due = find_due(ledger, self._selection, policies, tools.clock())
+        due = find_due(domains, self._selection, policies, tools.clock())
         self._limits = due.limits
         # At a service that each run asks for its time, one entry more, and that of its successor,
         # is cheap for keys of some weeks. Later it is left to answers and mail.
@@ -172,7 +182,7 @@ class RotationRun:
             ]  # fmt: skip
             answers = self._refresh([*over, *removed], histories, ledger, now)
             if closed:  # those that do not sign again, by the answers, are closed as before
-                known = read_known_keys(ledger, self._selection, whole_domains=True)
+                known = self._known(ledger.domains())
                 ledger.close_keys({
                     status.registration: closed[status.registration.key].replaced_by
                     for status in self._statuses(known, now)
@@ -243,7 +253,7 @@ class RotationRun:
     def _register_due(self, ledger: Ledger, now: datetime) -> None:
         """Register what is due; where another account has a selector, another one is tried."""
         policies = self._policy.rotation
-        due = find_due(ledger, self._selection, policies, now)
+        due = find_due(ledger.domains(with_values=False), self._selection, policies, now)
         self._note_undecided(due)
         specs = self._publishable(due, ledger)
         for rounds_left in reversed(range(_MAX_ROUNDS)):
@@ -255,7 +265,7 @@ class RotationRun:
             specs = []
             if taken and rounds_left and not self._unknown:
                 lines = {(by_key[key].sign_domain, by_key[key].default) for key in taken}
-                again = find_due(ledger, self._selection, policies, now)
+                again = find_due(ledger.domains(with_values=False), self._selection, policies, now)
                 specs = self._assigned([
                     spec
                     for spec in (*again.specs, *again.postponed)
@@ -386,13 +396,31 @@ class RotationRun:
         left = (outcomes.pending(spec, "it was not sent") for spec in specs if spec.key not in sent)
         return [*results, *left]
 
-    def _work_on_dns(self, confirmed: AbstractSet[RegistrationKey]) -> None:
-        """Publish and look; remove the records of retired keys whose successors are confirmed."""
-        tools, policies, known = self._tools, self._policy.rotation, self._known()
+    def _work_on_dns(
+        self,
+        known: KnownKeys,
+        statuses: Sequence[RetirementStatus],
+        confirmed: AbstractSet[RegistrationKey],
+    ) -> None:
+        """Publish and look; remove the records of retired keys whose successors are confirmed.
+
+        A dry run relies on the last look where that has seen a record published, but for successors
+        of keys that could be removed.
+        """
+        tools, policies = self._tools, self._policy.rotation
         self._open_targets()
-        statuses = self._statuses(known, tools.clock())
-        needed = [status.registration for status in statuses if status.needs_record]
-        changes = self._change_dns(Step.PUBLISH, needed)
+        asked = needed = [status for status in statuses if status.needs_record]
+        if self._policy.is_dry:
+            deciding = {each for status in statuses if status.is_over for each in status.successors}
+            asked = [
+                status
+                for status in needed
+                if status.history.published_at is None
+                or status.history.verdict != Verdict.PUBLISHED
+                or status.registration in deciding
+            ]
+            self._not_asked = len(needed) - len(asked)
+        changes = self._change_dns(Step.PUBLISH, (status.registration for status in asked))
         checks, looks = self._look(Step.PUBLISH, changes)
         published = _with_verdict(looks, Verdict.PUBLISHED)
         self._tasks += publication_tasks(
@@ -552,10 +580,12 @@ class RotationRun:
             return {}, None
         return checks, looks
 
-    def _known(self) -> KnownKeys:
+    def _read(self) -> list[DomainKeys]:
+        return [*self._tools.open_ledger(for_writing=False).domains()]
+
+    def _known(self, domains: Iterable[DomainKeys]) -> KnownKeys:
         """All keys of the selected domains, also if a spec file names some of them alone."""
-        ledger = self._tools.open_ledger(for_writing=False)
-        return read_known_keys(ledger, self._selection, whole_domains=True)
+        return known_keys(domains, self._selection, whole_domains=True)
 
     def _statuses(self, known: KnownKeys, now: datetime) -> list[RetirementStatus]:
         return known.statuses(RetirementPolicy(now, now, rotation=self._policy.rotation))

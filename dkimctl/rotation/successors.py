@@ -126,18 +126,17 @@ def _schedule_of(
     `lead` before its start, or so much less that it signs long enough to be replaced.
     """
     newest = newest_of(line)
-    if newest is None or newest.created_at is None:
+    begin = newest.created_at if newest else None
+    if newest is None or begin is None:
         return Schedule(line)
-    max_age, lead = settings.max_age, settings.lead
-    # A run that comes up to a day later is still in time: see `spec_of`.
-    ahead = min(max(lead, lead * _SHORTEST + _DAY), max_age)
-    begin, starts = newest.created_at, newest.starts_at or newest.created_at
-    if starts - begin > min(lead, max_age - ahead):
+    max_age, lead, starts = settings.max_age, settings.lead, newest.starts_at or begin
+    ahead = _ahead(lead, max_age)
+    if starts > begin and starts - begin > min(lead, max_age - ahead):
         begin = (starts - min(lead, max_age - ahead)).astimezone(UTC)
     end = min(begin, NEVER - max_age) + max_age
     start = end = end.replace(second=0, microsecond=0)  # as start dates are
-    for frozen, _ in (each for each in reversed(settings.freeze) if each[0] <= start < each[1]):
-        if frozen - _DAY - lead > begin:  # else it would be too short a life
+    for frozen, until in reversed(settings.freeze):
+        if frozen <= start < until and frozen - _DAY - lead > begin:  # else its life is too short
             start = frozen - _DAY
     due = start - ahead
     for frozen, until in reversed(settings.freeze):
@@ -153,6 +152,12 @@ def _schedule_of(
             reason += "--older-than 0d` prints a successor"
         due = thawed
     return Schedule(line, newest, due, start, end, reason)
+
+
+@lru_cache(maxsize=64)
+def _ahead(lead: timedelta, max_age: timedelta) -> timedelta:
+    """How long before its start a successor is due: a run a day later is in time, see `spec_of`."""
+    return min(max(lead, lead * _SHORTEST + _DAY), max_age)
 
 
 class DueKey(NamedTuple):
@@ -176,8 +181,10 @@ class DueKeys(NamedTuple):
     limits: Sequence[str] = ()  # that cannot keep up
 
 
-def find_due(ledger: Ledger, selection: Selection, policies: Policies, now: datetime) -> DueKeys:
-    """What `rotate run` registers now for the selected domains.
+def find_due(
+    domains: Iterable[DomainKeys], selection: Selection, policies: Policies, now: datetime
+) -> DueKeys:
+    """What `rotate run` registers now for the selected ones of these domains, which are all.
 
     A successor that an earlier run has begun keeps its selector: the service answers with the
     registration, if that run has made one.
@@ -185,13 +192,15 @@ def find_due(ledger: Ledger, selection: Selection, policies: Policies, now: date
     due: list[DueKey] = []
     low: dict[Registration, int] = {}
     quotas: dict[int, _Quota] = {}  # by the identity of the policy
-    for domain in ledger.domains(with_values=False):
+    today = now.astimezone(UTC).date()
+    for domain in domains:
         policy = policies.of(domain.sign_domain)
-        quota = quotas.setdefault(id(policy), _Quota(policy))
+        if (quota := quotas.get(id(policy))) is None:
+            quota = quotas[id(policy)] = _Quota(policy)
         quota.used += sum(
-            registration.created_at is not None
-            and registration.created_at.date() == now.astimezone(UTC).date()
-            and history.replaces is not None
+            history.replaces is not None
+            and registration.created_at is not None
+            and registration.created_at.date() == today
             for registration, history in domain.histories.items()
         )
         schedules = schedules_of(domain, policies, now)

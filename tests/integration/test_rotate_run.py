@@ -311,6 +311,14 @@ def test_a_dry_run_does_not_wait_for_what_it_does_not_do(owner):
     done = owner.cli(*RUN, "--dry-run", "--wait", "60s")
     assert (done.status, "publish  due" in done.out) == (1, True)
     assert time.monotonic() - began < 30
+    owner.run()
+    with owner.life.down("ns1.test"):
+        assert owner.cli(*RUN, "--dry-run", "--format", "json").json["not_asked"] == 1
+        done = owner.cli(*RUN, "--dry-run")
+    assert (done.status, done.out) == (0, "")
+    told = " ".join(done.err.split())
+    assert "DNS was not asked about 1 key that the last look saw published" in told
+    assert told.endswith("nothing is known to be due")
 
 
 def test_without_a_target_it_works_by_hand(due):

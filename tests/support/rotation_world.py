@@ -52,6 +52,7 @@ class World:
         self.tells_time = True
         self.answers: dict[str, Registration] = {}  # by selector, instead of the usual ones
         self.silent: set[str] = set()
+        self.asked: set[str] = set()  # names that DNS was asked about
         self.stale: dict[str, str] = {}  # records that servers have, and the provider has not
         self.is_covered = True
         self.effects = 0
@@ -251,6 +252,7 @@ class Dns:
 
     async def ask(self, question: Any) -> Answer:
         name = question.name.to_text(omit_final_dot=True)
+        self._world.asked.add(name)
         if name in self._world.silent:
             raise NoAnswer("it does not answer")
         value = self._records.get(name) or self._world.stale.get(name)

@@ -22,7 +22,7 @@ from dkimctl.formats.renderer import Format
 from dkimctl.ledger.ledger import summed
 from dkimctl.models import EventKind, Outcome, named
 from dkimctl.registration.saved_results import import_results, read_saved_results, results_of
-from dkimctl.rotation.retirement import RetirementPolicy, as_result, not_seen_gone, read_known_keys
+from dkimctl.rotation.retirement import RetirementPolicy, as_result, known_keys, not_seen_gone
 from dkimctl.text import counted, few, without_names
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def forget(
     with session.lock_account():
         ledger = session.open_ledger(for_writing=True)
         ledger.check()
-        known = read_known_keys(ledger, selection)
+        known = known_keys(ledger.domains(), selection)
         if not known.selected:
             require_empty(session, selection)
         policy = RetirementPolicy(now, now, assume_successors, session.config.rotation)

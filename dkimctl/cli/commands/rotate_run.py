@@ -86,8 +86,11 @@ def run(
     the config file covers are listed, to change by hand. With `notify` in the config file, it sends
     notices of problems.
 
+    --dry-run does not ask DNS about keys that the last look saw published, unless a removal depends
+    on them. If such a record has gone since then, only `dkimctl check-dns` or a real run notices.
+
     The exit code is 1 if something is urgent or needs a decision; with --dry-run, also if something
-    is due.
+    is known to be due.
     """
     session = open_session(ctx)
     fmt = read_format(TableOrJson, fmt, output)
@@ -157,7 +160,8 @@ def show_report(
     if not reporter.quiet or report.is_worth_mail or is_dry:
         if fmt is TableOrJson.JSON:
             items = [_fields(task) for task in tasks]
-            document = {"items": items, "count": len(items), "postponed": report.postponed}
+            document = {"items": items, "count": len(items), "postponed": report.postponed,
+                        "not_asked": report.not_asked}  # fmt: skip
             write_chunks([json.dumps(document, indent=2) + "\n"], output)
         else:
             write_chunks(_table(reporter, tasks, output), output, is_paged=True)
@@ -200,7 +204,14 @@ def show_report(
     parts = [f"{word} {count}" for word, count in counts.items()]
     if report.postponed:
         parts.append(f"{counted(report.postponed, 'successor')} left for the next days (limit)")
-    reporter.note(f"dkimctl: {', '.join(parts) or 'nothing is due'}")
+    nothing = "nothing is due"
+    if report.not_asked:
+        nothing = "nothing is known to be due"
+        reporter.note(
+            f"dkimctl: DNS was not asked about {counted(report.not_asked, 'key')} that the last "
+            "look saw published; `dkimctl check-dns` asks about all"
+        )
+    reporter.note(f"dkimctl: {', '.join(parts) or nothing}")
 
 
 def _fields(task: Task) -> dict[str, str | None]:

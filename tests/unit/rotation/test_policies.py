@@ -49,7 +49,7 @@ def live(policy, waits, hours):
         now = BEGIN + day * DAY + hours[day % len(hours)] * DAY / 24
         known = [DomainKeys(name, dict.fromkeys(domains[name], KeyHistory())) for name in domains]
         ledger = SimpleNamespace(domains=lambda known=known, **_: iter(known))
-        due = find_due(ledger, Selection(), Policies([policy]), now)
+        due = find_due(ledger.domains(), Selection(), Policies([policy]), now)
         told |= {key.registration.key for key in due.undecided}
         is_low |= bool(due.limits)
         assert len(due.specs) <= policy.limit

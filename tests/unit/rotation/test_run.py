@@ -193,7 +193,7 @@ def test_a_dry_run_says_what_is_due_and_does_nothing(old):
 
     for step, prepare in (
         ("register", lambda: None),
-        ("publish", lambda: old.write("dns", {})),
+        ("publish", lambda: old.register("b.example")),
         ("remove", lambda: old.pass_time(days=22)),
     ):
         prepare()
@@ -204,6 +204,25 @@ def test_a_dry_run_says_what_is_due_and_does_nothing(old):
         assert report.is_due
         assert everything() == before
         assert step in [done_step for done_step, _ in done(old.run())]
+
+
+def test_a_dry_run_asks_dns_only_where_its_plan_depends_on_the_answer(old):
+    old.register("c.example")
+    old.run()
+    old.pass_time(days=22)
+    old.register("b.example")
+    old.write("dns", {name: old.records[name] for name in map(fqdn, ("s1", "s20270630"))})
+    old.asked.clear()
+    report = old.run(is_dry=True)
+    assert states(report) == [("publish", "due"), ("remove", "due")]
+    assert {fqdn("s1"), fqdn("s20270630"), fqdn("s1", "b.example")} <= old.asked
+    assert not any("c.example" in name for name in old.asked)
+    assert report.not_asked == 1, "whether it is still there is not claimed"
+    with old.open_ledger(for_writing=True) as ledger:
+        ledger.note_looks({key_of("c.example", "s1"): "missing"})
+    report = old.run(is_dry=True)
+    assert (len(report.tasks), report.not_asked) == (3, 0)
+    assert done(old.run()) == [("publish", "s1"), ("publish", "s1"), ("remove", "s1")]
 
 
 def test_a_record_that_is_gone_already_is_closed_but_by_no_dry_run(old):
