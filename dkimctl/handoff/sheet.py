@@ -246,8 +246,9 @@ def _page(sheet: Sheet, words: Words) -> dict[str, object]:
 
     Zones and records are made when they are written, since there may be many.
     """
-    rdtype = max({record.type for record in sheet.records})  # of all, or TXT
-    delegates = "" if rdtype == "TXT" else rdtype
+    records = sheet.records
+    rdtypes, count, first = {record.type for record in records}, len(records), records[0]
+    delegates = "" if rdtypes == {"TXT"} else "_".join(sorted(rdtypes))
     # The texts that differ between records to add and to delete.
     if sheet.is_removal:
         kind, check, nevers = "delete_", ["delete_check"], ["delete_other", "delete_changed"]
@@ -259,14 +260,13 @@ def _page(sheet: Sheet, words: Words) -> dict[str, object]:
             kind, check = "delegate_", ["delegate_check"]
             nevers = ["delegate_keep", "never_others", "delegate_second"]
         harmless = "harmless"
-        if any(record.add_first is None for record in sheet.records):
+        if any(record.add_first is None for record in records):
             harmless = "harmless_unless"
-        elif any(record.add_first for record in sheet.records):
+        elif any(record.add_first for record in records):
             harmless = "harmless_with"
-    count, first = len(sheet.records), sheet.records[0].fqdn
     if count > 1 and delegates != "NS":
         check.append("check_first")
-    domains = list(dict.fromkeys(readable(record.sign_domain) for record in sheet.records))
+    domains = list(dict.fromkeys(readable(record.sign_domain) for record in records))
     if len(domains) > 4:  # to be named in the first sentence
         named = words.fill("many_domains", count=len(domains))
     else:
@@ -285,9 +285,9 @@ def _page(sheet: Sheet, words: Words) -> dict[str, object]:
         "nevers": map(words.fill, nevers),
         "check_lead": words.paragraph(*check),
         "commands": [
-            SheetField(words.fill("unix"), f"dig +short {rdtype} {first}"),
-            SheetField(words.fill("windows"), f"nslookup -type={rdtype} {first}"),
-            SheetField("PowerShell", f"Resolve-DnsName -Type {rdtype} {first}"),
+            SheetField(words.fill("unix"), f"dig +short {first.type} {first.fqdn}"),
+            SheetField(words.fill("windows"), f"nslookup -type={first.type} {first.fqdn}"),
+            SheetField("PowerShell", f"Resolve-DnsName -Type {first.type} {first.fqdn}"),
         ],
     }
 

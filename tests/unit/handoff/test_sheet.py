@@ -333,6 +333,20 @@ def test_a_delegation_is_a_table_for_each_panel(kind, language):
     assert [panel.key for panel in proxied] == (["cloudflare"] if kind == "CNAME" else [])
 
 
+@LANGUAGES
+def test_a_sheet_with_delegations_of_both_kinds_names_both(language):
+    records = [
+        DnsRecord("a1._domainkey.example.com", "CNAME", "a1.dkim.example.net"),
+        DnsRecord("_domainkey.example.org", "NS", "ns1.example.net"),
+    ]
+    pairs = [(Registration(it.fqdn.partition("_domainkey.")[2], "a1"), it) for it in records]
+    places = {it.fqdn: DnsPlace(key.sign_domain) for key, it in pairs}
+    text = render(make_sheet(pairs, places, NOW), SheetFormat.MARKDOWN, language)
+    texts = EN if language is Language.ENGLISH else JA
+    assert texts["delegate_about_CNAME_NS"].partition("{")[0] in text
+    assert "dig +short CNAME a1._domainkey.example.com" in text
+
+
 def test_what_is_urgent_looks_so(sheet_of):
     page = render(sheet_of("example.com", "example.net", "example.org"), SheetFormat.HTML)
     assert page.count('class="deadline bad"') == 1
