@@ -169,8 +169,15 @@ def test_what_could_not_be_published_is_not_registered_and_the_others_are(agency
         "a1.other.test: no DNS target has its zone: add it to `dns`",
     ):
         assert reason in done.err
+    assert agency.cli("register", "--domain", "left.many.test", "--selector", "z1").status == 0
     let_pass(agency.cli.home, days=180)
-    assert agency.cli("rotate").out.count("selector: ") == 1
+    done = agency.cli("rotate")
+    assert done.out.count("selector: ") == 1
+    assert "late.many.test gets no successor: a1._domainkey.late.many.test is not delegated" in (
+        done.err
+    )
+    assert "left.many.test gets no successor" in done.err
+    assert "; \n" not in done.err
     steps = agency.run(1)
     assert {("a2", "register", "blocked"), ("a2", "register", "done")} < {*steps}
     registered, _ = agency.register("silent.many.test", status=4)

@@ -215,7 +215,7 @@ def _print_successors(
         failed = [(spec.sign_domain, error) for spec, error in assigned if error]
         status = worst(error.exit_code for _, error in failed)
         warn_alike(reporter, (
-            (f"{name} gets no successor: {error.message}; {error.hint}",
+            ("; ".join(filter(None, (f"{name} gets no successor: {error.message}", error.hint))),
              f"no successor: {without_names(error.message, name, None)}", "blocked")
             for name, error in failed
         ))  # fmt: skip
