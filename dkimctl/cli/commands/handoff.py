@@ -124,21 +124,23 @@ def handoff(
         fmt = SheetFormat.TEXT
     is_for_dns = bool(fmt and fmt.value in [*Format] and fmt.value not in NOT_FOR_DNS)
     resources = next((each for each in Provider if panel and each == panel.key), None)
-    faults = {
-        f"--format {fmt} is only for --delegate, and for keys there is `dkimctl show-dns`":
-            is_for_dns and not delegate,
-        "--delegate cannot be combined with --retired": retired and delegate,
-        "--assume-successors has no effect without --retired": assume_successors and not retired,
-        f"--language has no effect with --format {fmt}":
-            language and (is_for_dns or fmt is SheetFormat.JSON),
-        f"--contact has no effect with --format {fmt}": contact and is_for_dns,
-        f"--provider {provider} has no effect with --format {fmt}; terraform has "
-        f"{listed([*Provider])}":
-            panel and is_for_dns and not (resources and fmt is SheetFormat.TERRAFORM),
-    }  # fmt: skip
-    for message, is_given in faults.items():
+    one = "leave one of them out"
+    faults = [
+        (is_for_dns and not delegate, f"--format {fmt} is only for --delegate",
+         f"records of keys: `dkimctl show-dns --format {fmt}`"),
+        (retired and delegate, "--delegate cannot be combined with --retired", one),
+        (assume_successors and not retired,
+         "--assume-successors has no effect without --retired", "leave it out"),
+        (language and (is_for_dns or fmt is SheetFormat.JSON),
+         f"--language has no effect with --format {fmt}", one),
+        (contact and is_for_dns, f"--contact has no effect with --format {fmt}", one),
+        (panel and is_for_dns and not (resources and fmt is SheetFormat.TERRAFORM),
+         f"--provider {provider} has no effect with --format {fmt}",
+         f"{one}; --format terraform takes {listed([*Provider])}"),
+    ]  # fmt: skip
+    for is_given, message, hint in faults:
         if is_given:
-            raise UsageError(message, hint="leave one of them out")
+            raise UsageError(message, hint=hint)
     zones = [read_zone("--zone", name) for name in zone or ()]
     now = datetime.now(UTC)
     if delegate:
