@@ -84,9 +84,14 @@ def select_pools(session: Session, words: Sequence[str] | None) -> dict[str, Poo
     selection, config = read_selection(session, words), session.config
     domains = dict.fromkeys(selection.domains)
     outside = [domain for domain in domains if config.pool_of(domain) is None]
-    if outside or not config.delegation:
+    if not config.delegation:
         raise UsageError(
-            f"no entry of `delegation` in {session.config_file} has {few(outside or ['a domain'])}",
+            f"no `delegation` in {session.config_file}",
+            hint="add a pool of selectors there (docs/fleet.md shows how)",
+        )
+    if outside:
+        raise UsageError(
+            f"no entry of `delegation` in {session.config_file} has {few(outside)}",
             hint="add it to the domains of a pool there (docs/fleet.md shows how)",
         )
     for domain in domains:

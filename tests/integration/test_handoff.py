@@ -190,7 +190,7 @@ def test_a_name_outside_the_zones_given_is_a_usage_error(cli):
         ),
         (("--delegate", "--format", "zone", "--contact", "x"), "has no effect with --format zone"),
         (("--delegate", "--format", "terraform", "--provider", "ovh"), "takes route53, "),
-        (("--delegate", "--output", "x.zone"), "no entry of `delegation` in "),
+        (("--delegate", "--output", "x.zone"), "no `delegation` in "),
         (("--output", "dns.PDF"), "for PDF, print the .html in a browser"),
         (("--output", ""), "in --output: the file name is empty"),
     ],
