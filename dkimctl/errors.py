@@ -109,7 +109,7 @@ class LedgerError(UsageError):
 
 
 class LedgerUnavailable(LedgerError):
-    """The server that has the ledger cannot be used, now or any more."""
+    """The database server of the ledger cannot be used, or no longer."""
 
     exit_code = ExitCode.SERVICE
 

@@ -1,4 +1,4 @@
-"""Whether the owners of domains have handed over the names of keys, as a pool asks for it.
+"""Whether the owners of domains have delegated the selectors of a pool.
 
 By an alias (CNAME) for each selector, or by delegating `_domainkey.DOMAIN` to name servers.
 """

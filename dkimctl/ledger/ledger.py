@@ -388,7 +388,7 @@ class Ledger:
             self._note(EventKind.PUBLISHED, [(*key, text) for key, text in where.items()])
 
     def note_policy(self, text: str) -> None:
-        """Let the events tell of the policies of a run, unless they are those of the one before."""
+        """Record the policies of a run as an event, unless the run before it had the same."""
         with self._transaction():
             self._note(EventKind.POLICY, [("", "", text)], _POLICY)
 
@@ -507,7 +507,7 @@ class Ledger:
             if there := self.counts():
                 raise LedgerError(
                     f"the target has this account already ({summed(there)}); nothing was copied",
-                    hint="name another target: what two ledgers know is not merged",
+                    hint="name another target: ledgers are not merged",
                 )
             for table in tables.TABLES:
                 empty = self._store.execute(f"SELECT * FROM {table} WHERE 1 = 0")

@@ -207,7 +207,8 @@ class Database:
             hint += "whose answers are not in the ledger"
         elif isinstance(error, sqlite3.DatabaseError):
             what, hint = f"the ledger {self} is damaged", "restore a backup of the database"
-        reason = " ".join(str(error).split())
+        lines = (" ".join(line.split()) for line in str(error).splitlines())
+        reason = "; ".join(filter(None, lines))
         raise LedgerUnavailable(f"{what}: {reason}", hint=hint) from error
 
     # Connecting.
@@ -256,7 +257,7 @@ class Database:
             )
         if self.execute("SELECT pg_backend_pid()").fetchone()[0] != info.backend_pid:
             raise LedgerError(
-                f"the ledger {self} is behind a pooler of connections, where locks do not hold",
+                f"the ledger {self} is behind a connection pooler, where locks do not hold",
                 hint="connect to PostgreSQL itself",
             )
         if self._version() == _VERSION:
@@ -275,7 +276,7 @@ class Database:
             self.execute("INSERT INTO version VALUES (?)", (_VERSION,))
 
     def _version(self) -> int:
-        """That of the tables, 0 without any. Raises LedgerError for a newer one than ours."""
+        """The version of the tables, 0 without any. Raises LedgerError if newer than ours."""
         # Not `to_regclass`, which does not see what another made during this transaction.
         query = "SELECT FROM pg_tables WHERE schemaname = 'dkimctl' AND tablename = 'version'"
         if self.execute(query).fetchone() is None:

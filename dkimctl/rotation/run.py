@@ -223,7 +223,7 @@ class RotationRun:
         """Tell in time of pools that will have no selector for a successor."""
         two = [each.sign_domain for each, left in due.low.items() if left == FEW_LEFT]
         if two:
-            self._tools.warn(f"the pools of {few(two)} have {FEW_LEFT} selectors left")
+            self._tools.warn(f"{FEW_LEFT} selectors are left in the pool of {few(two)}")
         told = {spec.sign_domain for spec in due.specs}  # that nothing is left
         self._tasks += [
             Task(Step.REGISTER, State.BLOCKED, each, few_left(left, each.sign_domain))

@@ -441,7 +441,7 @@ def _freeze(text: str) -> tuple[datetime, datetime]:
         if begin <= end and begin.year >= 2000 and end.year < 2100:
             return begin, end + timedelta(days=1)
     hint = "write the first and the last day, such as 2026-12-15/2027-01-10"
-    raise UsageError(f"{quoted(text)} is no range of days", hint=hint)
+    raise UsageError(f"{quoted(text)} is not a range of days", hint=hint)
 
 
 def webhook_url(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Pools of selectors: what customers' DNS leads, once and for all, to a zone of ours."""
+"""Pools of selectors, which customers delegate to a zone of ours, once."""
 
 from __future__ import annotations
 

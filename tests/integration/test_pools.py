@@ -198,7 +198,7 @@ def test_a_pool_that_runs_out_is_told_in_time(agency):
     agency.cli("publish", "--yes", "--wait", "5s")
     let_pass(agency.cli.home, days=180)
     assert ("a3", "register", "done") in agency.run()
-    assert "have 2 selectors left" in agency.cli("rotate", "run").err
+    assert f"2 selectors are left in the pool of {SHOP}\n" in agency.cli("rotate", "run").err
     [service] = agency.cli.home.rglob("sandbox.db")
     with contextlib.closing(sqlite3.connect(service)) as connection, connection:
         connection.execute(TAKE_A4)

@@ -50,7 +50,7 @@ class Customers:
             years.troubled = {name for name in self._counts if self._left(years, name) < 2}
             two = sorted(name for name in self._counts if self._left(years, name) == 2)
             done = years.live(1, days)
-            told = re.findall(r"the pools of (.*) have 2 selectors left", done.err)
+            told = re.findall(r"2 selectors are left in the pool of (.*)", done.err)
             if done.status >= 0 and told != [", ".join(two)] * bool(two):
                 years.judge.report(years.now, f"two selectors are left to {two}: {done.err}")
             self._judge_selectors(years)

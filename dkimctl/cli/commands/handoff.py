@@ -99,7 +99,7 @@ def handoff(
     retired: Annotated[
         bool, option("--retired", "Records to delete, of keys that have been replaced.")
     ] = False,
-    delegate: Annotated[bool, option("--delegate", "CNAME or NS that delegate selectors.")] = False,
+    delegate: Annotated[bool, option("--delegate", "Records that delegate selectors.")] = False,
     assume_successors: AssumeSuccessorsOption = False,
     output: OutputOption = None,
 ) -> int:

@@ -210,8 +210,9 @@ def copy(
         else:
             target = read_new_file(to).absolute()
         if isinstance(target, Path) == isinstance(source, Path):
-            hint = "one of the two is a file, the other a database; --ledger names the first"
-            raise UsageError(f"the ledger to copy is {source}", hint=hint)
+            other = "database" if isinstance(source, Path) else "file"
+            hint = "--ledger names the ledger to copy, if it is not that of the profile"
+            raise UsageError(f"the ledger {source} can only be copied to a {other}", hint=hint)
     # To read it, first: a file that is no ledger would be put aside.
     session.open_ledger(for_writing=False, place=target).verify()
     with ExitStack() as locks:
@@ -230,6 +231,6 @@ def copy(
     if isinstance(target, Path):
         step = f"remove `ledger` from {where}, and use {target} as ledger.db of a state directory"
     session.reporter.note(
-        f"dkimctl: next, on each machine: {step}; what is done then is not in {source}"
+        f"dkimctl: next, on each machine: {step}; what you do after that is not in {source}"
     )
     return ExitCode.OK
