@@ -16,6 +16,7 @@ import pytest
 from dkimctl.formats.renderer import Format
 from dkimctl.ledger.account_lock import account_lock
 from dkimctl.ledger.ledger import Ledger
+from dkimctl.ledger.postgresql import Database
 from dkimctl.ledger.tables import TABLES
 from dkimctl.models import Actor, Alarm, DomainSpec, Outcome, Result, key_of
 from ledgers import histories_of
@@ -447,6 +448,23 @@ class TestCopy:
         with closing(sqlite3.connect(full, isolation_level=None)) as connection:
             connection.execute("UPDATE closed_key SET key_len = 2048")
         assert cli("ledger", "copy", "--to", there).status == 0
+
+    @pytest.mark.slow
+    def test_copies_in_opposite_directions_do_not_wait_for_each_other(
+        self, cli, full, there, tmp_path
+    ):
+        """Both lock the file first: who waits for it does not hold the database."""
+        lock = HERE | {"on_wait": pytest.fail, "purpose": "rotate", "patience": 0.0}
+        streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+        for words, status in (["--to", there], 0), (["--to", full, "--ledger", there], 2):
+            database = Database(there)
+            with account_lock(tmp_path / "state", **lock):
+                copying = cli.start("ledger", "copy", *words, **streams)
+                assert "waiting for another rotate run" in copying.stderr.readline()
+                with database.lock(**lock):
+                    database.disconnect()
+            _, said = copying.communicate(timeout=30)
+            assert (copying.returncode, "this account already" in said) == (status, status == 2)
 
     def test_a_target_that_is_no_ledger_is_left_alone(self, cli, full, there):
         (cli.home / "letter.txt").write_text("Dear all")

@@ -216,7 +216,8 @@ def copy(
     # To read it, first: a file that is no ledger would be put aside.
     session.open_ledger(for_writing=False, place=target).verify()
     with ExitStack() as locks:
-        for place in (source, target):
+        # The file first, so that two copies in opposite directions do not wait for each other.
+        for place in sorted((source, target), key=lambda place: not isinstance(place, Path)):
             locks.enter_context(session.lock_account("rotate", place))
             locks.enter_context(session.lock_account("register", place))
         ledger = session.open_ledger(for_writing=True)
