@@ -268,7 +268,8 @@ class Database:
                 return
             for step in STEPS[version:] if version else (_FIRST_TABLES, *STEPS):
                 for statement in step.split(";"):
-                    if not statement.lstrip().startswith("INSERT"):  # upgrades rows of old files
+                    # New tables have no rows that a step could upgrade.
+                    if version or not statement.lstrip().startswith("INSERT"):
                         identity = "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
                         created = statement.replace("INTEGER PRIMARY KEY", identity)
                         self.execute(created.replace("INTEGER", "bigint"))

@@ -16,6 +16,7 @@ from dkimctl.cli.doctor_checks import check_ledger
 from dkimctl.errors import LedgerUnavailable
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.ledger.postgresql import Database
+from dkimctl.ledger.tables import STEPS
 from dkimctl.models import EventKind, key_of
 from dkimctl.settings.profile import Profile
 from documents import example
@@ -172,6 +173,26 @@ def test_who_waits_for_another_writer_sees_what_that_one_wrote(server, ledger):
 
     with ThreadPoolExecutor() as pool:
         list(pool.map(look, ("published", "missing")))
+
+
+def test_a_newer_version_upgrades_the_tables_and_their_rows(monkeypatch, ledger):
+    account = {"base_url": "https://api.example", "client_id": "me"}
+    database = Database(ledger)
+    with Ledger.open(database, **account) as opened:
+        opened.note_replacements({key_of("a.example", "s2"): "s1"})
+    database.disconnect()
+    step = """
+ALTER TABLE closed_key ADD more INTEGER;
+INSERT INTO closed_key (account_id, sign_domain, selector, closed_at, more)
+  SELECT account_id, sign_domain, replaces, '2026-11-21T12:00:00+00:00', 1 FROM history
+"""
+    monkeypatch.setattr("dkimctl.ledger.postgresql.STEPS", (*STEPS, step))
+    monkeypatch.setattr("dkimctl.ledger.postgresql._VERSION", len(STEPS) + 1)
+    for _ in range(2):
+        database = Database(ledger)
+        with Ledger.open(database, **account) as opened:
+            assert [closed.key for closed in opened.closed_keys()] == [key_of("a.example", "s1")]
+        database.disconnect()
 
 
 def test_a_user_may_have_no_home_directory(monkeypatch):
