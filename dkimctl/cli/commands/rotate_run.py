@@ -97,8 +97,8 @@ def run(
     seconds = read_duration("--wait", wait, may_be_zero=True).total_seconds()
     policy = RunPolicy(session.config.rotation, seconds, dry_run, allow_wildcard_shadowing)
     selected = read_selection(session, selection)
-    registered = session.open_ledger(for_writing=False).ours()
-    if next(selected.pick(registered), None) is None:
+    # In no variable: the query would stay open, and its rows in memory, for the whole run.
+    if next(selected.pick(session.open_ledger(for_writing=False).ours()), None) is None:
         require_empty(session, selected)
 
     reporter = session.reporter
