@@ -78,7 +78,7 @@ def parse_url(text: str, suggested_scheme: str = "https") -> Url:
 
 
 def parse_database_url(text: str) -> str:
-    """The canonical form of the URL of a PostgreSQL database; TLS is verified, unless it is here.
+    """The canonical form of the URL of a PostgreSQL database; TLS is verified, except on loopback.
 
     Raises UsageError, also if it has a password.
     """
@@ -94,7 +94,7 @@ def parse_database_url(text: str) -> str:
     if ":" in user or "password" in query.lower():
         _refuse("contains a password", _PASSWORD_ELSEWHERE)
     if fields.keys() - {"sslmode", "sslrootcert"}:
-        _refuse("has a field other than sslmode and sslrootcert", "remove it")
+        _refuse("has a parameter other than sslmode and sslrootcert", "remove it")
     parts = re.fullmatch(_AUTHORITY, authority)
     if parts is None or int(parts[3] or 0) > 65_535:
         _refuse("has an invalid host or port", "correct it")

@@ -204,7 +204,7 @@ class Alarm(NamedTuple):
 
 
 class EventKind(StrEnum):
-    """What has become of a key; the last is of all keys."""
+    """What happened to a key; a changed policy is about all of them."""
 
     REGISTERED = "registered"
     IMPORTED = "imported"

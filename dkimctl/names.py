@@ -192,7 +192,7 @@ _HasDomainsT = TypeVar("_HasDomainsT", bound=_HasDomains)
 
 
 def first_match(entries: Iterable[_HasDomainsT]) -> Callable[[str], _HasDomainsT | None]:
-    """What gives the first entry for a signing domain, or None; as fast for many names."""
+    """A function that finds the first entry for a signing domain, fast also among many."""
     compiled = []
     for entry in entries:
         globs = "|".join(map(fnmatch.translate, filter(is_glob, entry.domains)))

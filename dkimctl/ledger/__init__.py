@@ -1,1 +1,1 @@
-"""What the service answered and what is in flight, per account, in one SQLite file."""
+"""What the service answered and what is in flight, per account, in a file or in PostgreSQL."""

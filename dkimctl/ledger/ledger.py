@@ -250,7 +250,7 @@ class Ledger:
         return set(self._rows(_KEYS))  # RegistrationKeys, which they equal, take ten times as long
 
     def count_domains(self, base_url: str, client_id: str) -> int:
-        """The number of signing domains of any account in the file."""
+        """The number of signing domains of any account."""
         query = f"SELECT count(DISTINCT sign_domain) {tables.OF_ACCOUNT}"
         with self._store.translating():
             return int(self._store.execute(query, (base_url, client_id)).fetchone()[0])
@@ -522,12 +522,12 @@ class Ledger:
             return self.counts()
 
     def check(self) -> None:
-        """Check that the file is sound. A damaged one is quarantined, and the ledger is closed."""
+        """Check that the ledger is sound. A damaged file is quarantined and closed."""
         with self._store.translating():
             self._store.check(self._account_id)
 
     def verify(self) -> None:
-        """Check that the file is sound, and change nothing."""
+        """Check that the ledger is sound, and change nothing."""
         with self._store.translating():
             self._store.verify(self._account_id)
 
