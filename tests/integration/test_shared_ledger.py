@@ -13,7 +13,7 @@ import pytest
 
 import shared_ledger
 from dkimctl.cli.doctor_checks import check_ledger
-from dkimctl.errors import LedgerUnavailable
+from dkimctl.errors import LedgerError, LedgerUnavailable
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.ledger.postgresql import Database
 from dkimctl.ledger.tables import STEPS
@@ -154,6 +154,13 @@ def test_nothing_is_done_under_a_lock_whose_connection_was_lost(server, ledger):
     with Ledger.open_existing(database, **account) as opened:  # a new connection, without a lock
         assert opened.begun_successors() == {}
     database.disconnect()
+
+
+def test_a_pooler_is_refused(monkeypatch, ledger):
+    """It gives its clients another process ID than the server has."""
+    monkeypatch.setattr("psycopg.ConnectionInfo.backend_pid", 1)
+    with pytest.raises(LedgerError, match="behind a pooler of connections"):
+        Ledger.open(Database(ledger), base_url="https://api.example", client_id="me")
 
 
 def test_who_waits_for_another_writer_sees_what_that_one_wrote(server, ledger):
