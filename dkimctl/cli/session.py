@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import typer
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from dkimctl.client.client import Client
     from dkimctl.client.http import HttpClient
     from dkimctl.client.tokens import TokenProvider
+    from dkimctl.ledger.account_lock import Purpose
     from dkimctl.ledger.postgresql import Database
     from dkimctl.registration.limits import Limits
     from dkimctl.registration.retrying import Send
@@ -378,7 +379,7 @@ class Session:
 
     def lock_account(
         self,
-        purpose: Literal["register", "rotate", "notify"] = "register",
+        purpose: Purpose = "register",
         place: Path | Database | None = None,
     ) -> AbstractContextManager[None]:
         """Wait until no other process does this for the profile's account, and lock it.
