@@ -159,7 +159,7 @@ def test_nothing_is_done_under_a_lock_whose_connection_was_lost(server, ledger):
 def test_a_pooler_is_refused(monkeypatch, ledger):
     """It gives its clients another process ID than the server has."""
     monkeypatch.setattr("psycopg.ConnectionInfo.backend_pid", 1)
-    with pytest.raises(LedgerError, match="behind a pooler of connections"):
+    with pytest.raises(LedgerError, match="behind a connection pooler"):
         Ledger.open(Database(ledger), base_url="https://api.example", client_id="me")
 
 
