@@ -12,7 +12,7 @@ depends on DNS; another one carries the plan out.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
@@ -95,6 +95,8 @@ class RotationRun:
         """Raises LedgerError if the ledger cannot be read, and Interrupted."""
         domains = self._read()
         known = self._known(domains)
+        due = find_due(domains, self._selection, self._policy.rotation, self._tools.clock())
+        del domains  # there may be 100,000
         statuses = self._statuses(known, self._tools.clock())
         over = [
             status
@@ -107,7 +109,7 @@ class RotationRun:
             if not self._policy.is_dry:
                 with self._tools.open_ledger(for_writing=True) as ledger:
                     ledger.note_policy(str(self._policy.rotation))
-            answers = self._ask_service(over, known.histories, domains)
+            answers = self._ask_service(over, known.histories, due)
         except LedgerError as error:  # it may be read nevertheless, such as on a full disk
             self._end_service(error)
         confirmed = {key for key, why in answers.items() if not why}
@@ -134,7 +136,7 @@ class RotationRun:
         self,
         over: Sequence[RetirementStatus],
         histories: Histories,
-        domains: Iterable[DomainKeys],
+        due: DueKeys,
     ) -> Mapping[RegistrationKey, str]:
         """Register the successors that are due, and refresh keys past the grace period, and theirs.
 
@@ -143,7 +145,6 @@ class RotationRun:
         """
         tools, policies = self._tools, self._policy.rotation
         ledger = tools.open_ledger(for_writing=False)
-        due = find_due(domains, self._selection, policies, tools.clock())
         self._limits = due.limits
         # At a service that each run asks for its time, one entry more, and that of its successor,
         # is cheap for keys of some weeks. Later it is left to answers and mail.
@@ -171,6 +172,7 @@ class RotationRun:
                 return {}
             now = tools.clock()
             self._register_due(ledger, now)
+            self._note_spent_pools(due, ledger, now)
             if self._unknown:
                 return {}
             removed = [
@@ -220,15 +222,34 @@ class RotationRun:
         ]
 
     def _note_pools(self, due: DueKeys) -> None:
-        """Tell in time of pools that will have no selector for a successor."""
+        """Tell in time of pools that will have no selector for a successor.
+
+        Domains that get one in this run are left to `_note_spent_pools`.
+        """
         two = [each.sign_domain for each, left in due.low.items() if left == FEW_LEFT]
         if two:
             self._tools.warn(f"{FEW_LEFT} selectors are left in the pool of {few(two)}")
-        told = {spec.sign_domain for spec in due.specs}  # that nothing is left
+        registered = {spec.sign_domain for spec in due.specs}
+        self._note_low(due.low, {each.sign_domain for each in due.low} - registered)
+
+    def _note_spent_pools(self, due: DueKeys, ledger: Ledger, now: datetime) -> None:
+        """Tell what is left of pools that had one selector, after a successor was registered."""
+        low = {each.sign_domain for each, left in due.low.items() if left < FEW_LEFT}
+        spent = low & {spec.sign_domain for spec in due.specs}
+        spent -= {  # the task says why there is no successor
+            task.registration.sign_domain
+            for task in self._tasks
+            if task.step is Step.REGISTER and task.state is not State.DONE
+        }
+        if spent:
+            known, policies = ledger.domains(with_values=False), self._policy.rotation
+            self._note_low(find_due(known, self._selection, policies, now).low, spent)
+
+    def _note_low(self, low: Mapping[Registration, int], domains: Container[str]) -> None:
         self._tasks += [
             Task(Step.REGISTER, State.BLOCKED, each, few_left(left, each.sign_domain))
-            for each, left in due.low.items()
-            if left < FEW_LEFT and (left or each.sign_domain not in told)
+            for each, left in low.items()
+            if left < FEW_LEFT and each.sign_domain in domains
         ]
 
     def _assigned(self, specs: Sequence[DomainSpec], ledger: Ledger) -> list[DomainSpec]:

@@ -263,7 +263,7 @@ def selectors_left(
 def few_left(left: int, sign_domain: str) -> str:
     """What to say of a domain whose pool is about to run out."""
     count = "1 selector is" if left else "no selector is"
-    return f"{count} left in its pool: {HOW_TO_EXTEND.format(sign_domain)}"
+    return f"{count} left in its pool for a successor: {HOW_TO_EXTEND.format(sign_domain)}"
 
 
 def _due_until(dates: Sequence[datetime], policy: RotationSettings, now: datetime) -> datetime:

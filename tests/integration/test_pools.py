@@ -212,3 +212,20 @@ def test_a_pool_that_runs_out_is_told_in_time(agency):
     assert 'dkimctl_selectors_left{profile="sandbox",sign_domain="shop.test"} 0.0' in metrics
     let_pass(agency.cli.home, days=200)
     assert not [each for each in agency.run(1) if each[1:] == ("register", "done")]
+
+
+def test_the_run_that_takes_the_last_selector_says_that_none_is_left(agency):
+    entries = [{"sign_domain": SUB, "selector": f"a{number}"} for number in range(1, 5)]
+    assert agency.cli("register", "-", stdin=json.dumps(entries)).status == 0
+    agency.cli("publish", "--yes", "--wait", "5s")
+    waiting = agency.cli("rotate", "run", "--dry-run")
+    assert (waiting.status, "1 selector is left in its pool" in waiting.out) == (1, True)
+    let_pass(agency.cli.home, days=180)
+    due = [each for each in agency.run(1, "--dry-run") if each[1] == "register"]
+    assert due == [("a5", "register", "due")]
+    done = agency.cli("rotate", "run", "--wait", "3s", "--format", "json")
+    assert done.status == 1
+    told = [each for each in done.json["items"] if each["step"] == "register"]
+    assert [each["state"] for each in told] == ["blocked", "done"]
+    assert {each["selector"] for each in told} == {"a5"}
+    assert told[0]["reason"].startswith("no selector is left in its pool for a successor: raise")
