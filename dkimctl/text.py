@@ -8,6 +8,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from functools import lru_cache
 from typing import Generic, Literal, TypeVar
 
 from dkimctl.errors import UsageError
@@ -176,6 +177,7 @@ def parse_duration(text: str, *, longest: float = 3650 * DAY, may_be_zero: bool 
     return seconds
 
 
+@lru_cache(maxsize=1024)  # of keys that were registered or seen together
 def format_duration(time: timedelta | float, *, units: Literal[1, 2] = 2) -> str:
     """A time, or seconds, in its largest unit and the next: "12 s", "2 h 10 min" or "7 d 12 h"."""
     seconds = time.total_seconds() if isinstance(time, timedelta) else time

@@ -168,5 +168,6 @@ def render_policies(
     return table(titles, rows, layout, optional=("GRACE", "LEAD", "KEY_LEN"))
 
 
+@lru_cache(maxsize=1024)
 def _day(time: datetime | None) -> str:
     return str(time.date()) if time else ""

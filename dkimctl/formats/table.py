@@ -72,11 +72,15 @@ def table(
     same: dict[Sequence[str], Sequence[str]] = {}
     is_empty = True
     for row in rows:
-        text = _SEPARATOR.join([printable(cell) if cell else "-" for cell in row.cells])
-        if text:
+        cells = [cell or "-" for cell in row.cells]
+        text = "".join(cells)
+        is_plain = text.isascii() and text.isprintable()
+        if not is_plain:
+            cells = [*map(printable, cells)]
+        if cells:
             is_empty = False
-            width_of = len if text.isascii() else columns_of
-            widths = [*map(max, widths, map(width_of, text.split(_SEPARATOR)))]
+            widths = [*map(max, widths, map(len if is_plain else columns_of, cells))]
+        text = _SEPARATOR.join(cells)
         looks: Sequence[str] = tuple(row.styles)
         kept.append((text, same.setdefault(looks, looks), "".join(row.below)))
     shown, cut = list(range(len(columns))), frozenset[int]()
@@ -89,10 +93,11 @@ def table(
         titles = [columns[at] for at in shown]
         yield from _lines_of_row(titles, [Style.BOLD] * len(titles), widths, names, layout)
     left_out = dict.fromkeys(title for at, title in enumerate(columns) if at not in shown)
+    padded = _GAP.join(f"%-{width}s" for width in widths)
     for text, styles, lines in kept:
         cells = text.split(_SEPARATOR) if text else []
         if has_room and cells and text.isascii() and not layout.colour:  # the usual long list
-            yield _GAP.join(map(str.ljust, cells, widths)).rstrip(" ") + "\n"
+            yield (padded % tuple(cells)).rstrip(" ") + "\n"
         elif cells:
             missing = [at for at in range(len(cells)) if at not in shown or (
                 at in cut and _day(cells[at]) != cells[at]

@@ -63,6 +63,7 @@ class NextAction(StrEnum):
 # Of keys that are in no use, or are not known to be.
 NOT_IN_USE = (KeyStage.REMOVED, KeyStage.TAKEN, KeyStage.UNANSWERED)
 _BY_RUN = (NextAction.REGISTER, NextAction.REMOVE)
+_MOST_ALIKE = 10_000  # keys with different lives that are kept for others
 
 
 class KeyDates(NamedTuple):
@@ -164,20 +165,62 @@ def read_keys(
     Also those that may be registered, since their requests got no answer, and removed ones. Their
     records have no values.
     """
+    alike: dict[object, Key] = {}
     for domain in ledger.domains(with_values=False):
         known: list[Registration | Intent | ClosedKey] = [*domain.histories]
         known += (*domain.intents, *domain.closed)
         if next(selection.pick(known), None) is not None:
-            yield from sorted(selection.pick(keys_of(domain, policies, now)), key=_by_start)
+            keys = keys_of(domain, policies, now, alike)
+            yield from sorted(selection.pick(keys), key=_by_start)
 
 
 def _by_start(key: Key) -> tuple[datetime, str]:
     return key.starts_at or key.dates.created_at or NEVER, key.selector or ""
 
 
-def keys_of(domain: DomainKeys, policies: Policies, now: datetime) -> Iterator[Key]:
-    """The keys of a signing domain."""
+def keys_of(
+    domain: DomainKeys, policies: Policies, now: datetime, alike: dict[object, Key] | None = None
+) -> Iterator[Key]:
+    """The keys of a signing domain.
+
+    `alike` are keys of other domains, which are alone there, by all that their life depends on:
+    hundreds that were registered and seen together have the same. It gets those of this domain.
+    """
     settings, (latest, left) = policies.of(domain.sign_domain), selectors_left(domain, policies)
+    life: tuple[object, ...] = ()
+    if len(domain.histories) == 1 and not (domain.intents or domain.begun):
+        [(lone, history)] = domain.histories.items()
+        life = (*lone[1:6], lone.is_taken, *lone[7:9], history, id(settings), left)
+    if alike is not None and (known := alike.get(life)) is not None:
+        yield Key(next(iter(domain.histories)), *known[1:])
+    else:
+        for key in _registered_keys(domain, settings, policies, now, latest, left):
+            # What to do about a successor that is due also depends on the name of the domain.
+            is_open = key.action in (NextAction.REGISTER, NextAction.DECIDE)
+            is_due = is_open and (key.due is None or key.due <= now)
+            if alike is not None and life and not (is_due or key.is_last):
+                if len(alike) >= _MOST_ALIKE:
+                    alike.clear()
+                alike[life] = key
+            yield key
+    if domain.intents:
+        names = {registration.key for registration in domain.histories}
+        names |= {closed.key for closed in domain.closed}
+        for intent in domain.intents:
+            if intent.key not in names:
+                replaces = domain.begun.get(intent.key)
+                yield _unanswered_key(intent, replaces)._replace(policy=settings)
+    yield from (removed_key(closed)._replace(policy=settings) for closed in domain.closed)
+
+
+def _registered_keys(
+    domain: DomainKeys,
+    settings: RotationSettings,
+    policies: Policies,
+    now: datetime,
+    latest: Registration | None,
+    left: int | None,
+) -> Iterator[Key]:
     # When the line of each key gets a successor: its newest key decides, once that signs.
     schedules = schedules_of(domain, policies, now)
     due = {each.line[0].third_party: each.due if each.newest else None for each in schedules}
@@ -200,14 +243,6 @@ def keys_of(domain: DomainKeys, policies: Policies, now: datetime) -> Iterator[K
             if key.is_last and not (key.urgency or key.action is NextAction.DECIDE):
                 key = key._replace(note=few_left(left, domain.sign_domain))
         yield key
-    if domain.intents:
-        known = {registration.key for registration in domain.histories}
-        known |= {closed.key for closed in domain.closed}
-        for intent in domain.intents:
-            if intent.key not in known:
-                replaces = domain.begun.get(intent.key)
-                yield _unanswered_key(intent, replaces)._replace(policy=settings)
-    yield from (removed_key(closed)._replace(policy=settings) for closed in domain.closed)
 
 
 def _registered_key(

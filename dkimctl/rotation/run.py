@@ -109,7 +109,7 @@ class RotationRun:
             if not self._policy.is_dry:
                 with self._tools.open_ledger(for_writing=True) as ledger:
                     ledger.note_policy(str(self._policy.rotation))
-            answers = self._ask_service(over, known.histories, due)
+            answers = self._ask_service(over, known, due)
         except LedgerError as error:  # it may be read nevertheless, such as on a full disk
             self._end_service(error)
         confirmed = {key for key, why in answers.items() if not why}
@@ -135,7 +135,7 @@ class RotationRun:
     def _ask_service(
         self,
         over: Sequence[RetirementStatus],
-        histories: Histories,
+        known: KnownKeys,
         due: DueKeys,
     ) -> Mapping[RegistrationKey, str]:
         """Register the successors that are due, and refresh keys past the grace period, and theirs.
@@ -182,7 +182,7 @@ class RotationRun:
                 )
                 for (name, _), key in closed.items()
             ]  # fmt: skip
-            answers = self._refresh([*over, *removed], histories, ledger, now)
+            answers = self._refresh([*over, *removed], known.histories, ledger, now)
             if closed:  # those that do not sign again, by the answers, are closed as before
                 known = self._known(ledger.domains())
                 ledger.close_keys({
@@ -445,7 +445,12 @@ class RotationRun:
         checks, looks = self._look(Step.PUBLISH, changes)
         published = _with_verdict(looks, Verdict.PUBLISHED)
         self._tasks += publication_tasks(
-            changes.values(), checks, published, known.histories, policies, tools.clock()
+            changes.values(),
+            checks,
+            published,
+            known.histories if changes else {},
+            policies,
+            tools.clock(),
         )
         if looks is None:
             return
@@ -455,7 +460,9 @@ class RotationRun:
         # The successor of each retired key that can go now, and since when it is due.
         removals: dict[Registration, str | None] = {}
         due: dict[RegistrationKey, datetime] = {}
-        for status in self._statuses(known.after(looks, now), now):
+        # Most keys have no other beside them that could have replaced them.
+        several = [histories for histories in known.domains if len(histories) > 1]
+        for status in self._statuses(known._replace(domains=several).after(looks, now), now):
             registration, retirement = status.registration, status.retirement
             sure = [each.selector for each in status.successors if each.key in reliable]
             is_due = retirement in (Retirement.DUE, Retirement.WAITING) and status.is_over

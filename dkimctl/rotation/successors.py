@@ -119,18 +119,36 @@ def schedules_of(domain: DomainKeys, policies: Policies, now: datetime) -> list[
 def _schedule_of(
     line: Sequence[Registration], settings: RotationSettings, now: datetime
 ) -> Schedule:
-    """The successor starts when the newest key is `max_age` old, and is registered `lead` before.
-
-    Each goes before a freeze if the former would be in one, or the latter too close to one. The age
-    counts from the registration, or, of a key that was registered long before it starts, from
-    `lead` before its start, or so much less that it signs long enough to be replaced.
-    """
     newest = newest_of(line)
     begin = newest.created_at if newest else None
     if newest is None or begin is None:
         return Schedule(line)
-    max_age, lead, starts = settings.max_age, settings.lead, newest.starts_at or begin
-    ahead = _ahead(lead, max_age)
+    due, start, end = _times_of(begin, newest.starts_at or begin, settings)
+    due = max([due, *[each.starts_at or due for each in line]])
+    due = due if due.tzinfo is UTC else due.astimezone(UTC)
+    reason = ""
+    if settings.freeze and (thawed := settings.frozen_until(max(due, now))) is not None:
+        if due <= now and thawed + _DAY + settings.lead * _SHORTEST > end:
+            reason = f"nothing is registered before {thawed.date()} (freeze), but it reaches "
+            reason += f"`max_age` on {end.date()}: `dkimctl rotate {newest.sign_domain} "
+            reason += "--older-than 0d` prints a successor"
+        due = thawed
+    return Schedule(line, newest, due, start, end, reason)
+
+
+@lru_cache(maxsize=1024)  # many keys were registered together
+def _times_of(
+    begin: datetime, starts: datetime, settings: RotationSettings
+) -> tuple[datetime, datetime, datetime]:
+    """When a successor is due, when it is to start, and when the key reaches `max_age`.
+
+    The successor starts when the newest key is `max_age` old, and is registered `lead` before.
+    Each goes before a freeze if the former would be in one, or the latter too close to one. The age
+    counts from the registration, or, of a key that was registered long before it starts, from
+    `lead` before its start, or so much less that it signs long enough to be replaced.
+    """
+    max_age, lead = settings.max_age, settings.lead
+    ahead = min(max(lead, lead * _SHORTEST + _DAY), max_age)  # a run a day later is in time
     if starts > begin and starts - begin > min(lead, max_age - ahead):
         begin = (starts - min(lead, max_age - ahead)).astimezone(UTC)
     end = min(begin, NEVER - max_age) + max_age
@@ -142,22 +160,7 @@ def _schedule_of(
     for frozen, until in reversed(settings.freeze):
         if frozen < due + _DAY and due < until:
             due = frozen - _DAY
-    due = max([due, *[each.starts_at or due for each in line]])
-    due = due if due.tzinfo is UTC else due.astimezone(UTC)
-    reason = ""
-    if settings.freeze and (thawed := settings.frozen_until(max(due, now))) is not None:
-        if due <= now and thawed + _DAY + lead * _SHORTEST > end:
-            reason = f"nothing is registered before {thawed.date()} (freeze), but it reaches "
-            reason += f"`max_age` on {end.date()}: `dkimctl rotate {newest.sign_domain} "
-            reason += "--older-than 0d` prints a successor"
-        due = thawed
-    return Schedule(line, newest, due, start, end, reason)
-
-
-@lru_cache(maxsize=64)
-def _ahead(lead: timedelta, max_age: timedelta) -> timedelta:
-    """How long before its start a successor is due: a run a day later is in time, see `spec_of`."""
-    return min(max(lead, lead * _SHORTEST + _DAY), max_age)
+    return due, start, end
 
 
 class DueKey(NamedTuple):
@@ -257,7 +260,8 @@ def selectors_left(
     if pool is None:
         return None, None
     newest = newest_of(registration for registration in domain.histories if registration.signs)
-    return newest, len(pool.free(domain.selectors))
+    names = pool.names()
+    return newest, len(names) - sum(selector in names for selector in domain.selectors)
 
 
 def few_left(left: int, sign_domain: str) -> str:
@@ -292,7 +296,10 @@ def limits_too_low(lines: Iterable[tuple[RotationSettings, int]], now: datetime)
 def may_be_due(domain: DomainKeys, schedules: Iterable[Schedule], now: datetime) -> bool:
     """Whether `due_of` has any of its keys: few have, and to find out takes as long as all else."""
     return bool(domain.intents or domain.begun) or any(
-        len(schedule.line) > 1 or schedule.newest is None or schedule.due <= now or schedule.frozen
+        schedule.newest is None
+        or schedule.due <= now
+        or schedule.frozen
+        or (len(schedule.line) > 1 and any((key.starts_at or now) > now for key in schedule.line))
         for schedule in schedules
     )
 
@@ -423,6 +430,8 @@ def lines_of(registrations: Iterable[Registration]) -> list[list[Registration]]:
 def newest_of(line: Iterable[Registration]) -> Registration | None:
     """The key that was registered last; None if no key has a date."""
     dated = [registration for registration in line if registration.created_at is not None]
+    if len(dated) == 1:  # as in most lines, of which there may be 100,000
+        return dated[0]
     return max(dated, key=lambda registration: registration.created_at or NEVER, default=None)
 
 

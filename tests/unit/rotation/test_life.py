@@ -38,15 +38,21 @@ SIGNING = key(published=300)
 
 @pytest.fixture
 def stages_of():
-    """The statuses of the keys of a domain, by selector."""
+    """The statuses of the keys of a domain, by selector: the same after those of one alike."""
 
     def stages_of(**keys):
-        registrations = [
-            Registration("example.com", name, **fields) for name, (fields, _) in keys.items()
-        ]
-        histories = dict(zip(registrations, (history for _, history in keys.values()), strict=True))
-        domain = DomainKeys("example.com", histories)
-        return {key.selector: key for key in keys_of(domain, POLICIES, NOW)}
+        def domain(name):
+            registrations = [
+                Registration(name, selector, **fields) for selector, (fields, _) in keys.items()
+            ]
+            histories = (history for _, history in keys.values())
+            return DomainKeys(name, dict(zip(registrations, histories, strict=True)))
+
+        alike = {}
+        [*keys_of(domain("example.net"), POLICIES, NOW, alike)]
+        stages = [*keys_of(domain("example.com"), POLICIES, NOW)]
+        assert [*keys_of(domain("example.com"), POLICIES, NOW, alike)] == stages
+        return {key.selector: key for key in stages}
 
     return stages_of
 
