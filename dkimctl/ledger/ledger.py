@@ -245,6 +245,10 @@ class Ledger:
         """The same without those of other accounts (409 without data, interface 7.3)."""
         return (registration for registration in self.all() if not registration.is_taken)
 
+    def has_ours(self) -> bool:
+        query = f"SELECT id FROM registration WHERE account_id = ? AND {IS_OURS} LIMIT 1"
+        return any(self._rows(query))
+
     def known_keys(self) -> Set[tuple[str, str]]:
         """The keys of all registrations; of ours, also those with "" for the selector."""
         return set(self._rows(_KEYS))  # RegistrationKeys, which they equal, take ten times as long

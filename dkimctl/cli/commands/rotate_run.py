@@ -97,8 +97,9 @@ def run(
     seconds = read_duration("--wait", wait, may_be_zero=True).total_seconds()
     policy = RunPolicy(session.config.rotation, seconds, dry_run, allow_wildcard_shadowing)
     selected = read_selection(session, selection)
-    # In no variable: the query would stay open, and its rows in memory, for the whole run.
-    if next(selected.pick(session.open_ledger(for_writing=False).ours()), None) is None:
+    ledger = session.open_ledger(for_writing=False)
+    # The query is in no variable, where it would stay open, with its rows, for the whole run.
+    if next(selected.pick(ledger.ours()), None) is None if selection else not ledger.has_ours():
         require_empty(session, selected)
 
     reporter = session.reporter
