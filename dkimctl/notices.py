@@ -200,9 +200,7 @@ def _summary(groups: Sequence[Sequence[_Pair]]) -> str:
 
 
 def _items(
-    groups: Sequence[Sequence[_Pair]],
-    complete: Callable[[str], str],
-    owner: Callable[[Alarm], str],
+    groups: Sequence[Sequence[_Pair]], complete: Callable[[str], str], owner: Callable[[Alarm], str]
 ) -> Iterator[dict[str, object]]:
     left = MAX_SUBJECTS
     for alike in groups[:MAX_ITEMS]:

@@ -340,9 +340,7 @@ def _report(plan: Sequence[Change], options: PublishOptions, reporter: Reporter)
             sheet = next_steps.command("handoff", next_steps.select_domains(led, options.words))
             hint += f"; {sheet} has the records of aliases where they lead"
         reporter.warn(
-            f"in no zone of a DNS target: {_names(uncovered)}",
-            hint=hint,
-            code=Action.UNCOVERED,
+            f"in no zone of a DNS target: {_names(uncovered)}", hint=hint, code=Action.UNCOVERED
         )
     codes = [change.error.exit_code for change in plan if change.error is not None]
     return worst([*codes, ExitCode.NO if blocked or uncovered else ExitCode.OK])

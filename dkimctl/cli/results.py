@@ -9,13 +9,7 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
-from dkimctl.cli.output import (
-    LONG_TABLE,
-    OutputOptions,
-    resolve_zones,
-    table_layout,
-    write_chunks,
-)
+from dkimctl.cli.output import LONG_TABLE, OutputOptions, resolve_zones, table_layout, write_chunks
 from dkimctl.cli.report import KEPT, Reporter
 from dkimctl.errors import ExitCode, OutputError, os_errors_as, worst
 from dkimctl.formats.renderer import (

@@ -378,9 +378,7 @@ class Session:
         return bool(installed_timer(self.profile.name, self.state_dir))
 
     def lock_account(
-        self,
-        purpose: Purpose = "register",
-        place: Path | Database | None = None,
+        self, purpose: Purpose = "register", place: Path | Database | None = None
     ) -> AbstractContextManager[None]:
         """Wait until no other process does this for the profile's account, and lock it.
 
