@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
@@ -15,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
-from dkimctl.cli.report import KEPT, PLAIN_TERMINALS, Reporter, StdoutWriter, write
+from dkimctl.cli.report import KEPT, PLAIN_TERMINALS, Reporter, write
 from dkimctl.errors import OutputError, UsageError, naming, os_errors_as
 from dkimctl.files import atomic_writer
 from dkimctl.formats.renderer import PER_ZONE, Format, Provider, TableLayout, outside_zones
@@ -48,10 +49,7 @@ _EXCLUSIVE = (
     ("--origin", "--find-zones"),
     ("--origin", "--output-dir"),
 )
-_STYLE = r"\x1b\[[0-9;]*m"
 LONG_TABLE = 200  # rows; a longer table on a terminal shows only those that need attention
-# Quit if it fits on one screen, show colours, and leave the text on the screen.
-_LESS = "FRX"
 
 
 class OutputOptions(NamedTuple):
@@ -221,101 +219,70 @@ def write_chunks(
     is_paged: bool = False,
     mode: int | None = None,
 ) -> None:
-    """Write a result to the file `output`, or to stdout (see StdoutWriter for its options).
+    """Write a result to the file `output`, or to stdout (see `write` for its options).
 
     `mode` has the permissions of the file; None: see `atomic_writer`. What `is_paged` goes through
     the user's pager if stdout is a terminal. All chunks are taken, also where they cannot be
     written; then raises OutputError. The destination is opened after the first; any error leaves a
     file as it was.
     """
+    if output is not None:
+        _write_file(chunks, output, mode)
+    elif is_paged and (pager := _find_pager()):
+        _page("".join(chunks), pager)
+    else:
+        write(chunks, must_arrive=must_arrive, in_background=in_background, hint=KEPT)
+
+
+def _write_file(chunks: Iterable[str], path: Path, mode: int | None) -> None:
+    """Put the text into the file at `path`, whole or not at all."""
     chunks = iter(chunks)
     first = next(chunks, "")
-    writer: StdoutWriter | _PagedWriter | _FileWriter
-    if output is not None:
-        writer = _FileWriter(output, mode)
-    elif is_paged and (pager := _find_pager()):
-        writer = _PagedWriter(pager)
-    else:
-        writer = StdoutWriter(must_arrive=must_arrive, in_background=in_background)
+    failure: OSError | None = None
+    stack = ExitStack()
     try:
-        writer.write(first)
-        for text in chunks:
-            writer.write(text)
-    except BaseException:
-        writer.abort()
-        raise
-    writer.close()
-
-
-class _FileWriter:
-    """Puts the text into the file at `path`, whole or not at all."""
-
-    def __init__(self, path: Path, mode: int | None) -> None:
-        self._path = path
-        self._failure: OSError | None = None
-        self._open = ExitStack()
-        try:
-            self._file = self._open.enter_context(atomic_writer(path, mode=mode))
-        except OSError as error:
-            self._failure = error
-
-    def write(self, text: str) -> None:
-        if self._failure is None:
-            try:
-                self._file.write(text)
-            except OSError as error:
-                self._failure = error
-
-    def close(self) -> None:
+        file = stack.enter_context(atomic_writer(path, mode=mode))
+    except OSError as error:
+        failure = error
+    try:
+        for text in itertools.chain([first], chunks):
+            if failure is None:
+                try:
+                    file.write(text)
+                except OSError as error:
+                    failure = error
         hint = f"check that its directory exists and has space; {KEPT}"
-        with os_errors_as(OutputError, f"cannot write {self._path}", hint=hint):
-            if self._failure is not None:
-                self.abort()
-                raise self._failure
-            self._open.close()
-
-    def abort(self) -> None:
-        with suppress(_Abandoned, OSError), self._open:
-            raise _Abandoned
-
-
-class _Abandoned(Exception):
-    """Thrown into `atomic_writer`, which then keeps the file as it was."""
+        with os_errors_as(OutputError, f"cannot write {path}", hint=hint):
+            if failure is not None:
+                raise failure
+            stack.close()
+    except BaseException:
+        with suppress(OSError):
+            stack.__exit__(*sys.exc_info())
+        raise
 
 
-class _PagedWriter:
-    """Keeps a result, and shows it when it is complete: through `pager` if it is long."""
-
-    def __init__(self, pager: str) -> None:
-        self._pager = pager
-        self._chunks: list[str] = []
-
-    def write(self, text: str) -> None:
-        self._chunks.append(text)
-
-    def abort(self) -> None:
-        self._chunks.clear()
-
-    def close(self) -> None:
-        text = "".join(self._chunks)
-        columns, lines = shutil.get_terminal_size()
-        rows = [columns_of(line) for line in re.sub(_STYLE, "", text).splitlines()]
-        # One line of the terminal is for the prompt.
-        if sum(max(-(-row // columns), 1) for row in rows) < lines:
-            write([text], hint=KEPT)
-            return
-        # Options of the user for less come last.
-        less = f"-R {os.environ['LESS']}" if "LESS" in os.environ else _LESS
-        # Ctrl-C is for the pager alone: less stops searching, more ends. A handler, since the pager
-        # would inherit that a signal is ignored.
-        previous = signal.signal(signal.SIGINT, lambda *_: None)
-        try:
-            subprocess.run(  # noqa: S602 - the command is the user's own
-                self._pager, shell=True, input=text, text=True, errors="backslashreplace",
-                env=os.environ | {"LESS": less}, check=False,
-            )  # fmt: skip
-        finally:
-            signal.signal(signal.SIGINT, previous)
+def _page(text: str, pager: str) -> None:
+    """Show a result that is complete: through `pager` if it is long."""
+    columns, lines = shutil.get_terminal_size()
+    rows = [columns_of(line) for line in re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()]
+    # One line of the terminal is for the prompt.
+    if sum(max(-(-row // columns), 1) for row in rows) < lines:
+        write([text], hint=KEPT)
+        return
+    # By default, less quits if all fits on one screen, shows colours, and leaves the text there.
+    # Options of the user for less come last.
+    less = f"-R {os.environ['LESS']}" if "LESS" in os.environ else "FRX"
+    # Ctrl-C is for the pager alone: less stops searching, more ends. A handler, since the pager
+    # would inherit that a signal is ignored.
+    previous = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        subprocess.run(  # noqa: S602 - the command is the user's own
+            pager, shell=True, input=text, text=True, errors="backslashreplace",
+            env=os.environ | {"LESS": less}, check=False,
+        )  # fmt: skip
+    finally:
+        signal.signal(signal.SIGINT, previous)
 
 
 def _find_pager() -> str | None:

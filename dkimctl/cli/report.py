@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import queue
@@ -185,36 +186,35 @@ def show_lines(text: str) -> None:
 
 
 def write(
-    chunks: Iterable[str], *, must_arrive: bool = False, hint: str = "check where it goes"
+    chunks: Iterable[str],
+    *,
+    must_arrive: bool = False,
+    in_background: bool = False,
+    hint: str = "check where it goes",
 ) -> None:
     """Write a result to stdout.
 
     Raises OutputError if it cannot be written. A reader that goes away (`| head`) is not an error,
-    unless all of the result `must_arrive`.
+    unless all of the result `must_arrive`. With `in_background` a thread writes it, in order, so
+    that a slow reader holds up nothing else: what the reader has not taken yet waits in memory; all
+    of it, and until the end, where the system allows no thread.
     """
-    writer = StdoutWriter(must_arrive=must_arrive, hint=hint)
-    for text in chunks:
+    chunks = iter(chunks)
+    first = next(chunks, "")  # may raise an error, which says more than that stdout is closed
+    if must_arrive and sys.stdout.name == os.devnull:
+        hint = "use --output" if hint is KEPT else hint
+        raise OutputError("stdout is closed, and the result would be lost", hint=hint)
+    writer = _StdoutWriter(in_background=in_background)
+    for text in itertools.chain([first], chunks):
         writer.write(text)
-    writer.close()
+    if failure := writer.close():
+        _give_up_stdout(failure, hint, must_arrive=must_arrive)
 
 
-class StdoutWriter:
-    """Writes a result to stdout piece by piece; `close` reports what went wrong.
+class _StdoutWriter:
+    """Writes a result to stdout piece by piece; `close` returns what went wrong."""
 
-    With `in_background` a thread writes it, in order, so that a slow reader holds up nothing else:
-    what the reader has not taken yet waits in memory; all of it, and until `close`, where the
-    system allows no thread.
-    """
-
-    def __init__(
-        self, *, must_arrive: bool = False, in_background: bool = False, hint: str = KEPT
-    ) -> None:
-        """Raises OutputError where the result `must_arrive` and stdout is closed."""
-        if must_arrive and sys.stdout.name == os.devnull:
-            hint = "use --output" if hint is KEPT else hint
-            raise OutputError("stdout is closed, and the result would be lost", hint=hint)
-        self._must_arrive = must_arrive
-        self._hint = hint
+    def __init__(self, *, in_background: bool) -> None:
         self._gathered: list[str] = []
         self._most_gathered = 1 if sys.stdout.isatty() else _PIECE
         self._failure: OSError | None = None
@@ -232,8 +232,7 @@ class StdoutWriter:
             if len(self._gathered) >= self._most_gathered:
                 self._flush()
 
-    def close(self) -> None:
-        """Write the rest. Raises OutputError."""
+    def close(self) -> OSError | None:
         self._flush()
         if self._pieces is not None:
             self._pieces.put(None)
@@ -241,12 +240,7 @@ class StdoutWriter:
                 self._write_pieces()
             while self._thread is not None and self._thread.is_alive():
                 self._thread.join(0.5)  # a wait without a timeout would not hear Ctrl-C on Windows
-        if self._failure is not None:
-            _give_up_stdout(self._failure, self._hint, must_arrive=self._must_arrive)
-
-    def abort(self) -> None:
-        """Give up what is not written yet."""
-        self._gathered.clear()
+        return self._failure
 
     def _flush(self) -> None:
         text = "".join(self._gathered)

@@ -56,11 +56,11 @@ import sys
 from dkimctl.cli import report as streams
 if sys.argv[1] == "no thread":
     streams.start_daemon = lambda work, name: None
-writer = streams.StdoutWriter(in_background=True, must_arrive=True)
-for number in range(20_000):
-    writer.write(f"{number:06} \\u4f8b\\n")
-print("all taken", file=sys.stderr, flush=True)
-writer.close()
+def lines():
+    for number in range(20_000):
+        yield f"{number:06} \\u4f8b\\n"
+    print("all taken", file=sys.stderr, flush=True)
+streams.write(lines(), in_background=True, must_arrive=True)
 """
 WHOLE = "".join(f"{number:06} 例\n" for number in range(20_000)).encode()
 
