@@ -25,7 +25,6 @@ _BEGINNINGS = {
     Urgency.SIGNING: "signing now without DNS: ",
     Urgency.PARTLY: "signing now, and only some servers have the record: ",
     Urgency.SOON: "signing starts soon: ",
-    Urgency.NONE: "",
 }
 # In each list, since a webhook may refuse a larger document: items, and their subjects together.
 MAX_ITEMS, MAX_SUBJECTS = 500, 2000
@@ -38,7 +37,6 @@ OUR_SECRETS = frozenset((
     "DKIMCTL_CLIENT_SECRET", "DKIMCTL_ACCESS_TOKEN", "DKIMCTL_SERVICE_PASSPHRASE",
     "DKIMCTL_SERVICE_DATABASE",
 ))  # fmt: skip
-_MAX_BODY = 1024 * 1024  # bytes of the response, which is not read any further
 
 
 class KeyProblem(NamedTuple):
@@ -74,14 +72,9 @@ def problem_of(check: Check, action: str = "") -> KeyProblem:
     """The problem of a check whose verdict is not good."""
     verdict = check.finding.verdict
     return KeyProblem(
-        subject_of(check.key),
-        f"{_BEGINNINGS[check.urgency]}{verdict}",
-        check.urgency,
-        check.finding.reason,
-        action,
-        is_unknown=verdict is Verdict.NO_ANSWER,
-        key=check.key,
-    )
+        subject_of(check.key), f"{_BEGINNINGS.get(check.urgency, '')}{verdict}", check.urgency,
+        check.finding.reason, action, is_unknown=verdict is Verdict.NO_ANSWER, key=check.key,
+    )  # fmt: skip
 
 
 class Notice(NamedTuple):
@@ -100,10 +93,7 @@ def first_seen_now(look: Look, alarms: Iterable[Alarm]) -> set[str]:
 
 
 def after_second_look(first: Look, second: Look, doubtful: set[str]) -> Look:
-    """What two looks have found; `second` was at the `doubtful` subjects of `first` alone.
-
-    What `second` could not look at stays as `first` has found it.
-    """
+    """What two looks have found; `second` was at the `doubtful` subjects, as far as it could."""
     again = [problem for problem in second.problems if problem.subject in doubtful]
     seen = {subject for subject in doubtful if second.covers(subject)}
     seen |= {problem.subject for problem in again}
@@ -248,10 +238,9 @@ def run_notice_program(
 ) -> None:
     """Run the program with a JSON document on standard input; its output is discarded.
 
-    It gets the environment but what is `withheld`: the names of variables with secrets. After
-    `seconds`, or on an interruption, it is killed together with the programs that it has started.
-    Raises ServiceError unless it ends with status 0. Its arguments, which may hold a token, are in
-    no error.
+    It gets no variable that is `withheld`. After `seconds`, or on an interruption, it is killed
+    together with the programs that it has started. Raises ServiceError unless it ends with
+    status 0. Its arguments, which may hold a token, are in no error.
     """
     program = f'"{printable(words[0])}"'
     try:
@@ -260,13 +249,10 @@ def run_notice_program(
             file.write(document)
             file.seek(0)
             process = subprocess.Popen(  # noqa: S603 - the user's own program, from the config file
-                words,
-                stdin=file,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
+                words, stdin=file, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                 env={name: value for name, value in os.environ.items() if name not in withheld},
                 start_new_session=True,
-            )
+            )  # fmt: skip
     except (OSError, ValueError) as error:  # ValueError: a null character in a word
         raise ServiceError(
             f"cannot run {program} to notify: {getattr(error, 'strerror', None) or 'invalid'}",
@@ -274,9 +260,7 @@ def run_notice_program(
         ) from None
     try:
         status = process.wait(seconds)
-        how = f"failed with exit status {status}"
-        if status < 0:
-            how = f"was killed by signal {-status}"
+        how = f"{'was killed by signal' if status < 0 else 'failed with exit status'} {abs(status)}"
     except subprocess.TimeoutExpired:
         status, how = 1, f"did not end within {format_duration(seconds)}, and was killed"
     finally:
@@ -303,7 +287,7 @@ def post_notice(http: HttpClient, url: str, document: bytes) -> None:
 
     hint = "check notify: webhook in the config file"
     request = HttpRequest(
-        "POST", url, None, "application/json", document, max_body=_MAX_BODY, has_secret_url=True
+        "POST", url, None, "application/json", document, max_body=2**20, has_secret_url=True
     )
     try:
         status = http.send(request).status

@@ -35,9 +35,7 @@ if TYPE_CHECKING:
     from dkimctl.dns.queries import Source
     from dkimctl.dns.wildcards import AddFirst
 
-# Unless an option says otherwise.
-MAX_IN_FLIGHT = 64
-WARN_WITHIN = "2d"
+MAX_IN_FLIGHT, WARN_WITHIN = 64, "2d"  # unless an option says otherwise
 SERVERS_PANEL = "Servers"
 
 ServerOption = Annotated[
@@ -61,13 +59,10 @@ _WORDS_OF_ABSENCE = {Verdict.PUBLISHED: "still in DNS", Verdict.MISSING: "gone"}
 # Of keys that sign, or soon will, and are not in DNS.
 URGENT_WARNINGS = {
     Urgency.SIGNING: "signing now without DNS, so receivers cannot verify the mail",
-    Urgency.PARTLY: (
-        "signing now, but some servers lack it, so receivers that ask those cannot verify the mail"
-    ),
+    Urgency.PARTLY: "signing now, but some servers lack it, so receivers that ask those cannot "
+    "verify the mail",
     Urgency.SOON: "signing starts soon, but DNS is not ready",
 }
-
-
 # What to do about a record that is there, and is not the one that was registered.
 _REMEDIES = {
     Verdict.DIFFERS: "verifiers accept it, so there is no hurry: enter the registered value",
@@ -93,12 +88,10 @@ def open_source(
         raise UsageError("--server cannot be combined with --resolver", hint="remove one of them")
     if servers:
         return given([parse_address(text) for text in servers], max_in_flight)
-    find = recursive if resolver else authoritative
-    return find(system_nameservers(), max_in_flight)
+    return (recursive if resolver else authoritative)(system_nameservers(), max_in_flight)
 
 
 def read_policy(wait: str | None, warn_within: str, *, expect_absent: bool) -> CheckPolicy:
-    """What these options ask for. Raises UsageError."""
     from dkimctl.dns.check import CheckPolicy
 
     return CheckPolicy(
@@ -114,9 +107,8 @@ def recorded_looks(
     """Looks at keys in `counted` (None: all), recorded at the end; warns if they cannot be."""
     return recording_looks(
         lambda: session.open_ledger(for_writing=True),
-        on_failure=lambda error: warn_not_recorded(session, error),
-        counted=counted,
-    )
+        on_failure=lambda error: warn_not_recorded(session, error), counted=counted,
+    )  # fmt: skip
 
 
 def warn_not_recorded(session: Session, error: LedgerError) -> None:
@@ -183,9 +175,7 @@ def check_records(
         hint = "the changes were made; to check again: `dkimctl check-dns`"
         raise Interrupted(hint=hint) from None
     if status is not ExitCode.OK and not is_shown:
-        session.reporter.note(
-            f"dkimctl: for the details: {next_steps.command('check-dns', selection)}"
-        )
+        reporter.note(f"dkimctl: for the details: {next_steps.command('check-dns', selection)}")
     return status, by_key
 
 
@@ -220,7 +210,6 @@ class CheckProgress(ProgressDisplay):
         self._total: int | None = None  # known from the second round on
 
     def checked(self, check: Check) -> None:
-        """A check is done."""
         self._done += 1
         before, verdict = self._last.get(check.fqdn), check.finding.verdict
         if self._total is not None and not self.draws and before is not verdict:
@@ -237,8 +226,7 @@ class CheckProgress(ProgressDisplay):
         self._done, good = self._good_of_all()
         if self._total is None and not self.draws:
             self._reporter.note(f"dkimctl: {good}; checking the rest again")
-        self._total = len(checks)
-        until = time.monotonic() + seconds
+        self._total, until = len(checks), time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             if self.draws:
                 text = f"{good}, next check in {format_duration(left)}"
@@ -247,17 +235,16 @@ class CheckProgress(ProgressDisplay):
 
     def _good_of_all(self) -> tuple[int, str]:
         good = sum(is_good(verdict, self._wanted) for verdict in self._last.values())
-        word = "gone" if self._wanted is Verdict.MISSING else str(self._wanted)
+        word = "gone" if self._wanted is Verdict.MISSING else self._wanted
         return good, f"{good} of {len(self._last)} {word}"
 
 
 def open_renderer(
     fmt: CheckFormat | None, output: Path | None, reporter: Reporter, wanted: Verdict, run: Run
 ) -> Renderer[Check]:
-    """The renderer of checks in `fmt`; `wanted` is the good verdict, `run` for monitoring.
+    """The renderer of checks in `fmt`; without one, a table that leaves rows out if it is long.
 
-    Without a format it is a table that leaves rows out where there are many, unless --verbose is
-    given.
+    `wanted` is the good verdict, `run` for monitoring.
     """
     shows_all = fmt is not None or reporter.verbose
     layout = table_layout(reporter, output)._replace(
@@ -349,8 +336,8 @@ def show_checks(
     words = _WORDS_OF_ABSENCE if wanted is Verdict.MISSING else {}
     parts = [f"{words.get(item, item)} {counts[item]}" for item in Verdict if counts[item]]
     reporter.summarize(", ".join(parts) or "nothing to check", counts)
-    publish = next_steps.publish(selection, by_target=has_targets)
-    step = f"{publish}, then {next_steps.wait_for(selection)}"
+    wait = next_steps.wait_for(selection)
+    step = f"{next_steps.publish(selection, by_target=has_targets)}, then {wait}"
     warn_of_urgent(
         reporter, urgent, selection,
         next_steps.wait_for_transfers(selection) if is_written else f"publish the records: {step}",
@@ -358,7 +345,7 @@ def show_checks(
     wrong = [verdict for verdict in _REMEDIES if counts[verdict] and not words]
     for verdict in wrong:
         reporter.note(f"dkimctl: {verdict}: {_REMEDIES[verdict]}")
-    what = [*(["missing"] if counts[Verdict.MISSING] else []), *(["wrong"] if wrong else [])]
+    what = ["missing"] * bool(counts[Verdict.MISSING]) + ["wrong"] * bool(wrong)
     if what and is_written and not urgent:
         reporter.note(f"dkimctl: {next_steps.wait_for_transfers(selection)}")
     elif what and not urgent and not words:
@@ -366,9 +353,8 @@ def show_checks(
         if not has_targets:
             reporter.note(f"dkimctl: or in a web panel: {next_steps.enter(selection)}")
     if counts and counts[Verdict.PUBLISHED] == counts.total() and not has_timer:
-        step = f"every six months or so: {next_steps.command('rotate', selection)}"
-        if has_targets:
-            step = "automatically: `dkimctl timer`"
+        by_hand = f"every six months or so: {next_steps.command('rotate', selection)}"
+        step = "automatically: `dkimctl timer`" if has_targets else by_hand
         reporter.note(f"dkimctl: to replace the keys {step}")
     codes = [
         ExitCode.OK if is_good(verdict, wanted)

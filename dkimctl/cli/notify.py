@@ -16,7 +16,7 @@ from dkimctl.dns.verdicts import Check, Looks, Verdict, is_good
 from dkimctl.errors import DkimctlError, ExitCode, UsageError, naming
 from dkimctl.models import Alarm, Registration, RegistrationKey
 from dkimctl.names import Selection
-from dkimctl.notices import KeyProblem, Look, Notice, problem_of, subject_of
+from dkimctl.notices import KeyProblem, Look, Notice, is_key_subject, problem_of, subject_of
 from dkimctl.rotation.due import Report, State, Step
 from dkimctl.settings.config import webhook_url
 from dkimctl.settings.values import is_reference
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from dkimctl.dns.check import CheckPolicy
     from dkimctl.dns.queries import Source
 
-_RUN = "rotate run"
 _PROBLEMS = (State.FAILED, State.BLOCKED)
 _TEST = KeyProblem("dkimctl", "test notice", action="nothing: this is a test")
 
@@ -52,8 +51,7 @@ def send_notices(
 
     `look_again` looks once more at some subjects, before there is an alarm of them. A notice that
     could not be delivered is a warning, and SERVICE; the next run sends it again, unless another
-    channel has.
-    Raises LedgerError.
+    channel has. Raises LedgerError.
     """
     if not is_configured(session):
         return ExitCode.OK
@@ -96,19 +94,15 @@ def send_test_notice(session: Session) -> ExitCode:
 
 def _deliver(session: Session, notice: Notice, now: datetime) -> list[bool]:
     """Whether each channel that is configured has worked."""
-    config, name, complete = session.config, session.profile.name, session.reporter.complete
+    config = session.config
     document = notices.notice_document(
-        notice,
-        profile=name,
-        now=now,
-        complete=complete,
+        notice, profile=session.profile.name, now=now, complete=session.reporter.complete,
         owner_of=lambda domain: config.rotation.of(domain).owner,
-    )
+    )  # fmt: skip
 
     def run_program() -> None:
         withheld = notices.OUR_SECRETS | config.secret_variables()
-        words = config.notify.command
-        notices.run_notice_program(words, document, withheld=withheld)
+        notices.run_notice_program(config.notify.command, document, withheld=withheld)
 
     def post() -> None:
         url = config.notify.webhook
@@ -119,17 +113,15 @@ def _deliver(session: Session, notice: Notice, now: datetime) -> list[bool]:
             notices.post_notice(http, url, document)
 
     worked = []
-    for channel, is_used in (
-        (run_program, config.notify.command), (post, config.notify.webhook)
-    ):  # fmt: skip
-        if is_used:
-            try:
-                channel()
-                worked.append(True)
-            except DkimctlError as error:
-                message = f"a notice was not delivered: {error.message}"
-                session.reporter.warn(message, hint=error.hint, code="notice")
-                worked.append(False)
+    channels = {run_program: config.notify.command, post: config.notify.webhook}
+    for channel in filter(channels.get, channels):
+        try:
+            channel()
+            worked.append(True)
+        except DkimctlError as error:
+            message = f"a notice was not delivered: {error.message}"
+            session.reporter.warn(message, hint=error.hint, code="notice")
+            worked.append(False)
     return worked
 
 
@@ -173,8 +165,7 @@ class CheckNotices:
 
         def covers(subject: str) -> bool:
             """Whether it was checked, or is a key that the ledger does not have any more."""
-            is_gone = notices.is_key_subject(subject) and subject not in known
-            return subject in self.seen or is_gone
+            return subject in self.seen or (is_key_subject(subject) and subject not in known)
 
         def look_again(subjects: Collection[str]) -> Look:
             from dkimctl.dns.check import check_publication
@@ -184,12 +175,9 @@ class CheckNotices:
             reporter, wanted = self.session.reporter, self.policy.wanted
             for check in check_publication(
                 [self.registrations[subject] for subject in sorted(subjects)],
-                self.source,
-                self.policy._replace(wait=0.0),
+                self.source, self.policy._replace(wait=0.0), looks=self.looks, retired=self.retired,
                 progress=CheckProgress(reporter, wanted, may_draw=False),
-                looks=self.looks,
-                retired=self.retired,
-            ):
+            ):  # fmt: skip
                 self.add(check)
             return Look(self.problems, covers)
 
@@ -201,8 +189,7 @@ def send_run_notices(
 ) -> tuple[ExitCode, Report]:
     """Tell of the problems of a run; `run_again` is a second look, which may put things right.
 
-    OK, or SERVICE if a notice was not delivered; and the report of the latest run, with what both
-    have done. Raises LedgerError.
+    Returns also the report of the latest run, with what both have done. Raises LedgerError.
     """
     with session.open_ledger(for_writing=False) as ledger:
         every = list(ledger.ours())
@@ -213,7 +200,7 @@ def send_run_notices(
         if subject not in known:
             return True
         # Where the service or DNS could not be asked about it, no alarm is over.
-        if notices.is_key_subject(subject):
+        if is_key_subject(subject):
             is_unknown = Step.PUBLISH in report.unknown
         else:  # retired records that wait may still be there
             is_unknown = bool(report.unknown) or any(
@@ -239,10 +226,9 @@ def _problems(report: Report) -> Iterator[KeyProblem]:
         if task.state is State.DONE:
             continue
         if check is not None and not is_good(check.finding.verdict, Verdict.PUBLISHED):
-            if not action and task.state is State.BY_HAND:
-                action = f"publish the record: {next_steps.publish((domain,))}"
-            elif not action:
-                action = f"look at the record: {next_steps.command('check-dns', (domain,))}"
+            look = f"look at the record: {next_steps.command('check-dns', (domain,))}"
+            publish = f"publish the record: {next_steps.publish((domain,))}"
+            action = action or (publish if task.state is State.BY_HAND else look)
             problem = problem_of(check._replace(urgency=task.urgency), action)
             yield problem._replace(detail=task.reason) if task.state in _PROBLEMS else problem
             continue
@@ -256,7 +242,7 @@ def _problems(report: Report) -> Iterator[KeyProblem]:
         subject = _subject(key.sign_domain)
         yield KeyProblem(subject, what, task.urgency, task.reason, action, key=key)
     for error in report.errors:
-        yield KeyProblem(_RUN, error.code, detail=error.message, action=error.hint)
+        yield KeyProblem("rotate run", error.code, detail=error.message, action=error.hint)
 
 
 def _subjects(registrations: Iterable[Registration]) -> set[str]:

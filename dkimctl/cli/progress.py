@@ -14,16 +14,12 @@ from dkimctl.cli.report import PLAIN_TERMINALS, Reporter
 from dkimctl.models import GOOD, Outcome, Result
 from dkimctl.text import counted, format_duration
 
-# All in seconds.
+# In seconds.
 _BAR_AFTER = 1.0  # shorter work needs no bar
-REDRAW = 0.2
-_LINE_EVERY = 5.0
-_MUCH_LONGER = 10.0
+REDRAW, _LINE_EVERY, _MUCH_LONGER = 0.2, 5.0, 10.0
 _RATE_OVER = 30.0  # longer than most waits, which would otherwise bring the rate to zero
-
 # In columns.
-_MIN_BAR = 4
-_MAX_BAR = 40
+_MIN_BAR, _MAX_BAR = 4, 40
 _SPARE = 2  # at the end of the line, where the terminal echoes Ctrl-C and would wrap
 _CLEAR = "\r\x1b[2K"  # the line (ECMA-48 EL)
 
@@ -72,12 +68,9 @@ class ProgressDisplay:
 class PublicationProgress(ProgressDisplay):
     """Shows how many of `total` records are done; `done_word` says what that means."""
 
-    def __init__(
-        self, reporter: Reporter, total: int, done_word: str, *, may_draw: bool = True
-    ) -> None:
-        super().__init__(reporter, may_draw=may_draw)
-        self._total = total
-        self._done_word = done_word
+    def __init__(self, reporter: Reporter, total: int, done_word: str) -> None:
+        super().__init__(reporter)
+        self._total, self._done_word = total, done_word
 
     def show(self, done: int) -> None:
         if self.is_due:
@@ -85,15 +78,11 @@ class PublicationProgress(ProgressDisplay):
 
 
 class RegistrationProgress(ProgressDisplay):
-    """Shows how far a run of `total` entries is.
-
-    Where no bar can be drawn, --verbose asks for a line every five seconds.
-    """
+    """Shows how far a run of `total` entries is; without a bar, --verbose asks for lines."""
 
     def __init__(self, total: int, reporter: Reporter, *, may_draw: bool = True) -> None:
         super().__init__(reporter, may_draw=may_draw)
-        self._total = total
-        self._done = self._need_attention = 0
+        self._total, self._done, self._need_attention = total, 0, 0
         self._waits: list[tuple[float, int]] = []  # (until when, entries)
         now = time.monotonic()
         self._samples = deque([(now, 0)])  # (when, done), a second apart
@@ -119,21 +108,15 @@ class RegistrationProgress(ProgressDisplay):
         until = now + seconds
         self._waits.append((until, entries))
         if now >= self._next_wait_note or until > self._noted_until + _MUCH_LONGER:
-            self._next_wait_note = now + _LINE_EVERY
-            self._noted_until = until
-            domains = counted(entries, "domain")
-            self._reporter.note(
-                f"dkimctl: waiting {format_duration(seconds)} for {domains}: {reason}"
-            )
+            self._next_wait_note, self._noted_until = now + _LINE_EVERY, until
+            who, wait = counted(entries, "domain"), format_duration(seconds)
+            self._reporter.note(f"dkimctl: waiting {wait} for {who}: {reason}")
         self.tick()
 
     def ending(self, requests: int, seconds: float) -> None:
         """The run ends early, but waits for answers to its last requests, at most `seconds`."""
-        count = counted(requests, "request")
-        self._reporter.note(
-            f"dkimctl: stopping; {count} in flight, waiting up to {format_duration(seconds)} for "
-            "answers (Ctrl-C to exit at once)"
-        )
+        wait = f"{counted(requests, 'request')} in flight, waiting up to {format_duration(seconds)}"
+        self._reporter.note(f"dkimctl: stopping; {wait} for answers (Ctrl-C to exit at once)")
 
     def tick(self) -> None:
         """Show the time that has passed; to be called at least twice a second."""
@@ -143,8 +126,7 @@ class RegistrationProgress(ProgressDisplay):
                 self.draw(done, total, f"{done}/{total} done, {self._rest(now, '/s')}")
         elif self._reporter.verbose and now >= self._next_line:
             self._next_line = now + _LINE_EVERY
-            rest = self._rest(now, " a second")
-            self._reporter.note(f"dkimctl: {done} of {total} done, {rest}")
+            self._reporter.note(f"dkimctl: {done} of {total} done, {self._rest(now, ' a second')}")
 
     def _rest(self, now: float, per_second: str) -> str:
         """Such as "3 need attention, 50 waiting, 310 a second, 12 s left"."""
@@ -158,8 +140,8 @@ class RegistrationProgress(ProgressDisplay):
         self._waits = [(until, entries) for until, entries in self._waits if until > now]
         waiting = min(sum(entries for _, entries in self._waits), max(left, 0))
         verb = "needs" if self._need_attention == 1 else "need"
-        parts = [f"{self._need_attention} {verb} attention", f"{waiting} waiting"]
-        parts.append(f"{rate:.{0 if rate >= 10 else 1}f}{per_second}")
+        parts = [f"{self._need_attention} {verb} attention", f"{waiting} waiting",
+                 f"{rate:.{0 if rate >= 10 else 1}f}{per_second}"]  # fmt: skip
         if rate and left > 0:
             parts.append(f"{format_duration(left / rate)} left")
         return ", ".join(parts)
@@ -187,8 +169,8 @@ class _Bar:
         width = min(max(columns - _SPARE - 1 - self._text_width, _MIN_BAR), _MAX_BAR)
         full = min(width * done // total, width) if total else 0
         done_style, left_style, end = self._styles
-        rest = self._block if left_style else " "
-        bar = f"{done_style}{self._block * full}{end}{left_style}{rest * (width - full)}{end}"
+        rest = (self._block if left_style else " ") * (width - full)
+        bar = f"{done_style}{self._block * full}{end}{left_style}{rest}{end}"
         self._bar = f"{bar} {text[: max(columns - _SPARE - 1 - width, 0)]}"
         self._stream.write(f"{_CLEAR}{self._bar}")
         self._stream.flush()
