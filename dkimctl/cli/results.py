@@ -85,10 +85,9 @@ def write_results(
 ) -> None:
     """Write results and nothing else. Raises OutputError."""
     renderer = _open_renderer(options, table_layout(reporter, options.output))
-    write_chunks(
-        render_all(renderer, results), options.output,
-        must_arrive=must_arrive, is_paged=options.fmt is Format.TABLE and not must_arrive,
-    )  # fmt: skip
+    is_paged = options.fmt is Format.TABLE and not must_arrive
+    chunks = render_all(renderer, results)
+    write_chunks(chunks, options.output, must_arrive=must_arrive, is_paged=is_paged)
 
 
 def show(
@@ -111,10 +110,9 @@ def show(
     is_cut = options.is_default and not reporter.verbose
     layout = table_layout(reporter, options.output)._replace(
         only_attention=is_cut and options.is_on_terminal and expected > LONG_TABLE,
-        shown_by=shown_by,
-        most_alike=MAX_ALIKE if is_cut else None,
+        shown_by=shown_by, most_alike=MAX_ALIKE if is_cut else None,
         is_plan=doing is Doing.PLANNING,
-    )
+    )  # fmt: skip
     renderer = _open_renderer(options, layout)
     warnings = AttentionWarnings(reporter)
     counts: Counter[Outcome] = Counter()
@@ -196,31 +194,25 @@ class AttentionWarnings:
 
     def add(self, result: Result) -> None:
         outcome, name = result.outcome, named(result.registration)
-        if outcome not in _HINTS:
-            return
-        if self._reporter.most_alike is None:
+        if outcome in _HINTS and self._reporter.most_alike is None:
             self._warn(outcome, f"{name}: {outcome}: {result.reason}")
-            return
-        kind = without_names(result.reason, *result.registration.key)
-        self._alike.setdefault(outcome, {}).setdefault(kind, {})[name] = result.reason
+        elif outcome in _HINTS:
+            kind = without_names(result.reason, *result.registration.key)
+            self._alike.setdefault(outcome, {}).setdefault(kind, {})[name] = result.reason
 
     def close(self) -> None:
         for outcome, kinds in self._alike.items():
             for kind, reasons in list(kinds.items())[:MAX_ALIKE]:
                 same = {*reasons.values()}
-                reason = same.pop() if len(same) == 1 else kind
-                if len(reasons) == 1:
-                    self._warn(outcome, f"{next(iter(reasons))}: {outcome}: {reason}")
-                else:
-                    names = listed([*reasons])
-                    self._warn(outcome, f"{outcome}: {reason}: {len(reasons):,} ({names})")
+                text = f"{outcome}: {same.pop() if len(same) == 1 else kind}"
+                many = f"{text}: {len(reasons):,} ({listed([*reasons])})"
+                self._warn(outcome, many if len(reasons) > 1 else f"{next(iter(reasons))}: {text}")
             if more := sum(map(len, list(kinds.values())[MAX_ALIKE:])):
                 text = f"{outcome}: {more:,} more, for other reasons (--verbose lists all)"
                 self._warn(outcome, text)
 
     def _warn(self, outcome: Outcome, text: str) -> None:
-        """Warn, the first time with the hint."""
-        hint = "" if outcome in self._hinted else _HINTS[outcome]
+        hint = "" if outcome in self._hinted else _HINTS[outcome]  # the first time only
         self._hinted.add(outcome)
         self._reporter.warn(text, hint=hint, code=outcome)
 
@@ -230,8 +222,7 @@ def _write_zone_files(
 ) -> None:
     """Write the files of `renderer`; without `output_dir`, the only one like `write_chunks`.
 
-    Each file is replaced as a whole, or left as it is. Raises OutputError, and UsageError for
-    records outside all zones.
+    Raises OutputError, and UsageError for records outside all zones.
     """
     files = list(renderer.files())
     if options.output_dir is not None:
@@ -261,10 +252,7 @@ def _write_into(
     stems: Set[str],  # of the zones' files
     reporter: Reporter,
 ) -> None:
-    """Write the files into `directory`, and tell of others there.
-
-    Warns of files of these zones that may be out of date, and names those of other zones.
-    """
+    """Write the files into `directory`, warn of old ones of these zones, and name others there."""
     what, hint = f"cannot create the directory {directory}", "name another with --output-dir"
     with os_errors_as(OutputError, what, hint=f"{hint}; {KEPT}"):
         directory.mkdir(parents=True, exist_ok=True)
@@ -283,12 +271,10 @@ def _write_into(
     except OSError:  # a directory may be writable and not readable
         return
     pattern = re.compile(rf"([\w-]+(?:\.[\w-]+)*?)(?:\.[0-9]+)?\.{re.escape(suffix)}", re.ASCII)
-    outdated, others = [], []
-    for match in filter(None, map(pattern.fullmatch, sorted(names))):
-        if match[1] in stems:
-            outdated.append(match[0])
-        elif "." in match[1]:  # main.tf.json is about no zone
-            others.append(match[0])
+    stem_of = {match[0]: match[1] for match in map(pattern.fullmatch, sorted(names)) if match}
+    outdated = [name for name, stem in stem_of.items() if stem in stems]
+    # main.tf.json is about no zone.
+    others = [name for name, stem in stem_of.items() if "." in stem and stem not in stems]
     if outdated:
         reporter.warn(
             f"this run has no records for files of earlier runs in {directory}: "

@@ -46,11 +46,10 @@ def read_selection(session: Session, words: Sequence[str] | None) -> Selection:
     for word in words:
         if is_file(word):
             names += [
-                spec.sign_domain
-                if spec.selector is None
-                else RegistrationKey(spec.sign_domain, spec.selector)
+                RegistrationKey(spec.sign_domain, spec.selector) if spec.selector
+                else spec.sign_domain
                 for spec in session.read_specs(word).specs
-            ]
+            ]  # fmt: skip
         elif not is_glob(word):
             try:
                 names.append(parse_domain(word))
@@ -62,10 +61,7 @@ def read_selection(session: Session, words: Sequence[str] | None) -> Selection:
 
 
 def registered_results(session: Session, selection: Selection) -> Iterator[Result]:
-    """The results of the selected registrations, with outcomes determined from the ledger.
-
-    Raises NegativeAnswer like `require_empty` if none is selected.
-    """
+    """The results of the selected registrations by the ledger; raises like `require_empty`."""
     exists = Outcome.EXISTS  # looked up once: member access is slow in Python 3.11
     ours = session.open_ledger(for_writing=False).ours()
     results = (outcomes.verified(registration, exists) for registration in selection.pick(ours))
@@ -116,10 +112,7 @@ def select_pools(session: Session, words: Sequence[str] | None) -> dict[str, Poo
 def saved_results(
     session: Session, path: str, selection: Selection
 ) -> tuple[Iterator[Result], ExitCode]:
-    """The results of the selected registrations of a file, with outcomes determined from them.
-
-    Warns about items that cannot be read; that is exit code 1.
-    """
+    """The results of the selected registrations of a file; 1 if some of it cannot be read."""
     from dkimctl.registration.saved_results import read_saved_results, results_of
 
     saved = read_saved_results(path)
@@ -129,12 +122,8 @@ def saved_results(
 
 
 def require_empty(session: Session, selection: Selection) -> None:
-    """To be called if the ledger has nothing that is selected.
-
-    Spec files without specs select nothing: then there is nothing to do. Raises NegativeAnswer
-    for any other selection.
-    """
-    if selection.is_empty:
+    """Raise NegativeAnswer, since the ledger has nothing that is selected."""
+    if selection.is_empty:  # spec files without specs: there is nothing to do
         return
     unmatched = selection.unmatched()
     register = "run `dkimctl register FILE` first"
@@ -170,22 +159,18 @@ def _near(session: Session, words: Sequence[str]) -> str:
 
 def _one_letter_away(word: str) -> set[str]:
     """All names with a letter more, less or other, or two letters the other way round."""
-    halves = [(word[:at], word[at:]) for at in range(len(word) + 1)]
-    changed = {head + tail[1:] for head, tail in halves}
-    changed |= {head + tail[1::-1] + tail[2:] for head, tail in halves}
     letters = "abcdefghijklmnopqrstuvwxyz0123456789-."
-    starts = ((head + letter, tail) for head, tail in halves for letter in letters)
-    return changed.union(*((start + tail, start + tail[1:]) for start, tail in starts))
+    changed = set()
+    for head, tail in ((word[:at], word[at:]) for at in range(len(word) + 1)):
+        changed |= {head + tail[1:], head + tail[1::-1] + tail[2:]}
+        changed |= {head + letter + end for letter in letters for end in (tail, tail[1:])}
+    return changed
 
 
 def _file_hint(words: Sequence[str]) -> str:
     """For words that select nothing, and are the names of files here; else ""."""
-    if not any(map(os.path.exists, words)):
-        return ""
-    return (
-        "it is a file here: name a spec file as in ./list, and put globs in quotes, as in "
-        "'*.example.com'"
-    )
+    hint = "it is a file here: name a spec file as in ./list, and put globs in quotes, as in "
+    return f"{hint}'*.example.com'" if any(map(os.path.exists, words)) else ""
 
 
 class Checkable:
@@ -245,8 +230,8 @@ def review_retired(
     from dkimctl.rotation.retirement import RetirementPolicy, known_keys
 
     now, age = datetime.now(UTC), read_duration("--max-age-of-check", max_age or MAX_AGE_OF_CHECK)
-    policies = session.config.rotation
-    policy = RetirementPolicy(now, now - age, assume_successors, rotation=policies)
+    rotation = session.config.rotation
+    policy = RetirementPolicy(now, now - age, assume_successors, rotation=rotation)
     known = known_keys(session.open_ledger(for_writing=False).domains(), selection)
     if not known.selected:
         require_empty(session, selection)
@@ -269,12 +254,9 @@ def report_not_retired(session: Session, statuses: Iterable[RetirementStatus]) -
 
     reporter = session.reporter
     by_state: dict[Retirement, list[RetirementStatus]] = {state: [] for state in Retirement}
-    warnings, kind = [], "due, but check first"
     for status in statuses:
         by_state[status.retirement].append(status)
-        if status.retirement is Retirement.DUE:
-            text = f"{named(status.registration)} is {kind}: {reporter.complete(status.reason)}"
-            warnings.append((text, kind, "due"))
+    due, kind = by_state[Retirement.DUE], "due, but check first"
     if unknown := by_state[Retirement.UNKNOWN]:
         domains = list(dict.fromkeys(status.registration.sign_domain for status in unknown))
         reporter.warn(
@@ -283,8 +265,10 @@ def report_not_retired(session: Session, statuses: Iterable[RetirementStatus]) -
             hint="if the newer keys replace the older ones, add --assume-successors",
             code="unknown_successor",
         )
-    warn_alike(reporter, warnings)
-    due = by_state[Retirement.DUE]
+    warn_alike(reporter, (
+        (f"{named(status.registration)} is {kind}: {reporter.complete(status.reason)}", kind, "due")
+        for status in due
+    ))  # fmt: skip
     if due:
         selection = next_steps.select_domains(status.registration.sign_domain for status in due)
         reporter.warn(
@@ -292,10 +276,9 @@ def report_not_retired(session: Session, statuses: Iterable[RetirementStatus]) -
             hint=f"publish what is missing, then run {next_steps.command('check-dns', selection)}",
             code="due",
         )
-    frozen = [status.registration for status in by_state[Retirement.WAITING] if status.is_over]
-    if frozen:
-        names = few([*map(named, frozen)])
-        reporter.note(f"dkimctl: not listed before a freeze ends: {len(frozen)} ({names})")
+    waiting = by_state[Retirement.WAITING]
+    if frozen := [named(status.registration) for status in waiting if status.is_over]:
+        reporter.note(f"dkimctl: not listed before a freeze ends: {len(frozen)} ({few(frozen)})")
     elif not (due or by_state[Retirement.RETIRED]):
         reporter.note(
             "dkimctl: nothing is retired: a key is retired when its successor has been enabled and "
