@@ -60,7 +60,6 @@ _EXTRAS = ("service", "postgres", "octodns")  # not those of developers
 # A start date is a matter of days; but a signed DNS update is refused if clocks differ by more
 # than five minutes (RFC 8945 section 10).
 _NOTE_SECONDS, _WRONG_SECONDS = 30, 300
-_TIMEOUTS = Timeouts(udp=(1.0, 2.0), tcp=3.0)  # of the resolvers
 _RESOLVER_HINT = "check /etc/resolv.conf or the network settings of this machine"
 
 
@@ -129,9 +128,8 @@ def library_problem(line: str, version_of: Callable[[str], str | None]) -> Remar
 
 
 def check_service_extra(_session: Session) -> Iterator[Remark]:
-    missing = Remark(
-        Health.WRONG, "it is not installed", f"in the clone of dkimctl, run `{INSTALL}`"
-    )
+    hint = f"in the clone of dkimctl, run `{INSTALL}`"
+    missing = Remark(Health.WRONG, "it is not installed", hint)
     yield Remark(Health.OK, "installed") if is_installed() else missing
 
 
@@ -180,8 +178,7 @@ def check_notices(session: Session) -> Iterator[Remark]:
 
 
 def check_auth_url(session: Session) -> Iterator[Remark]:
-    finding, _ = _try_url(session, f"{session.profile.auth_url}/oauth2/token")
-    yield finding
+    yield _try_url(session, f"{session.profile.auth_url}/oauth2/token")[0]
 
 
 def check_base_url(session: Session) -> Iterator[Remark]:
@@ -225,11 +222,9 @@ def clock_finding(sent_at: float | None, begun: float, ended: float) -> Remark:
     if sent_at is None:
         return Remark(Health.UNKNOWN, "the service does not say what time it is")
     seconds, word = max((begun - (sent_at + 1), "ahead of"), (sent_at - ended, "behind"))
-    if seconds <= 1:
-        return Remark(Health.OK, "as that of the service")
     text = f"{format_duration(seconds)} {word} the service's"
     if seconds <= _NOTE_SECONDS:
-        return Remark(Health.OK, text)
+        return Remark(Health.OK, text if seconds > 1 else "as that of the service")
     state = Health.WRONG if seconds > _WRONG_SECONDS else Health.NOTE
     return Remark(state, text, "set the clock of this machine, such as by NTP")
 
@@ -275,9 +270,8 @@ def check_ledger(session: Session) -> Iterator[Remark]:
 
 
 def _check_file(path: Path) -> Iterator[Remark]:
-    place = path  # or, if it is not there, the directory in which it is created
-    while not place.exists() and place != place.parent:
-        place = place.parent
+    # The file or, if it is not there, the directory in which it is created.
+    place = next((place for place in (path, *path.parents) if place.exists()), path)
     directory = path.parent if path.exists() else place
     if not (os.access(place, os.W_OK) and os.access(directory, os.W_OK)):
         hint = f"make {path.parent} writable for you, or name another in DKIMCTL_STATE_DIR"
@@ -301,12 +295,11 @@ def check_keys(session: Session) -> Iterator[Remark]:
         yield Remark(Health.WARNING, text)
     timer = installed_timer(session.profile.name, session.state_dir)
     state, text = (Health.OK if timer else Health.NOTE), "nothing is overdue"
+    hint = "" if timer else "`dkimctl timer` installs one"
     if overdue := [key.due for key in keys.overdue if key.due]:
         state = Health.WRONG
         text = f"overdue since {min(overdue):%Y-%m-%d}: {counted(len(overdue), 'key')}"
-    hint = "`dkimctl timer` installs one"
-    if timer:
-        hint = "`dkimctl timer` says how to see the output of its runs" if overdue else ""
+        hint = hint or "`dkimctl timer` says how to see the output of its runs"
     yield Remark(state, f"{text}; {timer or 'no timer is installed'}", hint, check="timer")
 
 
@@ -321,9 +314,9 @@ def check_resolver(session: Session) -> Iterator[Remark]:
 async def resolver_remarks(nameservers: Sequence[Address], domain: str | None) -> list[Remark]:
     """What each resolver answers over UDP and TCP, and whether they find the zone of a domain."""
     question = validated(make_question(".", SOA))  # what every resolver can look up
-    failures, remarks = list[str](), list[Remark]()
+    failures, remarks, timeouts = list[str](), list[Remark](), Timeouts(udp=(1.0, 2.0), tcp=3.0)
     for address in nameservers:
-        server = Server(address.host, address.port, recursion=True, timeouts=_TIMEOUTS)
+        server = Server(address.host, address.port, recursion=True, timeouts=timeouts)
         try:
             answer = await server.ask(question)
             if answer.rcode not in USEFUL:
@@ -346,13 +339,12 @@ async def resolver_remarks(nameservers: Sequence[Address], domain: str | None) -
         name, hint = printable(domain), "check that the domain is registered and delegated"
         try:
             zone = await find_zone(domain, RecursiveResolver(nameservers, 1))
+            missing = Remark(Health.WARNING, f"DNS has no zone of {name}", hint)
+            in_zone = Remark(Health.OK, f"{name} is in the zone {printable(zone or '')}")
+            remarks.append(missing if zone is None else in_zone)
         except NoAnswer as error:
             text = f"no zone of {name} is found: {error}"
             remarks.append(Remark(Health.WRONG, text, _RESOLVER_HINT))
-        else:
-            in_zone = Remark(Health.OK, f"{name} is in the zone {printable(zone or '')}")
-            missing = Remark(Health.WARNING, f"DNS has no zone of {name}", hint)
-            remarks.append(missing if zone is None else in_zone)
     state = Health.WARNING if remarks else Health.WRONG
     return [*(Remark(state, text, _RESOLVER_HINT) for text in failures), *remarks]
 
@@ -362,11 +354,10 @@ def check_ipv6(_session: Session) -> Iterator[Remark]:
         with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sock:
             # A root server (F): connecting a UDP socket to it sends nothing, but needs a route.
             sock.connect(("2001:500:2f::f", 53))
+        yield Remark(Health.OK, "there is a route")
     except OSError:
         text = "there is no route: name servers that have only IPv6 addresses cannot be asked"
         yield Remark(Health.NOTE, text)
-    else:
-        yield Remark(Health.OK, "there is a route")
 
 
 def check_targets(session: Session) -> Iterator[Remark]:
@@ -381,12 +372,11 @@ def check_targets(session: Session) -> Iterator[Remark]:
         access, where = zone.access, printable(zone.target)
         if zone.zone:
             where += f", zone {printable(zone.zone)}"
-        known = (access.readable, access.writable)
-        if all(known):
+        if access.readable and access.writable:
             yield Remark(Health.OK, f"{where}: can be read and written")
             continue
         reason = f": {access.reason}" if access.reason else ""
-        state = Health.WRONG if False in known else Health.UNKNOWN
+        state = Health.WRONG if False in (access.readable, access.writable) else Health.UNKNOWN
         yield Remark(state, f"{where}{reason}", access.hint)
     if uncovered:
         names = few([registration.sign_domain for registration in uncovered])
@@ -397,9 +387,6 @@ def check_targets(session: Session) -> Iterator[Remark]:
 def _registered(session: Session, most: int) -> list[Registration]:
     """Some registrations whose records may be published."""
     with open_ledger(session) as ledger:
-        sound = (
-            registration
-            for registration in ledger.ours()
-            if registration.signs and publishable(verified(registration, Outcome.EXISTS))
-        )
+        sound = (each for each in ledger.ours()
+                 if each.signs and publishable(verified(each, Outcome.EXISTS)))  # fmt: skip
         return list(itertools.islice(sound, most))

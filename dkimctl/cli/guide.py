@@ -94,17 +94,15 @@ def find_guide(session: Session) -> Guide:
     login = Guide([f"{where}, not logged in."], log_in)
     is_logged_in = profile.is_sandbox or session.is_logged_in
 
-    ledger = session.open_ledger(for_writing=False)
-    now = datetime.now(UTC)
+    ledger, now = session.open_ledger(for_writing=False), datetime.now(UTC)
     if keys := [*read_keys(ledger, Selection(), session.config.rotation, now)]:
         keys.sort(key=due_first)
         registered = guide_of(keys, now, session.dns_targets, by_timer=session.has_timer)
     elif not is_logged_in:
         return login
     else:
-        line = f"{where}, logged in. Nothing is registered yet."
-        if profile.is_sandbox:
-            line = "The sandbox is empty."
+        ready = f"{where}, logged in. Nothing is registered yet."
+        line = "The sandbox is empty." if profile.is_sandbox else ready
         if Path(SPEC_FILE).exists():
             plan = next_steps.command("register --dry-run", [SPEC_FILE])
             register = next_steps.command("register", [SPEC_FILE])
@@ -136,10 +134,7 @@ def _guide_of_sandbox_alone(session: Session) -> Guide | None:
 def guide_of(
     keys: Sequence[Key], now: datetime, targets: Sequence[DnsTarget] = (), *, by_timer: bool
 ) -> Guide:
-    """What these keys need first.
-
-    `targets` are those of the config file; `by_timer`: a timer does what is due.
-    """
+    """What these keys need first; `by_timer`: a timer does what is due."""
     summary = _summary(keys)
 
     def said_of(some: Sequence[Key], singular: str, plural: str, rest: str) -> str:
@@ -166,33 +161,28 @@ def guide_of(
     if old := [key for key in due if key.action is NextAction.REGISTER]:
         lines.append(said_of(old, "is", "are", "due for replacement"))
         selection = next_steps.select_domains(key.sign_domain for key in old)
-        rotate = next_steps.command("rotate", selection)
-        steps[rotate] = "print the specs of their successors"
+        steps[next_steps.command("rotate", selection)] = "print the specs of their successors"
     if gone := [key for key in due if key.action is NextAction.REMOVE]:
         lines.append(said_of(gone, "is", "are", "retired, and can leave DNS"))
         steps["`dkimctl rotate --retired`"] = "look at DNS, and list them"
-    if lines and targets:
-        steps = {"`dkimctl rotate run`": "do it", "`dkimctl timer`": "install a timer that does it"}
-    if lines and by_timer and (targets or not gone):
-        lines, steps = [*lines, "The timer does that."], _WELL
     if lines:
-        return Guide([*lines, summary], steps)
+        if by_timer and (targets or not gone):
+            return Guide([*lines, "The timer does that.", summary], _WELL)
+        timer = {"`dkimctl timer`": "install a timer that does it"}
+        by_run = {"`dkimctl rotate run`": "do it"} | timer
+        return Guide([*lines, summary], by_run if targets else steps)
 
     well = "All is well."
     # A key that waits for its successor's start is not counted beside it.
     waiting = (KeyStage.SUCCESSOR_REGISTERED, KeyStage.SUCCESSOR_PUBLISHED)
-    planned = [
-        (key.due, key) for key in keys
-        if key.due and key.action is not NextAction.NONE and key.stage not in waiting
-    ]  # fmt: skip
+    planned = [(key.due, key) for key in keys if key.due and key.stage not in waiting
+               and key.action is not NextAction.NONE]  # fmt: skip
     if planned:
         at, first = min(planned, key=lambda pair: pair[0])
         # A key that waits does so for its start.
         what = "signing starts" if first.action is NextAction.WAIT else first.action
-        names = [
-            named(key) for due, key in planned
-            if due.date() == at.date() and key.action is first.action
-        ]  # fmt: skip
+        names = [named(key) for due, key in planned
+                 if due.date() == at.date() and key.action is first.action]  # fmt: skip
         who = names[0] if len(names) == 1 else f"{len(names)} keys ({few(names)})"
         well += f" Next: {at:%Y-%m-%d}, {what}, {who}."
     timer = {"`dkimctl timer`": "install a timer that replaces old keys"}

@@ -79,8 +79,6 @@ _EXPLAINED = dict.fromkeys(
     "DOMAIN` removes retired keys from the ledger",
 ) | {"version": "run `dkimctl --version`"}
 SHORT_FORMAT = "-[nqvy]*f"  # also after the letters of flags, such as in -nf
-_OPTION_NAME = r"--[a-z-]{1,30}|-[a-zA-Z]"
-_COMMAND_NAME = r"[a-z][a-z-]{0,20}"
 _SECRETS = ("--secret", "--client-secret", "--password", "--token", "--access-token")
 # Commands, and options of commands, without `dkimctl`.
 REMOVED = {
@@ -99,14 +97,11 @@ REMOVED = {
     "init --no-config": "leave it out: a config file that exists stays as it is",
     "list --filter": "write --stage or --state, or use jq on the output of --format json",
 }
-_OF_SHOW_DNS = (
-    "--zone ZONE", "--find-zones", "--origin ZONE", "--ttl SECONDS", "--provider NAME",
-    "--output-dir DIR",
-)  # fmt: skip
 REMOVED |= {
     f"register {option.split()[0]}": f"register first, then run `dkimctl show-dns FILE {option}`"
-    for option in _OF_SHOW_DNS
-}
+    for option in ("--zone ZONE", "--find-zones", "--origin ZONE", "--ttl SECONDS",
+                   "--provider NAME", "--output-dir DIR")
+}  # fmt: skip
 
 
 class _Root(Group):
@@ -191,7 +186,6 @@ def dkimctl(
 
 
 def root_command() -> Any:
-    """The root of the command tree."""
     return typer.main.get_command(app)
 
 
@@ -201,10 +195,9 @@ def complete() -> int:
         _completion_classes.completion_init()
         # Help has no markup. rich would take longer than all the rest, and break long lines.
         _completion_classes._sanitize_help_text = lambda text: text
+        asked = os.environ[COMPLETION_VARIABLE]
         context = {"obj": Reporter(quiet=True)}
-        shell_complete(
-            root_command(), context, "dkimctl", COMPLETION_VARIABLE, os.environ[COMPLETION_VARIABLE]
-        )
+        shell_complete(root_command(), context, "dkimctl", COMPLETION_VARIABLE, asked)
     return 0
 
 
@@ -251,11 +244,9 @@ def _as_dkimctl_error(error: Exception) -> DkimctlError:
     if isinstance(error, TyperException):
         return _usage_error(error)
     if isinstance(error, MemoryError):
-        failure = DkimctlError(
-            "not enough memory",
-            hint="select fewer domains, end other programs, or raise the limit (`ulimit -v`, "
-            "MemoryMax= of systemd, --memory of a container)",
-        )
+        hint = "select fewer domains, end other programs, or raise the limit (`ulimit -v`, "
+        hint += "MemoryMax= of systemd, --memory of a container)"
+        failure = DkimctlError("not enough memory", hint=hint)
         failure.code = "memory"
         return failure
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
@@ -306,7 +297,8 @@ def _usage_error(error: Any) -> UsageError:
     hint = f"run `{path} --help`"
     if kind == "NoSuchOption":
         typed = error.option_name
-        text = f"no such option: {typed}" if re.fullmatch(_OPTION_NAME, typed) else "no such option"
+        is_shown = re.fullmatch(r"--[a-z-]{1,30}|-[a-zA-Z]", typed)
+        text = f"no such option: {typed}" if is_shown else "no such option"
         formats = [word for param in params if "--format" in param.opts for word in _choices(param)]
         if replaced := _replacement(f"{path} {typed}".removeprefix("dkimctl ")):
             hint = replaced
@@ -339,7 +331,7 @@ def _usage_error(error: Any) -> UsageError:
         near = re.search(r"\. Did you mean '([a-z -]+)'(?:, '[a-z -]+')*\?\Z", text)
         suggested = f"did you mean `{path} {near[1]}`?" if near else hint
         hint = _replacement(words) or _EXPLAINED.get(words) or suggested
-        is_shown = re.fullmatch(_COMMAND_NAME, unknown[1])
+        is_shown = re.fullmatch(r"[a-z][a-z-]{0,20}", unknown[1])
         text = f"no such command: {unknown[1]}" if is_shown else "no such command"
     elif kind == "BadOptionUsage":
         metavars = [param.metavar for param in params if error.option_name in param.opts]

@@ -22,14 +22,11 @@ from dkimctl.settings.values import SANDBOX, is_shown
 if TYPE_CHECKING:
     from dkimctl.settings.profile import Settings
 
-
 SPEC_FILE = "domains.yaml"  # what `init` writes, and the documentation names
 _MAX_TYPED = 5  # domains in a command to copy
 _WITHOUT_OPTIONS = ("serve", "service", "completion", "schema", "help")
 # A command and its words, up to a pipe or to the next command.
 _COMMAND = r"\bdkimctl ((?:ledger|profile) [a-z-]+|rotate run\b|[a-z][a-z-]*)([^|&;`]*)"
-_OWN_PROFILE = r"(?:^|\s)(?:--profile|--sandbox|-p)\b"
-_OWN_CONFIG = r"(?:^|\s)--config\b"
 
 
 def select_specs(files: Sequence[str], domains: Sequence[str]) -> Sequence[str]:
@@ -73,10 +70,8 @@ def wait_for(selection: Sequence[str]) -> str:
 
 
 def wait_for_transfers(selection: Sequence[str]) -> str:
-    return (
-        "the DNS target has the records: check that the servers of the zone get them from it, then "
-        f"{wait_for(selection)}"
-    )
+    check = "check that the servers of the zone get them from it"
+    return f"the DNS target has the records: {check}, then {wait_for(selection)}"
 
 
 def forget(selection: Sequence[str], *options: str) -> str:
@@ -100,8 +95,7 @@ class CommandOptions(NamedTuple):
 
     profile: str = ""
     config: str = ""
-    #: What hints call the config file, and options that were set otherwise.
-    names: Mapping[str, str] = {}
+    names: Mapping[str, str] = {}  # how hints call the config file, and what set an option
 
 
 def given_options(flags: Mapping[str, Any], environ: Mapping[str, str]) -> CommandOptions:
@@ -140,12 +134,12 @@ def complete_commands(text: str, options: CommandOptions) -> str:
         first_word = name.split(" ", 1)[0]
         if first_word in _WITHOUT_OPTIONS or "--help" in rest:
             return command[0]
-        added = ""
-        if options.profile and first_word != "profile" and not re.search(_OWN_PROFILE, rest):
-            added = f" {options.profile}"
-        if options.config and not re.search(_OWN_CONFIG, rest):
-            added += f" {options.config}"
-        return f"dkimctl {name}{added}{rest}"
+        own = r"(?:^|\s)(?:--profile|--sandbox|-p)\b"
+        if options.profile and first_word != "profile" and not re.search(own, rest):
+            name += f" {options.profile}"
+        if options.config and not re.search(r"(?:^|\s)--config\b", rest):
+            name += f" {options.config}"
+        return f"dkimctl {name}{rest}"
 
     return re.sub(r"`[^`]+`", lambda quoted: re.sub(_COMMAND, with_options, quoted[0]), text)
 
@@ -160,6 +154,4 @@ def name_sources(hint: str, options: CommandOptions) -> str:
 
 def as_typed(word: str) -> str:
     """The word as a shell needs it."""
-    if sys.platform == "win32":
-        return subprocess.list2cmdline([word])
-    return shlex.quote(word)
+    return subprocess.list2cmdline([word]) if sys.platform == "win32" else shlex.quote(word)

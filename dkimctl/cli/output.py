@@ -238,7 +238,7 @@ def _write_file(chunks: Iterable[str], path: Path, mode: int | None) -> None:
     """Put the text into the file at `path`, whole or not at all."""
     chunks = iter(chunks)
     first = next(chunks, "")
-    failure: OSError | None = None
+    file, failure = None, OSError()
     stack = ExitStack()
     try:
         file = stack.enter_context(atomic_writer(path, mode=mode))
@@ -246,14 +246,14 @@ def _write_file(chunks: Iterable[str], path: Path, mode: int | None) -> None:
         failure = error
     try:
         for text in itertools.chain([first], chunks):
-            if failure is None:
+            if file is not None:
                 try:
                     file.write(text)
                 except OSError as error:
-                    failure = error
+                    file, failure = None, error
         hint = f"check that its directory exists and has space; {KEPT}"
         with os_errors_as(OutputError, f"cannot write {path}", hint=hint):
-            if failure is not None:
+            if file is None:
                 raise failure
             stack.close()
     except BaseException:

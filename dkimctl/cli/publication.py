@@ -69,8 +69,7 @@ class PublishOptions(NamedTuple):
         if self.wait is not None:
             read_duration("--wait", self.wait)
         if self.dry_run and (self.yes or self.wait is not None):
-            other = "--yes" if self.yes else "--wait"
-            message = f"--dry-run cannot be combined with {other}"
+            message = f"--dry-run cannot be combined with {'--yes' if self.yes else '--wait'}"
             raise UsageError(message, hint="remove one of them")
         if self.dry_run or self.yes:
             return
@@ -103,7 +102,6 @@ def open_dns_targets(session: Session) -> Sequence[Target]:
 def with_pool_selectors(
     session: Session, specs: Sequence[DomainSpec], ledger: Ledger
 ) -> list[tuple[DomainSpec, DkimctlError | None]]:
-    """See assign_selectors."""
     targets = open_targets(session.config, session.profile.name, session.secrets)
     assigned = assign_selectors(specs, ledger, session.config.pool_of, targets, open_source)
     for error in (error for _, error in assigned if error is not None):
@@ -116,8 +114,7 @@ def select_to_publish(
 ) -> tuple[Sequence[Registration], ExitCode]:
     """What is registered and selected, but for disabled keys and those past their grace period.
 
-    The exit code is for what cannot be selected. Warns about records that are not sound. Raises
-    like `registered_results`.
+    The exit code is for what cannot be selected. Raises like `registered_results`.
     """
     selection = read_selection(session, words)
     results = registered_results(session, selection)
@@ -130,18 +127,17 @@ def without_left_out(session: Session, registrations: Iterable[Registration]) ->
     """The registrations, but for disabled keys and those past their grace period, with a note."""
     retired = retired_keys(session)
     kept: list[Registration] = []
-    old: list[str] = []
-    disabled: list[str] = []
+    left_out: dict[str, list[str]] = {"past their grace period": [], "disabled": []}
     for registration in registrations:
         if registration.key in retired:
-            old.append(named(registration))
+            left_out["past their grace period"].append(named(registration))
         elif not registration.signs:
-            disabled.append(named(registration))
+            left_out["disabled"].append(named(registration))
         else:
             kept.append(registration)
-    for which, names in (("past their grace period", old), ("disabled", disabled)):
+    for why, names in left_out.items():
         if names:
-            session.reporter.note(f"dkimctl: left out, {which}: {len(names)} ({few(names)})")
+            session.reporter.note(f"dkimctl: left out, {why}: {len(names)} ({few(names)})")
     return kept
 
 
@@ -157,9 +153,8 @@ def publish_records(
     with unchanged_if_interrupted(), progress:
         plan = make_plan(
             registrations, targets, open_source,
-            lambda: session.open_ledger(for_writing=False).ours(),
-            replace_foreign=options.replace,
-            allow_shadowing=options.allow_shadowing, progress=progress.show,
+            lambda: session.open_ledger(for_writing=False).ours(), progress=progress.show,
+            replace_foreign=options.replace, allow_shadowing=options.allow_shadowing,
         )  # fmt: skip
     total = sum(change.action in CHANGING for change in plan)
     is_table = options.fmt is PublicationFormat.TABLE
@@ -212,9 +207,7 @@ def publish_records(
 
 def _warn_of_undone(session: Session, plan: Sequence[Change]) -> None:
     """Warn about keys that are urgent, as far as is known, and that are still not in DNS."""
-    left = {
-        change.key for change in plan if not (change.is_applied or change.action is Action.KEEP)
-    }
+    left = {each.key for each in plan if not (each.is_applied or each.action is Action.KEEP)}
     if not left:
         return
     ledger, now = session.open_ledger(for_writing=False), datetime.now(UTC)
@@ -225,9 +218,8 @@ def _warn_of_undone(session: Session, plan: Sequence[Change]) -> None:
             names.setdefault(Urgency(key.urgency), []).append(named(key))
             domains.append(key.sign_domain)
     words = next_steps.select_domains(domains)
-    publish = next_steps.publish(words, by_target=True)
-    by_hand = f"or enter the records in a web panel: {next_steps.command('handoff', words)}"
-    hint = f"correct what is named above, then {publish}; {by_hand}"
+    hint = f"correct what is named above, then {next_steps.publish(words, by_target=True)}; "
+    hint += f"or enter the records in a web panel: {next_steps.command('handoff', words)}"
     warn_of_urgent(session.reporter, names, words, hint)
 
 
@@ -307,8 +299,8 @@ def _report(plan: Sequence[Change], options: PublishOptions, reporter: Reporter)
     for change in sorted(plan, key=lambda change: list(_WORDS).index(change.action)):
         has_failed = change.error is not None and change.action in CHANGING
         counts["failed in DNS" if has_failed else _WORDS[change.action][change.is_applied]] += 1
-    text = ", ".join(f"{word} {count}" for word, count in counts.items())
-    reporter.summarize(text or "nothing to do", counts)
+    parts = [f"{word} {count}" for word, count in counts.items()]
+    reporter.summarize(", ".join(parts) or "nothing to do", counts)
     # One error for the names of a zone that failed alike.
     alike: dict[tuple[str, str, str], list[Change]] = {}
     for change in plan:
@@ -342,22 +334,22 @@ def _report(plan: Sequence[Change], options: PublishOptions, reporter: Reporter)
         reporter.warn(
             f"in no zone of a DNS target: {_names(uncovered)}", hint=hint, code=Action.UNCOVERED
         )
-    codes = [change.error.exit_code for change in plan if change.error is not None]
+    codes = [change.error.exit_code for change in plan if change.error]
     return worst([*codes, ExitCode.NO if blocked or uncovered else ExitCode.OK])
 
 
 def _warn_blocked(blocked: Sequence[Change], options: PublishOptions, reporter: Reporter) -> None:
     if not options.is_shown:  # no table gives the reasons
-        blocks = [(change.fqdn, change.full_reason, change.key) for change in blocked]
         warn_alike(reporter, (
-            (f"{fqdn} is blocked: {why}", f"blocked: {without_names(why, *key)}", Action.BLOCKED)
-            for fqdn, why, key in blocks
+            (f"{change.fqdn} is blocked: {change.full_reason}",
+             f"blocked: {without_names(change.full_reason, *change.key)}", Action.BLOCKED)
+            for change in blocked
         ))  # fmt: skip
     advice = []
     if any(change.before.alias for change in blocked):
         advice.append("change records where aliases lead, or remove the CNAME or DNAME")
     delegated = dict.fromkeys(printable(change.before.delegated) for change in blocked)
-    if zones := list(filter(None, delegated)):
+    if zones := [*filter(None, delegated)]:
         advice.append(f"for {few(zones)}, add a DNS target that has that zone")
     if any("--replace" in change.reason for change in blocked):
         replace = next_steps.publish(options.words, "--replace", by_target=True)

@@ -18,16 +18,14 @@ from dkimctl.settings.profile import SANDBOX_CLIENT_ID
 if TYPE_CHECKING:
     from dkimctl.service.database import Store
 
-
 INSTALL = "pip install '.[service]'"  # no registry has dkimctl
-_MODULES = ("falcon", "sqlalchemy", "alembic", "cryptography", "granian")
 
 
 def is_installed() -> bool:
     """Whether the extra is there, without importing it."""
     from importlib.util import find_spec  # 3 ms
 
-    return all(map(find_spec, _MODULES))
+    return all(map(find_spec, ("falcon", "sqlalchemy", "alembic", "cryptography", "granian")))
 
 
 def sandbox_data() -> Path:
@@ -58,8 +56,7 @@ def open_service_store(
         from dkimctl.service.database import open_key_store, open_store
     location = data or default_location()
     if isinstance(location, Path) and not may_create and _is_missing(location):
-        option = data_option(data)
-        create = f"create it with `dkimctl service client create{option}`"
+        create = f"create it with `dkimctl service client create{data_option(data)}`"
         raise UsageError(
             f"{location}: the service has no such data file",
             hint=f"check the name, or {create}" if data else f"{create}, or name one with --data",
@@ -104,8 +101,7 @@ class Sandbox:
         self._store = store = database.open_key_store(sandbox_data())
 
         def has_client() -> bool:
-            known = clients.list_clients(store)
-            return any(client.client_id == SANDBOX_CLIENT_ID for client in known)
+            return SANDBOX_CLIENT_ID in {client.client_id for client in clients.list_clients(store)}
 
         # Failures show in the answers; without a handler Python would print them as well.
         logging.getLogger("dkimctl.service").addHandler(logging.NullHandler())

@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from dkimctl.registration.retrying import Send
     from dkimctl.specs.entries import Entries
 
-_MAX_NAME = 64  # characters of a user's or machine's name, in events
-
 
 class Session:
     """One run of a command. Everything is created on first use and closed at the end."""
@@ -84,7 +82,6 @@ class Session:
 
     @property
     def ledger_file(self) -> Path:
-        """This machine's own ledger."""
         return self.state_dir / "ledger.db"
 
     @cached_property
@@ -116,15 +113,12 @@ class Session:
 
     @cached_property
     def logins(self) -> profiles.Logins:
-        """The stored logins by profile name."""
         return profiles.read_logins(self.state_dir)[0]
 
     @property
     def sources(self) -> profiles.Sources:
-        """What the profile is combined from."""
-        config_file = str(self.config_file)
         return profiles.Sources(
-            self.flags, os.environ, self.config, config_file, self.logins, self.state_dir
+            self.flags, os.environ, self.config, str(self.config_file), self.logins, self.state_dir
         )
 
     @cached_property
@@ -186,7 +180,6 @@ class Session:
 
     @property
     def has_keyring(self) -> bool:
-        """Whether this machine has a keyring to which `login` would write."""
         return self._keyring.is_there
 
     @cached_property
@@ -215,18 +208,17 @@ class Session:
         """HTTP as the profile sets it; each step of a request takes `longest` seconds at most."""
         from dkimctl.client.http import HttpClient
 
-        profile, timeout = self.profile, min(self.profile.timeout, longest)
+        profile = self.profile
         shown, source = profiles.exported_proxy(os.environ) or ("", "")
         if profile.proxy:
             shown, source = profile.proxy, self.settings.sources["proxy"]
         return HttpClient.over_network(
-            *urls, timeout=timeout, ca_bundle=profile.ca_bundle, proxy=profile.proxy,
-            proxy_name=shown, proxy_source=source,
+            *urls, timeout=min(profile.timeout, longest), ca_bundle=profile.ca_bundle,
+            proxy=profile.proxy, proxy_name=shown, proxy_source=source,
         )  # fmt: skip
 
     @cached_property
     def token_provider(self) -> TokenProvider:
-        """The tokens of the profile's account: where a new one comes from, and where it is kept."""
         from dkimctl.client.tokens import TokenProvider
 
         if self.profile.is_sandbox:
@@ -258,13 +250,11 @@ class Session:
                 ) from None
             if own_is_refused:
                 own_is_refused = False
+                text = "the service refused the token in DKIMCTL_ACCESS_TOKEN (403), "
+                hint = "unset the variable, or set it to a valid token"
                 # At the end: this may be a worker thread, under the progress display.
-                self._resources.callback(
-                    self.reporter.warn,
-                    "the service refused the token in DKIMCTL_ACCESS_TOKEN (403), "
-                    "so another one was obtained",
-                    hint="unset the variable, or set it to a valid token",
-                )
+                warn = self.reporter.warn
+                self._resources.callback(warn, f"{text}so another one was obtained", hint=hint)
             return token
 
         def discard(token: Token) -> None:
@@ -273,11 +263,9 @@ class Session:
             own_is_refused = token.obtained_at is None
 
         return TokenProvider(
-            issue=issue,
-            cached=credentials.get_token(account),
+            issue=issue, cached=credentials.get_token(account), discard=discard,
             persist=lambda token: credentials.set_token(account, token),
-            discard=discard,
-        )
+        )  # fmt: skip
 
     def connect(self) -> Send:
         """A function that sends a batch of entries to the service, from any thread."""
@@ -287,7 +275,6 @@ class Session:
 
     @property
     def limits(self) -> Limits:
-        """The limits of a registration run."""
         from dkimctl.registration.limits import Limits
 
         profile = self.profile
@@ -296,7 +283,6 @@ class Session:
     def read_specs(
         self, *paths: str, domains: Sequence[str] = (), stated: Mapping[str, object] | None = None
     ) -> Entries:
-        """See `spec_file.read_specs`; with the profile's defaults."""
         return spec_file.read_specs(
             *paths, domains=domains, stated=stated,
             defaults=self.profile.defaults, warn=self.reporter.warn,
@@ -321,10 +307,10 @@ class Session:
         if others and not ledger.count_domains(base_url, client_id):
             for url in others:
                 if count := ledger.count_domains(url, client_id):
+                    domains = f"{counted(count, 'domain')} of {url}, and none of {base_url}"
+                    hint = f"if you mean that one, use --base-url {url}"
                     self.reporter.warn(
-                        f"the ledger has {counted(count, 'domain')} of {url}, and none of "
-                        f"{base_url}, which is another account",
-                        hint=f"if you mean that one, use --base-url {url}",
+                        f"the ledger has {domains}, which is another account", hint=hint
                     )
         return ledger
 
@@ -339,7 +325,7 @@ class Session:
         except (KeyError, ImportError, OSError):  # nobody by that number
             user = "unknown"
         texts = (user, platform.node() or "unknown", self._command)
-        return Actor(*(printable(text)[:_MAX_NAME] for text in texts))
+        return Actor(*(printable(text)[:64] for text in texts))  # so that no event is long
 
     def _latest_time(self) -> float:
         """By our clock, or by the service's if that is an hour later, and has told so in this run.
@@ -353,7 +339,7 @@ class Session:
     @property
     def is_logged_in(self) -> bool:
         """As far as is known: a secret in a keyring is not looked for, but its login is."""
-        if any(os.environ.get(name) for name in ("DKIMCTL_CLIENT_SECRET", "DKIMCTL_ACCESS_TOKEN")):
+        if os.environ.get("DKIMCTL_CLIENT_SECRET") or os.environ.get("DKIMCTL_ACCESS_TOKEN"):
             return True
         if self.profile.credential_store == "file":
             try:
@@ -365,7 +351,6 @@ class Session:
 
     @property
     def dns_targets(self) -> list[DnsTarget]:
-        """How the config file says to change DNS for the profile."""
         return [target for target in self.config.dns if target.is_for(self.profile.name)]
 
     @property
@@ -380,11 +365,8 @@ class Session:
     def lock_account(
         self, purpose: Purpose = "register", place: Path | Database | None = None
     ) -> AbstractContextManager[None]:
-        """Wait until no other process does this for the profile's account, and lock it.
-
-        For `rotate run` an hour at most: a timer would start one after the other behind a run that
-        hangs.
-        """
+        """Wait until no other process does this for the profile's account, and lock it."""
+        # `rotate run` waits an hour: a timer would start one after the other behind one that hangs.
         from dkimctl.ledger.account_lock import account_lock  # hashlib
 
         base_url, client_id = profiles.require_ledger_account(self.profile)
@@ -394,14 +376,12 @@ class Session:
             functools.partial(account_lock, place.parent) if isinstance(place, Path) else place.lock
         )
         return lock(
-            base_url=base_url,
-            client_id=client_id,
+            base_url=base_url, client_id=client_id, purpose=purpose,
+            patience=3600 if purpose == "rotate" else math.inf,
             on_wait=lambda holder: self.reporter.note(
                 f"dkimctl: waiting for another {what} of this account to finish ({holder})"
             ),
-            purpose=purpose,
-            patience=3600 if purpose == "rotate" else math.inf,
-        )
+        )  # fmt: skip
 
     @cached_property
     def _sandbox(self) -> Sandbox:
@@ -414,8 +394,7 @@ def open_session(ctx: typer.Context) -> Session:
     """The session of a command, with the options that all commands share; it ends with `ctx`."""
     names = (*CHECKS, "profile", "sandbox", "config", "color", "verbose", "quiet")
     flags = {name: ctx.meta.get(name) for name in names}
-    command = ctx.command_path.partition(" ")[2]
-    return ctx.with_resource(Session(flags, ctx.obj, command))
+    return ctx.with_resource(Session(flags, ctx.obj, ctx.command_path.partition(" ")[2]))
 
 
 def _account_of(login: profiles.Login) -> Account:

@@ -99,15 +99,12 @@ def read_client_secret(warn: Warn, *, from_stdin: bool) -> Secret:
         try:
             return checked(line.decode())
         except UnicodeDecodeError:
-            raise CredentialsError(
-                "the secret on standard input is not UTF-8 text", hint="pipe in the secret itself"
-            ) from None
+            text = "the secret on standard input is not UTF-8 text"
+            raise CredentialsError(text, hint="pipe in the secret itself") from None
     if not from_stdin and not is_interactive():
-        raise CredentialsError(
-            "there is no terminal to prompt for the client secret",
-            hint="pipe it in with --secret-stdin, or set DKIMCTL_CLIENT_ID and "
-            "DKIMCTL_CLIENT_SECRET instead of logging in",
-        )
+        hint = "pipe it in with --secret-stdin, or set DKIMCTL_CLIENT_ID and DKIMCTL_CLIENT_SECRET "
+        text = "there is no terminal to prompt for the client secret"
+        raise CredentialsError(text, hint=f"{hint}instead of logging in")
     hint = "type it, or pipe it in with --secret-stdin"
     at_end = CredentialsError("no answer to the prompt", hint=hint)
     read = partial(getpass.getpass, "Client secret (not shown): ", stream=sys.stderr)
@@ -153,8 +150,8 @@ def _prompt(read: Callable[[], str]) -> str:
 def stopping(stop: Callable[[], None] | None) -> AbstractContextManager[None]:
     """Within the block, the first signal calls `stop`, every later one raises KeyboardInterrupt.
 
-    A signal that is ignored (nohup ignores SIGHUP) stays ignored. The previous handlers are
-    restored at the end. Outside the main thread, where Python handles no signals, nothing changes.
+    A signal that is ignored (nohup ignores SIGHUP) stays ignored. Outside the main thread, where
+    Python handles no signals, nothing changes.
 
     `stop` interrupts the main thread anywhere, so it must not take a lock that the main thread may
     hold: it must not print, log or set a threading.Event. It may set an attribute or put an item
@@ -172,18 +169,12 @@ def stopping(stop: Callable[[], None] | None) -> AbstractContextManager[None]:
 
 
 def interrupting() -> AbstractContextManager[None]:
-    """Within the block, every signal raises KeyboardInterrupt, so that work can be undone.
-
-    Otherwise like `stopping`.
-    """
+    """Like `stopping`, but every signal raises KeyboardInterrupt, so that work can be undone."""
     return stopping(None)
 
 
 def ending_like_ctrl_c() -> AbstractContextManager[None]:
-    """Within the block, SIGTERM and SIGHUP do what Ctrl-C does, which asyncio handles itself.
-
-    Otherwise like `stopping`.
-    """
+    """Like `stopping`, but SIGTERM and SIGHUP do what Ctrl-C does, which asyncio handles itself."""
 
     def handle() -> None:
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of a job in the background

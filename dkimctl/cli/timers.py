@@ -24,8 +24,7 @@ from dkimctl.errors import NegativeAnswer, OutputError, UsageError, os_errors_as
 from dkimctl.files import atomic_writer
 from dkimctl.text import TIMERS_DOC, printable
 
-SYSTEM_UNITS = Path("/etc/systemd/system")
-SYSTEM_CRON = Path("/etc/cron.d")
+SYSTEM_UNITS, SYSTEM_CRON = Path("/etc/systemd/system"), Path("/etc/cron.d")
 RUNTIME = Path("/run")
 _CRONTAB = "a line of your crontab"
 _HOURS = 6  # between two runs
@@ -74,8 +73,8 @@ def find_plan(job: Job, *, remove: bool) -> TimerPlan:
         line = _line_of(_read_crontab(), job.profile)
     has_units = any(map(os.path.lexists, units))
     there = installed_timer(job.profile, Path(job.variables["DKIMCTL_STATE_DIR"]))
-    is_elsewhere = there not in ("", str(units[1]), _CRONTAB)
-    if is_elsewhere and not (remove and (has_units or line is not None)):
+    is_own = there in ("", str(units[1]), _CRONTAB)
+    if not (is_own or (remove and (has_units or line is not None))):
         raise _not_ours(there)
     if has_units or (line is None and _runs_systemd()):
         return _plan_units(job, units, remove=remove)
@@ -169,7 +168,8 @@ def _changing(
     """The step for a text that is not as it should be. Raises NegativeAnswer if it is not ours."""
     if present == wanted:
         return []
-    if present is not None and not _is_ours(present):
+    # Ours is as some version of dkimctl has written it.
+    if present is not None and not (re.search(_SUM, present) and present == _sealed(present)):
         raise _not_ours(name)
     return [TimerStep(f"{'delete' if wanted is None else 'write'} {name}", wanted or "", do)]
 
@@ -246,19 +246,14 @@ def _sealed(text: str) -> str:
     return re.sub(_SUM, rf"\g<1>{checksum:08x}", text, count=1)
 
 
-def _is_ours(text: str) -> bool:
-    """Whether it is as some version of dkimctl has written it."""
-    return re.search(_SUM, text) is not None and text == _sealed(text)
-
-
 def _line_of(crontab: str, profile: str) -> str | None:
     """The line of a profile's timer, or one by hand, for it or for whichever."""
     mark, lines = "# dkimctl timer ", re.findall(r"(?m)^(?![ \t]*#).+", crontab)
     ours = [line for line in lines if f"{mark}{profile} (" in line]
     command = rf"(?!.*{mark})[^#]*\bdkimctl\b[^#]*\brotate run\b"
-    for line in lines:
+    for line in filter(re.compile(command).match, lines):
         named = re.search(r"\s(?:--profile[ =]|-p ?)['\"]?([^\s'\"]+)", line)
-        if re.match(command, line) and (named is None or named[1] == profile):
+        if named is None or named[1] == profile:
             ours.append(line)
     return next(iter(ours), None)
 
