@@ -375,8 +375,7 @@ SAVED_RESULT = "JSON of dkimctl, or a response of the service; `-` is standard i
 _OUTPUT = "File to write (x.json: JSON); `-`: stdout."
 
 TableOrJsonOption = Annotated[
-    TableOrJson | None,
-    option("--format -f FORMAT", f"{', '.join(TableOrJson)} (default: table)."),
+    TableOrJson | None, option("--format -f FORMAT", f"{', '.join(TableOrJson)} (default: table).")
 ]
 KeyFormatOption = Annotated[
     KeyFormat | None, option("--format -f FORMAT", f"{', '.join(KeyFormat)} (default: table).")
@@ -386,16 +385,12 @@ YesOption = Annotated[bool, option("--yes -y", "Do not ask for confirmation.")]
 ALLOW_SHADOWING = "--allow-wildcard-shadowing"
 AllowShadowingOption = Annotated[
     bool,
-    option(
-        ALLOW_SHADOWING,
-        "Also publish where a wildcard then no longer answers for the domain.",
-    ),
+    option(ALLOW_SHADOWING, "Also publish where a wildcard then no longer answers for the domain."),
 ]
 AssumeSuccessorsOption = Annotated[
     bool,
     option(
-        "--assume-successors",
-        "Assume that newer keys replace older ones, if that is not recorded.",
+        "--assume-successors", "Assume that newer keys replace older ones, if that is not recorded."
     ),
 ]
 # A Location; Typer takes no union of types.

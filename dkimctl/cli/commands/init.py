@@ -159,9 +159,7 @@ def init(
                 for name in answer(session, label, "--domain", _parse_domains, words)
             ]
             texts[output] = _MODELINE.format("specs") + _filled(
-                "domains.yaml",
-                domains=list(dict.fromkeys(domains)),
-                **first_defaults(),
+                "domains.yaml", domains=list(dict.fromkeys(domains)), **first_defaults()
             )
         if not texts:
             more = "" if output in there else "; `dkimctl init --domain DOMAIN` writes a spec file"

@@ -106,8 +106,7 @@ def forget(
     fmt: Annotated[
         TableOrJson | None,
         option(
-            "--format -f FORMAT",
-            f"{', '.join(TableOrJson)} (default: table, or json in a pipe).",
+            "--format -f FORMAT", f"{', '.join(TableOrJson)} (default: table, or json in a pipe)."
         ),
     ] = None,
     output: options.OutputOption = None,

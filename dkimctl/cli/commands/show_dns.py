@@ -41,11 +41,7 @@ def show_dns(
     ctx: typer.Context,
     selection: SelectionArgument = None,
     saved: Annotated[
-        str | None,
-        option(
-            "--from FILE",
-            f"Read a file, not the ledger: {SAVED_RESULT}",
-        ),
+        str | None, option("--from FILE", f"Read a file, not the ledger: {SAVED_RESULT}")
     ] = None,
     fmt: Annotated[
         Format | None,
