@@ -374,40 +374,24 @@ class TableOrJson(StrEnum):
 SAVED_RESULT = "JSON of dkimctl, or a response of the service; `-` is standard input."
 _OUTPUT = "File to write (x.json: JSON); `-`: stdout."
 
-TableOrJsonOption = Annotated[
-    TableOrJson | None, option("--format -f FORMAT", f"{', '.join(TableOrJson)} (default: table).")
-]
-KeyFormatOption = Annotated[
-    KeyFormat | None, option("--format -f FORMAT", f"{', '.join(KeyFormat)} (default: table).")
-]
+TableOrJsonOption = Annotated[TableOrJson | None, option("--format -f FORMAT",
+    f"{', '.join(TableOrJson)} (default: table).")]  # fmt: skip
+KeyFormatOption = Annotated[KeyFormat | None, option("--format -f FORMAT",
+    f"{', '.join(KeyFormat)} (default: table).")]  # fmt: skip
 OutputOption = Annotated[Path | None, option("--output -o FILE", _OUTPUT, parser=read_output)]
 YesOption = Annotated[bool, option("--yes -y", "Do not ask for confirmation.")]
 ALLOW_SHADOWING = "--allow-wildcard-shadowing"
-AllowShadowingOption = Annotated[
-    bool,
-    option(ALLOW_SHADOWING, "Also publish where a wildcard then no longer answers for the domain."),
-]
-AssumeSuccessorsOption = Annotated[
-    bool,
-    option(
-        "--assume-successors", "Assume that newer keys replace older ones, if that is not recorded."
-    ),
-]
+AllowShadowingOption = Annotated[bool, option(ALLOW_SHADOWING,
+    "Also publish where a wildcard then no longer answers for the domain.")]  # fmt: skip
+AssumeSuccessorsOption = Annotated[bool, option("--assume-successors",
+    "Assume that newer keys replace older ones, if that is not recorded.")]  # fmt: skip
 # A Location; Typer takes no union of types.
-DataOption = Annotated[
-    Any,
-    option(
-        "--data --database FILE|URL",
-        "Data of the service: a file (default: in your data directory), or the URL of a "
-        "PostgreSQL database.",
-        parser=read_data,
-    ),
-]
+DataOption = Annotated[Any, option("--data --database FILE|URL",
+    "Data of the service: a file (default: in your data directory), or the URL of a "
+    "PostgreSQL database.", parser=read_data)]  # fmt: skip
 
 # Those of commands that write records; `read_output_options` checks and gathers them.
-ResultsOutputOption = Annotated[
-    Path | None, result_option("--output -o FILE", _OUTPUT, parser=read_output)
-]
-WideOption = Annotated[
-    bool, result_option("--wide", "Show all columns, the service's message, and A-labels.")
-]
+ResultsOutputOption = Annotated[Path | None, result_option("--output -o FILE",
+    _OUTPUT, parser=read_output)]  # fmt: skip
+WideOption = Annotated[bool, result_option("--wide",
+    "Show all columns, the service's message, and A-labels.")]  # fmt: skip

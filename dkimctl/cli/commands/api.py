@@ -26,19 +26,12 @@ app = App()
 )
 def api(
     ctx: typer.Context,
-    method: Annotated[
-        str,
-        argument(
-            "METHOD",
-            "HTTP method.",
-            autocompletion=lambda: ["GET", "POST", "PUT", "PATCH", "DELETE"],
-        ),
-    ],
+    method: Annotated[str, argument("METHOD",
+        "HTTP method.", autocompletion=lambda: ["GET", "POST", "PUT", "PATCH", "DELETE"])],
     path: Annotated[str, argument("PATH", "Path or URL of the service.")],
-    body_file: Annotated[
-        str | None, option("--input FILE", "File with the request body; `-` is standard input.")
-    ] = None,
-) -> int:
+    body_file: Annotated[str | None, option("--input FILE",
+        "File with the request body; `-` is standard input.")] = None,
+) -> int:  # fmt: skip
     """Send any bearer-protected request, and print the response.
 
     The response body is printed unchanged.

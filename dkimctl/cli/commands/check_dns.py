@@ -46,32 +46,17 @@ app = App()
 def check_dns(
     ctx: typer.Context,
     selection: selected.SelectionArgument = None,
-    saved: Annotated[
-        str | None,
-        option("--from FILE", f"Check the records of a file, not the ledger: {SAVED_RESULT}"),
-    ] = None,
+    saved: Annotated[str | None, option("--from FILE",
+        f"Check the records of a file, not the ledger: {SAVED_RESULT}")] = None,
     server: ServerOption = None,
     resolver: ResolverOption = False,
-    max_in_flight: Annotated[
-        int,
-        option(
-            "--max-in-flight N",
-            "Parallel queries to one server, 1 to 1000.",
-            min=1,
-            max=1000,
-            rich_help_panel=checking.SERVERS_PANEL,
-        ),
-    ] = checking.MAX_IN_FLIGHT,
-    wait: Annotated[
-        str | None,
-        option(
-            "--wait TIME",
-            "Check again until all is as expected, for at most this long, such as 30m.",
-        ),
-    ] = None,
-    expect_absent: Annotated[
-        bool, option("--expect-absent", "Expect the records to be gone from DNS.")
-    ] = False,
+    max_in_flight: Annotated[int, option("--max-in-flight N",
+        "Parallel queries to one server, 1 to 1000.", min=1, max=1000,
+        rich_help_panel=checking.SERVERS_PANEL)] = checking.MAX_IN_FLIGHT,
+    wait: Annotated[str | None, option("--wait TIME",
+        "Check again until all is as expected, for at most this long, such as 30m.")] = None,
+    expect_absent: Annotated[bool, option("--expect-absent",
+        "Expect the records to be gone from DNS.")] = False,
     warn_within: Annotated[
         str,
         option(
@@ -79,19 +64,15 @@ def check_dns(
             "Warn about unpublished records whose signing starts within this time.",
         ),
     ] = checking.WARN_WITHIN,
-    delegation: Annotated[
-        bool, option("--delegation", "Check the CNAME or NS records of pools.")
-    ] = False,
-    notify: Annotated[
-        bool, option("--notify", "Send a notice if problems began or ended.")
-    ] = False,
+    delegation: Annotated[bool, option("--delegation",
+        "Check the CNAME or NS records of pools.")] = False,
+    notify: Annotated[bool, option("--notify",
+        "Send a notice if problems began or ended.")] = False,
     test_notice: Annotated[bool, option("--test-notice", "Only send a notice, as a test.")] = False,
-    fmt: Annotated[
-        CheckFormat | None,
-        option("--format -f FORMAT", f"{', '.join(CheckFormat)} (default: table)."),
-    ] = None,
+    fmt: Annotated[CheckFormat | None, option("--format -f FORMAT",
+        f"{', '.join(CheckFormat)} (default: table).")] = None,
     output: OutputOption = None,
-) -> int:
+) -> int:  # fmt: skip
     """Check that DNS has the registered records. No token is needed.
 
     Every authoritative server of each zone is asked. The exit code is 1 if a record is not

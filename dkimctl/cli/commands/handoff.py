@@ -72,37 +72,23 @@ _MAX_CONTACT = 200  # characters
 def handoff(
     ctx: typer.Context,
     selection: SelectionArgument = None,
-    fmt: Annotated[
-        SheetFormat | None,
-        option(
-            "--format -f FORMAT",
-            f"{', '.join(SheetFormat)} (default: by the suffix of --output, or text). From zone "
-            "on, only with --delegate.",
-        ),
-    ] = None,
-    language: Annotated[
-        Language | None, option("--language LANGUAGE", f"{', '.join(Language)} (default: en).")
-    ] = None,
+    fmt: Annotated[SheetFormat | None, option("--format -f FORMAT",
+        f"{', '.join(SheetFormat)} (default: by the suffix of --output, or text). From zone "
+        "on, only with --delegate.")] = None,
+    language: Annotated[Language | None, option("--language LANGUAGE",
+        f"{', '.join(Language)} (default: en).")] = None,
     contact: Annotated[str, option("--contact TEXT", "Whom to tell when it is done.")] = "",
-    zone: Annotated[
-        list[str] | None,
-        option("--zone ZONE", "Zone of the DNS, which is then not asked; repeatable."),
-    ] = None,
-    provider: Annotated[
-        str,
-        option(
-            "--provider PROVIDER",
-            "DNS provider, such as cloudflare (default: by the zone's name servers).",
-        ),
-    ] = "",
+    zone: Annotated[list[str] | None, option("--zone ZONE",
+        "Zone of the DNS, which is then not asked; repeatable.")] = None,
+    provider: Annotated[str, option("--provider PROVIDER",
+        "DNS provider, such as cloudflare (default: by the zone's name servers).")] = "",
     ttl: Annotated[int, option("--ttl SECONDS", "TTL of the records.", min=0, max=MAX_TTL)] = 3600,
-    retired: Annotated[
-        bool, option("--retired", "Records to delete, of keys that have been replaced.")
-    ] = False,
+    retired: Annotated[bool, option("--retired",
+        "Records to delete, of keys that have been replaced.")] = False,
     delegate: Annotated[bool, option("--delegate", "Records that delegate selectors.")] = False,
     assume_successors: AssumeSuccessorsOption = False,
     output: OutputOption = None,
-) -> int:
+) -> int:  # fmt: skip
     """Write a sheet for the owner of the DNS: what to add, and how.
 
     The zones and the provider are looked up in DNS. The records come from the ledger, except those

@@ -18,11 +18,9 @@ def _complete(ctx: typer.Context) -> list[str]:
 @app.command("dkimctl help register", "dkimctl help rotate run", "dkimctl help settings")
 def show_help(
     ctx: typer.Context,
-    words: Annotated[
-        list[str] | None,
-        argument("[COMMAND]...", "A command, or `settings`.", autocompletion=_complete),
-    ] = None,
-) -> None:
+    words: Annotated[list[str] | None, argument("[COMMAND]...",
+        "A command, or `settings`.", autocompletion=_complete)] = None,
+) -> None:  # fmt: skip
     """Show the help of a command, or of the profile settings."""
     root = ctx.find_root()
     if words == ["settings"]:

@@ -34,13 +34,12 @@ app = App()
 def history(
     ctx: typer.Context,
     selection: SelectionArgument = None,
-    since: Annotated[
-        str | None, option("--since TIME", "Only from this date (UTC), or for this long: 30d.")
-    ] = None,
+    since: Annotated[str | None, option("--since TIME",
+        "Only from this date (UTC), or for this long: 30d.")] = None,
     wide: Annotated[bool, option("--wide -w", "Show all columns.")] = False,
     fmt: KeyFormatOption = None,
     output: OutputOption = None,
-) -> int:
+) -> int:  # fmt: skip
     """Show what happened to the keys, when, and who did it; newest last.
 
     A key is `seen` when a look at DNS finds its record for the first time, or finds something else

@@ -76,30 +76,20 @@ _METHODS = {
 )
 def init(
     ctx: typer.Context,
-    domain: Annotated[
-        list[str] | None, option("--domain DOMAIN", "A signing domain; repeatable.")
-    ] = None,
-    output: Annotated[
-        Path, option("--output -o FILE", "Spec file to write.", parser=read_output)
-    ] = Path(next_steps.SPEC_FILE),
-    dns: Annotated[
-        str | None,
-        _dns_option(
-            "--dns METHOD",
-            "hand (default), rfc2136, a provider, such as cloudflare, or octodns for any other.",
-            autocompletion=lambda: [*DnsMethod, *octodns_providers()],
-        ),
-    ] = None,
-    server: Annotated[
-        str | None, _dns_option("--server HOST[:PORT]", "The primary server, for dynamic updates.")
-    ] = None,
-    key_file: Annotated[
-        str | None, _dns_option("--key-file FILE", "File of the TSIG key that signs them.")
-    ] = None,
-    class_name: Annotated[
-        str | None, _dns_option("--class CLASS", "Class of the octoDNS provider.")
-    ] = None,
-) -> int:
+    domain: Annotated[list[str] | None, option("--domain DOMAIN",
+        "A signing domain; repeatable.")] = None,
+    output: Annotated[Path, option("--output -o FILE",
+        "Spec file to write.", parser=read_output)] = Path(next_steps.SPEC_FILE),
+    dns: Annotated[str | None, _dns_option("--dns METHOD",
+        "hand (default), rfc2136, a provider, such as cloudflare, or octodns for any other.",
+        autocompletion=lambda: [*DnsMethod, *octodns_providers()])] = None,
+    server: Annotated[str | None, _dns_option("--server HOST[:PORT]",
+        "The primary server, for dynamic updates.")] = None,
+    key_file: Annotated[str | None, _dns_option("--key-file FILE",
+        "File of the TSIG key that signs them.")] = None,
+    class_name: Annotated[str | None, _dns_option("--class CLASS",
+        "Class of the octoDNS provider.")] = None,
+) -> int:  # fmt: skip
     """Write a first config file and a first spec file.
 
     Asks for what neither options nor a login give: profile, URLs, client ID, domains, and how DNS

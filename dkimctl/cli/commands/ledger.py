@@ -88,29 +88,18 @@ def import_(
 )
 def forget(
     ctx: typer.Context,
-    words: Annotated[
-        list[str],
-        argument(
-            "SELECTION...",
-            "Domain names, globs such as '*.example.com', spec files.",
-            autocompletion=complete_selection,
-        ),
-    ],
-    force: Annotated[
-        bool, option("--force", "Forget the whole selection, retired or not.")
-    ] = False,
-    still_published: Annotated[
-        bool, option("--still-published", "Also forget those whose records may still be in DNS.")
-    ] = False,
+    words: Annotated[list[str], argument("SELECTION...",
+        "Domain names, globs such as '*.example.com', spec files.",
+        autocompletion=complete_selection)],
+    force: Annotated[bool, option("--force",
+        "Forget the whole selection, retired or not.")] = False,
+    still_published: Annotated[bool, option("--still-published",
+        "Also forget those whose records may still be in DNS.")] = False,
     assume_successors: options.AssumeSuccessorsOption = False,
-    fmt: Annotated[
-        TableOrJson | None,
-        option(
-            "--format -f FORMAT", f"{', '.join(TableOrJson)} (default: table, or json in a pipe)."
-        ),
-    ] = None,
+    fmt: Annotated[TableOrJson | None, option("--format -f FORMAT",
+        f"{', '.join(TableOrJson)} (default: table, or json in a pipe).")] = None,
     output: options.OutputOption = None,
-) -> int:
+) -> int:  # fmt: skip
     """Remove retired registrations from the ledger.
 
     `rotate --retired` lists them. Prints the forgotten registrations; `ledger import` reads the
@@ -190,11 +179,9 @@ def forget(
 )
 def copy(
     ctx: typer.Context,
-    to: Annotated[
-        str,
-        option("--to URL|FILE", "PostgreSQL database, or file (ledger.db of a state directory)."),
-    ],
-) -> int:
+    to: Annotated[str, option("--to URL|FILE",
+        "PostgreSQL database, or file (ledger.db of a state directory).")],
+) -> int:  # fmt: skip
     """Copy the account's part of the ledger to a PostgreSQL database, or to a file.
 
     The target must have nothing of the account; other accounts there, and the ledger that is

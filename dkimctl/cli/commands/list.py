@@ -67,25 +67,20 @@ def _choice(declaration: str, choices: Collection[str], help_: str) -> Any:
 def list_keys(
     ctx: typer.Context,
     selection: SelectionArgument = None,
-    stages: Annotated[
-        list[str] | None, _choice("--stage STAGE", [*KeyStage], "Show only keys at this stage")
-    ] = None,
-    states: Annotated[
-        list[str] | None,
-        _choice("--state STATE", _STATES, "Show only keys whose record is in this state"),
-    ] = None,
-    sort_by: Annotated[
-        str | None, _choice("--sort-by FIELD", _SORT_VALUES, "Sort by this field (default: domain)")
-    ] = None,
+    stages: Annotated[list[str] | None, _choice("--stage STAGE",
+        [*KeyStage], "Show only keys at this stage")] = None,
+    states: Annotated[list[str] | None, _choice("--state STATE",
+        _STATES, "Show only keys whose record is in this state")] = None,
+    sort_by: Annotated[str | None, _choice("--sort-by FIELD",
+        _SORT_VALUES, "Sort by this field (default: domain)")] = None,
     reverse: Annotated[bool, option("--reverse", "Sort the other way round.")] = False,
     all_: Annotated[bool, option("--all -a", "Also show removed keys.")] = False,
     wide: Annotated[bool, option("--wide -w", "Show all columns, and the FQDN.")] = False,
-    policy: Annotated[
-        bool, option("--policy", "Instead, list the domains, and the entry of `rotation` of each.")
-    ] = False,
+    policy: Annotated[bool, option("--policy",
+        "Instead, list the domains, and the entry of `rotation` of each.")] = False,
     fmt: KeyFormatOption = None,
     output: OutputOption = None,
-) -> int:
+) -> int:  # fmt: skip
     """List the registered keys, and what comes next for each.
 
     STATE is what the last check of DNS found, SEEN how long ago that was. NEXT is the next action,

@@ -37,14 +37,11 @@ app = App()
 )
 def login(
     ctx: typer.Context,
-    secret_stdin: Annotated[
-        bool, option("--secret-stdin", "Read the client secret from standard input.")
-    ] = False,
-    allow_plaintext_keyring: Annotated[
-        bool,
-        option("--allow-plaintext-keyring", "Store the secret even in an unencrypted keyring."),
-    ] = False,
-) -> int:
+    secret_stdin: Annotated[bool, option("--secret-stdin",
+        "Read the client secret from standard input.")] = False,
+    allow_plaintext_keyring: Annotated[bool, option("--allow-plaintext-keyring",
+        "Store the secret even in an unencrypted keyring.")] = False,
+) -> int:  # fmt: skip
     """Log in: verify a client ID and secret, and store them.
 
     Takes URLs and client ID from options, the environment and the config file, and prompts for

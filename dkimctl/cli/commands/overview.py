@@ -40,15 +40,9 @@ def overview(
     ctx: typer.Context,
     selection: SelectionArgument = None,
     fmt: TableOrJsonOption = None,
-    html: Annotated[
-        Path | None,
-        option(
-            "--html FILE",
-            "Write it as an HTML page that needs no other file.",
-            parser=read_new_file,
-        ),
-    ] = None,
-) -> int:
+    html: Annotated[Path | None, option("--html FILE",
+        "Write it as an HTML page that needs no other file.", parser=read_new_file)] = None,
+) -> int:  # fmt: skip
     """Show what is urgent, what comes next, and how old the keys are.
 
     Nothing is sent: this is what the ledger knows. Run `dkimctl check-dns` first for what DNS has

@@ -33,9 +33,8 @@ app = App(
     "dkimctl profile delete agency",
     help="List the profiles, choose one, or delete one.",
 )
-NameArgument = Annotated[
-    str, argument("NAME", "Name of the profile.", autocompletion=complete_profiles)
-]
+NameArgument = Annotated[str, argument("NAME",
+    "Name of the profile.", autocompletion=complete_profiles)]  # fmt: skip
 
 
 @app.command(

@@ -47,9 +47,8 @@ app = App()
 def publish(
     ctx: typer.Context,
     selection: SelectionArgument = None,
-    dry_run: Annotated[
-        bool, option("--dry-run -n", "Show what would change; exit code 1 if something would.")
-    ] = False,
+    dry_run: Annotated[bool, option("--dry-run -n",
+        "Show what would change; exit code 1 if something would.")] = False,
     yes: YesOption = False,
     replace: Annotated[
         bool,
@@ -59,22 +58,14 @@ def publish(
         ),
     ] = False,
     allow_wildcard_shadowing: AllowShadowingOption = False,
-    wait: Annotated[
-        str | None,
-        option(
-            "--wait TIME",
-            "Then check DNS until it has the records, for at most this long, such as 30m.",
-        ),
-    ] = None,
-    check_access: Annotated[
-        bool, option("--check-access", "Show what can be read and written; nothing is changed.")
-    ] = False,
-    fmt: Annotated[
-        PublicationFormat | None,
-        option("--format -f FORMAT", f"{', '.join(PublicationFormat)} (default: table)."),
-    ] = None,
+    wait: Annotated[str | None, option("--wait TIME",
+        "Then check DNS until it has the records, for at most this long, such as 30m.")] = None,
+    check_access: Annotated[bool, option("--check-access",
+        "Show what can be read and written; nothing is changed.")] = False,
+    fmt: Annotated[PublicationFormat | None, option("--format -f FORMAT",
+        f"{', '.join(PublicationFormat)} (default: table).")] = None,
     output: OutputOption = None,
-) -> int:
+) -> int:  # fmt: skip
     """Put the registered records into DNS.
 
     The config file says how, for each zone. The plan is shown first. Nothing is removed:

@@ -60,63 +60,33 @@ _UNFINISHED = (Outcome.PENDING, Outcome.UNKNOWN, Outcome.FAILED)
 )
 def register(
     ctx: typer.Context,
-    files: Annotated[
-        list[str] | None, argument("[FILE]...", "YAML, CSV or plain lists; `-` is standard input.")
-    ] = None,
-    domain: Annotated[
-        list[str] | None,
-        option(
-            "--domain DOMAIN", "Also register this signing domain, without a spec file; repeatable."
-        ),
-    ] = None,
-    key_len: Annotated[
-        str | None, option("--key-len BITS", "Of plain lists and --domain: 2048 (default) or 1024.")
-    ] = None,
-    start_date: Annotated[
-        str | None, option("--start-date DATE", "Their start (default: midnight in seven days).")
-    ] = None,
-    selector: Annotated[
-        str | None, option("--selector NAME", "Theirs (default: the service chooses).")
-    ] = None,
-    dry_run: Annotated[
-        bool, option("--dry-run -n", "Show what would be done; send nothing.")
-    ] = False,
-    refresh: Annotated[
-        bool, option("--refresh", "Also send entries that are already in the ledger.")
-    ] = False,
-    assign_selector: Annotated[
-        str | None,
-        option(
-            "--assign-selector TEMPLATE",
-            "Selector for entries without one, such as s%Y%m or {domain}, a short hash.",
-        ),
-    ] = None,
-    retry_unknown: Annotated[
-        bool,
-        option(
-            "--retry-unknown",
-            "Retry unanswered entries that have no selector; may create duplicates.",
-        ),
-    ] = False,
-    publish: Annotated[
-        bool, option("--publish", "Then publish the records, and check DNS, without asking.")
-    ] = False,
-    wait: Annotated[
-        str | None,
-        option(
-            "--wait TIME", "With --publish: longest wait until DNS has the records (default: 2m)."
-        ),
-    ] = None,
-    fmt: Annotated[
-        Format | None,
-        options.result_option(
-            "--format -f FORMAT",
-            f"{', '.join(_FORMATS)} (default: table, or zone in a pipe); more: show-dns.",
-        ),
-    ] = None,
+    files: Annotated[list[str] | None, argument("[FILE]...",
+        "YAML, CSV or plain lists; `-` is standard input.")] = None,
+    domain: Annotated[list[str] | None, option("--domain DOMAIN",
+        "Also register this signing domain, without a spec file; repeatable.")] = None,
+    key_len: Annotated[str | None, option("--key-len BITS",
+        "Of plain lists and --domain: 2048 (default) or 1024.")] = None,
+    start_date: Annotated[str | None, option("--start-date DATE",
+        "Their start (default: midnight in seven days).")] = None,
+    selector: Annotated[str | None, option("--selector NAME",
+        "Theirs (default: the service chooses).")] = None,
+    dry_run: Annotated[bool, option("--dry-run -n",
+        "Show what would be done; send nothing.")] = False,
+    refresh: Annotated[bool, option("--refresh",
+        "Also send entries that are already in the ledger.")] = False,
+    assign_selector: Annotated[str | None, option("--assign-selector TEMPLATE",
+        "Selector for entries without one, such as s%Y%m or {domain}, a short hash.")] = None,
+    retry_unknown: Annotated[bool, option("--retry-unknown",
+        "Retry unanswered entries that have no selector; may create duplicates.")] = False,
+    publish: Annotated[bool, option("--publish",
+        "Then publish the records, and check DNS, without asking.")] = False,
+    wait: Annotated[str | None, option("--wait TIME",
+        "With --publish: longest wait until DNS has the records (default: 2m).")] = None,
+    fmt: Annotated[Format | None, options.result_option("--format -f FORMAT",
+        f"{', '.join(_FORMATS)} (default: table, or zone in a pipe); more: show-dns.")] = None,
     output: options.ResultsOutputOption = None,
     wide: options.WideOption = False,
-) -> int:
+) -> int:  # fmt: skip
     """Register the domains of spec files, and show their DNS records.
 
     Domains that are registered already are not sent again, so a second run changes nothing.

@@ -69,51 +69,27 @@ class RetiredFormat(StrEnum):
 def rotate(
     ctx: typer.Context,
     selection: SelectionArgument = None,
-    older_than: Annotated[
-        str | None,
-        option(
-            "--older-than TIME",
-            "Replace keys older than this (default: those that `dkimctl list` says are due).",
-        ),
-    ] = None,
-    start_in: Annotated[
-        str, option("--start-in TIME", "Time until the new keys sign.")
-    ] = _START_IN,
-    template: Annotated[
-        str | None,
-        option("--selector TEMPLATE", "New selectors (default: s%Y%m%d); {domain} is a hash."),
-    ] = None,
-    key_len: Annotated[
-        KeyLen | None,
-        option("--key-len BITS", f"Length of the new keys: {' or '.join(KeyLen)} (default: 2048)."),
-    ] = None,
-    retired: Annotated[
-        bool, option("--retired", "Instead, list old records that may be removed from DNS.")
-    ] = False,
-    fmt: Annotated[
-        RetiredFormat | None,
-        option(
-            "--format -f FORMAT",
-            f"With --retired: {', '.join(RetiredFormat)} (default: table, or json in a pipe).",
-        ),
-    ] = None,
-    zone: Annotated[
-        list[str] | None,
-        option("--zone ZONE", "With --format nsupdate: a zone of your DNS; repeatable."),
-    ] = None,
-    no_check: Annotated[
-        bool, option("--no-check", "With --retired: rely on earlier checks of DNS.")
-    ] = False,
-    max_age: Annotated[
-        str | None,
-        option(
-            "--max-age-of-check TIME",
-            f"With --no-check: their longest age (default: {MAX_AGE_OF_CHECK}).",
-        ),
-    ] = None,
+    older_than: Annotated[str | None, option("--older-than TIME",
+        "Replace keys older than this (default: those that `dkimctl list` says are due).")] = None,
+    start_in: Annotated[str, option("--start-in TIME",
+        "Time until the new keys sign.")] = _START_IN,
+    template: Annotated[str | None, option("--selector TEMPLATE",
+        "New selectors (default: s%Y%m%d); {domain} is a hash.")] = None,
+    key_len: Annotated[KeyLen | None, option("--key-len BITS",
+        f"Length of the new keys: {' or '.join(KeyLen)} (default: 2048).")] = None,
+    retired: Annotated[bool, option("--retired",
+        "Instead, list old records that may be removed from DNS.")] = False,
+    fmt: Annotated[RetiredFormat | None, option("--format -f FORMAT",
+        f"With --retired: {', '.join(RetiredFormat)} (default: table, or json in a pipe).")] = None,
+    zone: Annotated[list[str] | None, option("--zone ZONE",
+        "With --format nsupdate: a zone of your DNS; repeatable.")] = None,
+    no_check: Annotated[bool, option("--no-check",
+        "With --retired: rely on earlier checks of DNS.")] = False,
+    max_age: Annotated[str | None, option("--max-age-of-check TIME",
+        f"With --no-check: their longest age (default: {MAX_AGE_OF_CHECK}).")] = None,
     assume_successors: options.AssumeSuccessorsOption = False,
     output: options.OutputOption = None,
-) -> int:
+) -> int:  # fmt: skip
     """Print specs (YAML) for the successors of old keys.
 
     They are for `register`; nothing is sent. `dkimctl rotate run` does everything that is due, and

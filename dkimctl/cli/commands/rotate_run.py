@@ -73,13 +73,12 @@ def run(
     ctx: typer.Context,
     selection: SelectionArgument = None,
     dry_run: Annotated[bool, option("--dry-run -n", "Show what is due, and do nothing.")] = False,
-    wait: Annotated[
-        str, option("--wait TIME", "Longest wait until all servers have the changes.")
-    ] = "2m",
+    wait: Annotated[str, option("--wait TIME",
+        "Longest wait until all servers have the changes.")] = "2m",
     allow_wildcard_shadowing: options.AllowShadowingOption = False,
     fmt: options.TableOrJsonOption = None,
     output: options.OutputOption = None,
-) -> int:
+) -> int:  # fmt: skip
     """Replace old keys, publish, check, and remove retired records.
 
     It does what is due; `dkimctl timer` has systemd or cron run it. Records that no DNS target of

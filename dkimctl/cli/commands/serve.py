@@ -32,35 +32,19 @@ app = App()
 )
 def serve(
     ctx: typer.Context,
-    host: Annotated[
-        str, option("--host ADDRESS", "Address to listen on; 0.0.0.0: all IPv4 addresses.")
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, option("--port PORT", "Port to listen on; 0: a free one.", min=0, max=65535)
-    ] = 8025,
+    host: Annotated[str, option("--host ADDRESS",
+        "Address to listen on; 0.0.0.0: all IPv4 addresses.")] = "127.0.0.1",
+    port: Annotated[int, option("--port PORT",
+        "Port to listen on; 0: a free one.", min=0, max=65535)] = 8025,
     data: DataOption = None,
-    max_domains: Annotated[
-        int, option("--max-domains N", "Most domains in one request.", min=1)
-    ] = 50,
-    threads: Annotated[
-        int,
-        option(
-            "--threads N",
-            "Requests that each process answers at the same time, 1 to 1024.",
-            min=1,
-            max=1024,
-        ),
-    ] = 256,
-    workers: Annotated[
-        int, option("--workers N", "Processes, 1 to 64; on Windows 1.", min=1, max=64)
-    ] = 1,
-    trusted_proxy: Annotated[
-        list[str] | None,
-        option(
-            "--trusted-proxy ADDRESS",
-            "IP address or network of a proxy whose X-Forwarded-For is trusted; repeatable.",
-        ),
-    ] = None,
+    max_domains: Annotated[int, option("--max-domains N",
+        "Most domains in one request.", min=1)] = 50,
+    threads: Annotated[int, option("--threads N",
+        "Requests that each process answers at the same time, 1 to 1024.", min=1, max=1024)] = 256,
+    workers: Annotated[int, option("--workers N",
+        "Processes, 1 to 64; on Windows 1.", min=1, max=64)] = 1,
+    trusted_proxy: Annotated[list[str] | None, option("--trusted-proxy ADDRESS",
+        "IP address or network of a proxy whose X-Forwarded-For is trusted; repeatable.")] = None,
     metrics_bind: Annotated[
         str | None,
         option(
@@ -68,7 +52,7 @@ def serve(
             "Serve metrics for Prometheus at this address, such as 127.0.0.1:9100 (default: off).",
         ),
     ] = None,
-) -> int:
+) -> int:  # fmt: skip
     """Run the embedded service over HTTP, until Ctrl-C.
 
     It is for other machines or tools. The service does not support TLS: put a TLS proxy in front

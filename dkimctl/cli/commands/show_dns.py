@@ -40,22 +40,14 @@ app = App()
 def show_dns(
     ctx: typer.Context,
     selection: SelectionArgument = None,
-    saved: Annotated[
-        str | None, option("--from FILE", f"Read a file, not the ledger: {SAVED_RESULT}")
-    ] = None,
-    fmt: Annotated[
-        Format | None,
-        result_option(
-            "--format -f FORMAT", f"{', '.join(Format)} (default: table, or zone in a pipe)."
-        ),
-    ] = None,
-    ttl: Annotated[
-        int, result_option("--ttl SECONDS", "TTL of the records.", min=0, max=options.MAX_TTL)
-    ] = 3600,
-    origin: Annotated[
-        str | None,
-        result_option("--origin ZONE", "Write names relative to this zone (format zone)."),
-    ] = None,
+    saved: Annotated[str | None, option("--from FILE",
+        f"Read a file, not the ledger: {SAVED_RESULT}")] = None,
+    fmt: Annotated[Format | None, result_option("--format -f FORMAT",
+        f"{', '.join(Format)} (default: table, or zone in a pipe).")] = None,
+    ttl: Annotated[int, result_option("--ttl SECONDS",
+        "TTL of the records.", min=0, max=options.MAX_TTL)] = 3600,
+    origin: Annotated[str | None, result_option("--origin ZONE",
+        "Write names relative to this zone (format zone).")] = None,
     zone: Annotated[
         list[str] | None,
         result_option(
@@ -63,22 +55,15 @@ def show_dns(
             "Zone of your DNS; repeatable. A record goes into the longest zone that contains it.",
         ),
     ] = None,
-    find_zones: Annotated[
-        bool, result_option("--find-zones", "Look up the zones in DNS, by their SOA records.")
-    ] = False,
-    provider: Annotated[
-        Provider | None,
-        result_option(
-            "--provider NAME",
-            f"Provider of the terraform resources: {', '.join(Provider)} (default: route53).",
-        ),
-    ] = None,
+    find_zones: Annotated[bool, result_option("--find-zones",
+        "Look up the zones in DNS, by their SOA records.")] = False,
+    provider: Annotated[Provider | None, result_option("--provider NAME",
+        f"Provider of the terraform resources: {', '.join(Provider)} (default: route53).")] = None,
     output: options.ResultsOutputOption = None,
-    output_dir: Annotated[
-        Path | None, result_option("--output-dir DIR", "Write one file per zone to this directory.")
-    ] = None,
+    output_dir: Annotated[Path | None, result_option("--output-dir DIR",
+        "Write one file per zone to this directory.")] = None,
     wide: options.WideOption = False,
-) -> int:
+) -> int:  # fmt: skip
     """Show the DNS records of the registered keys.
 
     They come from the ledger; nothing is sent.
