@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from dkimctl.errors import LedgerError, LedgerUnavailable
 from dkimctl.ledger.account_lock import UNKNOWN, Purpose, waited_too_long
@@ -27,9 +27,6 @@ from dkimctl.ledger.intents import select_open_requests
 from dkimctl.ledger.tables import ADD_ACCOUNT, FIND_ACCOUNT, STEPS, require_row_id
 from dkimctl.models import NOBODY, Actor
 from dkimctl.text import install_beside, printable
-
-if TYPE_CHECKING:
-    import psycopg
 
 # In seconds, the last in milliseconds: who has lost the server learns it soon.
 _CONNECTION = {
@@ -140,14 +137,14 @@ class Database:
     # What a ledger uses: see `SqliteStore`.
 
     def execute(self, query: str, values: Sequence[object] = ()) -> Any:
-        return self._connection.execute(_translated(query), values)
+        return self._connection.execute(_translated(query), _without_nul(values))
 
     def executemany(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
-        self._connection.cursor().executemany(_translated(statement), rows)
+        self._connection.cursor().executemany(_translated(statement), map(_without_nul, rows))
 
     def select_each(self, query: str, rows: Iterable[Sequence[object]]) -> list[Any]:
         cursor, found = self._connection.cursor(), []
-        cursor.executemany(_translated(query), rows, returning=True)
+        cursor.executemany(_translated(query), map(_without_nul, rows), returning=True)
         is_more: bool | None = cursor.pgresult is not None  # None: there were no `rows`
         while is_more:
             found.append(cursor.fetchone())
@@ -241,7 +238,6 @@ class Database:
         self._connection = connection
         try:
             with self.translating():
-                _forbid_nul(connection)
                 self._prepare()
         except BaseException:
             connection.close()
@@ -306,12 +302,9 @@ def _translated(query: str) -> str:
     return re.sub(r"\?(\d*)", lambda match: f"${match[1] or next(numbers)}", query)
 
 
-def _forbid_nul(connection: psycopg.Connection[Any]) -> None:
+def _without_nul(values: Sequence[object]) -> list[object]:
     """PostgreSQL has no text with NUL, which the service may answer."""
-    from psycopg.types.string import StrDumperUnknown
-
-    class Dumper(StrDumperUnknown):
-        def dump(self, obj: str) -> Any:
-            return super().dump(obj.replace("\0", "\N{REPLACEMENT CHARACTER}"))
-
-    connection.adapters.register_dumper(str, Dumper)
+    return [
+        value.replace("\0", "\N{REPLACEMENT CHARACTER}") if isinstance(value, str) else value
+        for value in values
+    ]
