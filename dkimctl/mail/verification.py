@@ -39,8 +39,7 @@ def require_dkimpy() -> None:
         import dkim  # noqa: F401
     except ImportError:
         raise UsageError(
-            "verifying mail needs dkimpy, which is not installed",
-            hint=install_beside("dkimpy"),
+            "verifying mail needs dkimpy, which is not installed", hint=install_beside("dkimpy")
         ) from None
 
 
