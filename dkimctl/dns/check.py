@@ -71,24 +71,24 @@ def check_publication(
 
     def finish(check: Check) -> Check:
         looks.add(check)
-        reason = None if policy.expect_absent else retired.get(check.key)
-        if reason is not None and check.finding.verdict is Verdict.MISSING:
-            check = check._replace(finding=Finding(Verdict.RETIRED, reason))
+        is_missing = check.finding.verdict is Verdict.MISSING and not policy.expect_absent
+        if is_missing and check.key in retired:
+            check = check._replace(finding=Finding(Verdict.RETIRED, retired[check.key]))
         progress.checked(check)
         return check
 
     checker = Checker(source, policy.expect_absent, finish)
-    checks: Iterable[Check]
-    if policy.wait:
-        checks = repeat_checks(checker, list(registrations), policy, progress)
-    else:
-        checks = checker.check(registrations)
+    checks: Iterable[Check] = (
+        repeat_checks(checker, list(registrations), policy, progress)
+        if policy.wait
+        else checker.check(registrations)
+    )
     now = datetime.now(UTC)
     for check in checks:
         # A record that should be gone, or may be, is never urgent.
-        may_be_gone = policy.expect_absent or check.key in retired
-        urgency = None if may_be_gone else verdicts.urgency_of(check, now, policy.warn_within)
-        yield check._replace(urgency=urgency) if urgency else check
+        if not (policy.expect_absent or check.key in retired):
+            check = check._replace(urgency=verdicts.urgency_of(check, now, policy.warn_within))
+        yield check
 
 
 def repeat_checks(
@@ -105,11 +105,8 @@ def repeat_checks(
     interval = _FIRST_INTERVAL  # short at first, after a change was just published
 
     def bad(numbers: Iterable[int]) -> list[int]:
-        return [
-            number
-            for number in numbers
-            if not verdicts.is_good(checks[number].finding.verdict, policy.wanted)
-        ]
+        found = ((number, checks[number].finding.verdict) for number in numbers)
+        return [at for at, verdict in found if not verdicts.is_good(verdict, policy.wanted)]
 
     left, confirming = bad(range(len(checks))), list[int]()
     while confirming or left:
@@ -243,22 +240,19 @@ class Checker:
             wanted = Verdict.MISSING if self.expect_absent else Verdict.PUBLISHED
             finding = queries.located(verdicts.combine_findings(findings, wanted), zone, question)
             if finding.verdict is Verdict.INCONSISTENT:
-                why = await queries.why_apart(
-                    self.source, zone, question, responses, findings, wanted
-                )
-                finding = finding._replace(reason="; ".join(filter(None, (finding.reason, why))))
+                asked = zone, question, responses
+                why = await queries.why_apart(self.source, *asked, findings, wanted)
+                finding = _with_reason(finding, why)
         # What follows for resolvers, which see more than the servers of these zones.
         zones = [zone, *(zone for target in targets.values() for zone in target.result().zones)]
         is_accepted = finding.verdict in verdicts.ACCEPTED and not self.expect_absent
-        unknown = next((zone.unknown_delegation for zone in zones if zone.unknown_delegation), "")
-        bogus = next((zone.bogus for zone in zones if zone.bogus), "")
-        if finding.verdict is Verdict.NO_ANSWER:
-            unknown = ""
+        unknown, bogus = "", next((zone.bogus for zone in zones if zone.bogus), "")
+        if finding.verdict is not Verdict.NO_ANSWER:
+            unknown = next(filter(None, (zone.unknown_delegation for zone in zones)), "")
         if is_accepted and bogus:
             finding = Finding(Verdict.BOGUS, bogus)
-        elif unknown:
-            reason = f"{finding.reason}; {unknown}" if finding.reason else unknown
-            finding = finding._replace(reason=reason)
+        else:
+            finding = _with_reason(finding, unknown)
         aliases = (response.answer.alias for response in responses if response.answer is not None)
         ends = {target.result().name for target in targets.values()}
         if any(each.finding == _FROM_WILDCARD for each in findings):
@@ -305,3 +299,7 @@ class Checker:
 
 def _record(registration: Registration) -> DnsRecord:
     return registration.record or DnsRecord("", "", "")
+
+
+def _with_reason(finding: Finding, more: str) -> Finding:
+    return finding._replace(reason="; ".join(filter(None, (finding.reason, more))))

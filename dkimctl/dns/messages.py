@@ -50,7 +50,7 @@ _NSEC3_HEAD = struct.Struct("!2BHB")  # algorithm, flags, iterations, length of 
 _MAX_PROOFS = 8  # NSEC and NSEC3 records; a denial has three at most
 _MAX_ITERATIONS = 150  # resolvers ignore records with more (RFC 9276 section 3.2)
 MAX_ALIASES = 11  # in one chain, as Unbound follows them
-_TXT_ANSWER = b"\xc0\x0c\x00\x10\x00\x01"  # the question's own name, TXT, IN
+_TXT_ANSWER = b"\xc0\x0c" + _TXT_IN  # the question's own name
 _POINTER = 0xC000  # to a name before (section 4.1.4)
 _RRSIG_ANSWER = b"\xc0\x0c\x00\x2e\x00\x01"
 _SOA_IN = b"\0\6\0\1"
@@ -114,16 +114,11 @@ def make_txt_question(fqdn: str) -> Question:
     return Question(plain_name(fqdn) + _TXT_IN, TXT)
 
 
-def soa_at(question: Question) -> Question:
-    """The question for the SOA record of the same name."""
-    name = question.section[: -_TYPE_AND_CLASS.size]
-    return question._replace(section=name + _TYPE_AND_CLASS.pack(SOA, IN), rdtype=SOA)
-
-
-def soa_above(question: Question) -> Question:
-    """The question for the SOA record of the name above."""
-    name = question.section[1 + question.section[0] : -_TYPE_AND_CLASS.size]
-    return Question(name + _TYPE_AND_CLASS.pack(SOA, IN), SOA, question.flags)
+def soa_at(question: Question, *, above: bool = False) -> Question:
+    """The question for the SOA record of the same name, or of the name above."""
+    start = 1 + question.section[0] if above else 0
+    name = question.section[start : -_TYPE_AND_CLASS.size]
+    return question._replace(section=name + _SOA_IN, rdtype=SOA)
 
 
 def plain_name(fqdn: str) -> bytes:
@@ -197,10 +192,7 @@ def decode(wire: bytes, question: Question) -> Answer | None:
 
 
 def _only_value(wire: bytes, start: int, signed: Question | None) -> bytes | None:
-    """The value of the only record, as nearly all TXT answers have it; else None.
-
-    With the question, its signature follows, which is not that of a wildcard.
-    """
+    """The value of the only record, as in nearly all TXT answers, `signed` by no wildcard."""
     if wire[start : start + len(_TXT_ANSWER)] != _TXT_ANSWER:
         return None
     at = start + 12  # after the TTL and the length
@@ -229,8 +221,7 @@ def only_record(wire: bytes, question: Question) -> tuple[int, bytes]:
 def _negative_zone(wire: bytes, start: int, question: Question) -> str | None:
     """The zone of an answer without records, from its only SOA record (RFC 2308 section 2).
 
-    None if the zone is not above the name that was asked for, or more follows than an OPT record
-    without an extended RCODE.
+    None if it is not above the name, or more follows than an OPT record with no extended RCODE.
     """
     # Usually a pointer to the end of the name.
     end, labels = int.from_bytes(wire[start : start + 2]) - _POINTER - _HEADER.size, 0
@@ -261,16 +252,14 @@ def _read(wire: bytes, question: Question) -> Answer:
     message = dns.message.from_wire(b"\0\0" + wire, ignore_trailing=True)
     name = question.name
     aliases: list[str] = []
-    values: list[bytes] = []
     while len(aliases) < MAX_ALIASES:
         alias = message.get_rrset(message.answer, name, IN, dns.rdatatype.CNAME)
         if alias is None:
             break
         name = alias[0].target
         aliases.append(to_text(name))
-    if question.rdtype == TXT:
-        records = message.get_rrset(message.answer, name, IN, dns.rdatatype.TXT)
-        values = [b"".join(record.strings) for record in records or ()]
+    is_txt = question.rdtype == TXT
+    records = message.get_rrset(message.answer, name, IN, dns.rdatatype.TXT) if is_txt else None
     # The zones in the authority section that the name is in, by type.
     above: dict[int, str] = {
         rrset.rdtype: to_text(rrset.name)
@@ -282,7 +271,8 @@ def _read(wire: bytes, question: Question) -> Answer:
     if rcode == SERVFAIL and len(aliases) == MAX_ALIASES:
         rcode = NOERROR  # BIND has followed them, perhaps in a loop, and gives up
     return Answer(
-        rcode, is_authoritative, bool(message.flags & _AVAILABLE), tuple(values),
+        rcode, is_authoritative, bool(message.flags & _AVAILABLE),
+        tuple(b"".join(record.strings) for record in records or ()),
         alias=aliases[0] if aliases else "", zone=above.get(SOA, ""),
         delegated="" if is_authoritative or message.answer else above.get(NS, ""),
         message=message, is_validated=bool(message.flags & AUTHENTIC),
@@ -347,13 +337,10 @@ def to_text(name: dns.name.Name) -> str:
 
 
 def log_query(
-    server: Address,
-    transport: str,
-    question: Question,
-    started: float,  # time.monotonic
-    result: Answer | Exception | None,  # None: the answer was truncated
-) -> None:
-    """Log a query, for --verbose; costs next to nothing if logging is off."""
+    server: Address, transport: str, question: Question, started: float,
+    result: Answer | Exception | None,
+) -> None:  # fmt: skip
+    """Log a query since `started` (time.monotonic), for --verbose. No result: it was truncated."""
     if not _log.isEnabledFor(logging.INFO):
         return
     text = "truncated"

@@ -30,7 +30,6 @@ _MAX_BURST = 30.0  # seconds
 _NO_ROUTE = frozenset((errno.ENETUNREACH, errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL))
 _ONLY_TCP = "it answers over TCP, but not over UDP, which resolvers need"
 
-
 # Questions by message ID, and when they were asked (time.monotonic).
 _Waiting: TypeAlias = dict[int, tuple[Question, float]]
 

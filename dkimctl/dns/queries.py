@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import os
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
@@ -103,19 +103,13 @@ class Source:
 def authoritative(nameservers: Sequence[Address], max_in_flight: int) -> Source:
     """Every authoritative server of each name's zone, found through these resolvers."""
     resolver = RecursiveResolver(nameservers, min(max_in_flight, _MAX_LOOKUPS))
-    return Source(
-        ZoneServers(resolver, lambda address: Server(address, max_in_flight=max_in_flight))
-    )
+    return Source(ZoneServers(resolver, partial(Server, max_in_flight=max_in_flight)))
 
 
 def given(addresses: Sequence[Address], max_in_flight: int) -> Source:
     """These servers, for every name."""
-    return Source(
-        given={
-            str(address): Server(*address, max_in_flight=max_in_flight, recursion=True)
-            for address in addresses
-        }
-    )
+    server = partial(Server, max_in_flight=max_in_flight, recursion=True)
+    return Source(given={str(address): server(*address) for address in addresses})
 
 
 def recursive(nameservers: Sequence[Address], max_in_flight: int) -> Source:
@@ -259,13 +253,13 @@ def questions_of(zone: Zone, question: Question) -> list[Question]:
     if zone.is_secure:
         asked = question._replace(flags=question.flags | messages.DNSSEC_OK)
         beside = [messages.soa_at(asked)]
-    above, apex = messages.soa_above(question), _soa(zone.name)
+    above, apex = messages.soa_at(question, above=True), _soa(zone.name)
     if above.section != apex.section and above.section.endswith(apex.section):
         beside.append(above)
     return [asked, *beside]
 
 
-@functools.lru_cache
+@lru_cache
 def _soa(zone: str) -> Question:
     return make_question(zone, messages.SOA)
 

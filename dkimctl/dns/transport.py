@@ -35,7 +35,6 @@ _NO_ERROR = bytes(4)  # no error, and no other data
 _validate: Callable[..., Any] = dns.tsig.validate
 _POINTER = b"\xc0"  # what a compressed name ends with, in place of an empty label
 
-
 Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -176,14 +175,6 @@ class NotTrusted(Exception):
     """An answer without signature, or with a wrong one; the text says which."""
 
 
-class NotSigned(NotTrusted):
-    """An answer without signature, and its RCODE."""
-
-    def __init__(self, rcode: int) -> None:
-        super().__init__(f"its answer ({messages.rcode_text(rcode)}) is not signed")
-        self.rcode = rcode
-
-
 class SignatureRefused(Exception):
     """The server says what is wrong with our signature: BADKEY, BADSIG, BADTIME, or another."""
 
@@ -201,9 +192,8 @@ class Signer:
         self._algorithm = key.algorithm.to_digestable()
         # In the digest stand the name, class and TTL of the record, and the algorithm.
         self._variables = self._name + _HEAD[2:] + self._algorithm
-        self._key: Callable[[], dns.tsig.Key] = lambda: (
-            key
-        )  # in a function, the secret is in no repr
+        # In a function, the secret is in no repr.
+        self._key: Callable[[], dns.tsig.Key] = lambda: key
         mac_size = dns.tsig.mac_sizes[key.algorithm]
         #: The bytes that a signature adds to a message.
         self.size = len(self._variables) + 4 + _TIME.size + 2 + mac_size + 2 + len(_NO_ERROR)
@@ -229,11 +219,8 @@ class Signer:
         start = head - (2 if wire[head - 2 : head - 1] >= _POINTER else len(self._name))
         at = head + len(_HEAD) + 2
         record: Any = None
-        if (
-            start > 0
-            and int.from_bytes(wire[at - 2 : at]) == len(wire) - at
-            and wire[10:12] != bytes(2)
-        ):
+        is_last = int.from_bytes(wire[at - 2 : at]) == len(wire) - at
+        if start > 0 and is_last and wire[10:12] != bytes(2):
             with contextlib.suppress(dns.exception.DNSException):
                 kind = dns.rdataclass.ANY, dns.rdatatype.TSIG
                 record = dns.rdata.from_wire(*kind, wire, at, len(wire) - at)
@@ -241,7 +228,7 @@ class Signer:
             rcode = int.from_bytes(wire[3:4]) & 0xF
             if or_refusal and rcode == messages.REFUSED:
                 return wire
-            raise NotSigned(rcode)
+            raise NotTrusted(f"its answer ({messages.rcode_text(rcode)}) is not signed")
         now = int(time.time())
         wrong: NotTrusted | SignatureRefused | None = None
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 import dns.name
@@ -36,31 +37,29 @@ _ALTERNATIVE = "name your zones with --zone"
 
 def find_zones(names: Iterable[str]) -> dict[str, str]:
     """The zone of each name. Raises ServiceError without an answer, UsageError without a zone."""
-    unique, nameservers = list(dict.fromkeys(names)), system_nameservers()
+    unique, zones = list(dict.fromkeys(names)), dict[str, str]()
+    resolver = RecursiveResolver(system_nameservers(), _MAX_IN_FLIGHT)
 
-    async def find_all() -> list[str | None]:
-        resolver = RecursiveResolver(nameservers, _MAX_IN_FLIGHT)
+    async def find(name: str) -> None:
+        try:
+            if (zone := await find_zone(name, resolver)) is not None:
+                zones[name] = zone
+        except NoAnswer as error:
+            raise ServiceError(
+                f"cannot find the zone of {printable(name)}: {error}",
+                hint=f"check the DNS resolver of this machine, or {_ALTERNATIVE}",
+            ) from None
 
-        async def find(name: str) -> str | None:
-            try:
-                return await find_zone(name, resolver)
-            except NoAnswer as error:
-                raise ServiceError(
-                    f"cannot find the zone of {printable(name)}: {error}",
-                    hint=f"check the DNS resolver of this machine, or {_ALTERNATIVE}",
-                ) from None
-
+    async def find_all() -> None:
         # Not a TaskGroup: its ExceptionGroup hides the error, and Python 3.11.2 wraps even what
         # `except*` raises. The first error ends the rest.
-        return await asyncio.gather(*map(find, unique))
+        await asyncio.gather(*map(find, unique))
 
-    zones = dict(zip(unique, asyncio.run(find_all()), strict=True))
-    if missing := [name for name, zone in zones.items() if zone is None]:
-        raise UsageError(
-            f"DNS has no zone for {listed([*map(printable, missing)])}",
-            hint=f"check the domain names, or {_ALTERNATIVE}",
-        )
-    return {name: zone for name, zone in zones.items() if zone is not None}
+    asyncio.run(find_all())
+    if missing := [printable(name) for name in unique if name not in zones]:
+        hint = f"check the domain names, or {_ALTERNATIVE}"
+        raise UsageError(f"DNS has no zone for {listed(missing)}", hint=hint)
+    return {name: zones[name] for name in unique}
 
 
 async def find_zone(name: str, resolver: RecursiveResolver) -> str | None:
@@ -71,10 +70,9 @@ async def find_zone(name: str, resolver: RecursiveResolver) -> str | None:
 
 
 def _zone_of(apex: dns.name.Name, answer: Answer | None) -> str | None:
-    """The zone of a name with this apex, which exists according to the answer for it.
+    """The zone of a name with this apex, if the name exists according to the answer for it.
 
-    In a top-level domain that has records of others itself, as private ones do, a name exists; one
-    that was never registered does not.
+    Top-level domains that have records of others themselves, as private ones do, answer for those.
     """
     is_own = len(apex) > _TOP_LABELS
     exists = answer is not None and answer.rcode == messages.NOERROR and not answer.alias
@@ -141,7 +139,6 @@ class _Above(NamedTuple):
     hosts: dict[str, set[str]]
     named_by: dict[str, list[str]]  # the servers that name a host, by label
     answering: dict[str, Server]  # those that answer for the zone themselves, by label
-    namers: int = 0  # servers that name any host
 
 
 class ZoneServers:
@@ -243,8 +240,7 @@ class ZoneServers:
         except ErrorAnswer as error:  # of its servers; the delegation names them, too
             failure = error
         # An alias at the apex would lead to the NS records of another zone.
-        records = answer_data(answer, NS) if answer and not answer.alias else ()
-        hosts = sorted({to_text(data.target) for data in records})
+        hosts = _hosts(answer) if answer and not answer.alias else []
         above, unknown = _Above({}, {}, {}), ""
         try:
             above = await self._ask_above(name)
@@ -271,7 +267,7 @@ class ZoneServers:
                 is_only_own = delegated and delegated.keys().isdisjoint(hosts)
                 return ", only in the zone's own NS records" if is_only_own else ""
             namers = sorted({label for host in hosts for label in above.named_by.get(host, ())})
-            is_by_all = len(namers) == above.namers
+            is_by_all = {*namers} == {*chain.from_iterable(above.named_by.values())}
             return f", only {'in the delegation' if is_by_all else f'named by {listed(namers)}'}"
 
         for host, addresses in {**delegated, **own}.items():
@@ -316,15 +312,13 @@ class ZoneServers:
     async def _ask_above(self, zone: str) -> _Above:
         """What each server of the zone above says of a zone (RFC 1034 section 4.3.2).
 
-        One question tells what resolvers get there for every name in the zone. A server that gives
-        a referral has neither the zone nor a version of the zone above that does not delegate it.
-        One that answers with authority has either, perhaps an old copy: it answers for those names
-        itself, so it is asked for each. Raises NoAnswer if none of them knows of the zone: then
-        only resolvers here do, perhaps from an old answer.
+        A server that refers to it does so for every name in it. One that answers with authority has
+        the zone, or an old copy of it or of the zone above: it answers for the names itself, so it
+        is asked for each. Raises NoAnswer if none of them knows of the zone: then only resolvers
+        here do, perhaps from an old answer.
         """
         apex, servers = await self._servers_above(zone)
         question = make_question(zone, NS)
-
         asking = (self._ask(server, question) for server in servers.values())
         results = await asyncio.gather(*asking, return_exceptions=True)
         above, is_known, failure = _Above({}, {}, {}), False, ""
@@ -342,8 +336,7 @@ class ZoneServers:
             elif not answer.is_authoritative:
                 wrong = "it is not authoritative (lame)"
             else:
-                records = () if answer.alias else answer_data(answer, NS)
-                named = {to_text(data.target): () for data in records}
+                named = {} if answer.alias else dict.fromkeys(_hosts(answer), ())
                 above.answering[label] = server
                 if not named and answer.zone != zone:
                     wrong = "it does not delegate the zone"
@@ -353,7 +346,6 @@ class ZoneServers:
             for host, glue in named.items():
                 above.hosts.setdefault(host, set()).update(glue)
                 above.named_by.setdefault(host, []).append(label)
-            above = above._replace(namers=above.namers + bool(named))
         if not is_known:
             raise NoAnswer(failure)
         return above
@@ -365,10 +357,9 @@ class ZoneServers:
     async def _find_servers(self, zone: str) -> Mapping[str, Server]:
         """The servers of a zone that delegates others, by label."""
         answer = await look_up(self.resolver, make_question(zone, NS))
-        hosts = sorted({to_text(data.target) for data in answer_data(answer, NS)})
         servers = {
             f"{host} ({address})": self._server(address)
-            for host, addresses in (await self._find_addresses(hosts)).items()
+            for host, addresses in (await self._find_addresses(_hosts(answer))).items()
             if not isinstance(addresses, NoAnswer)
             for address in addresses
         }
@@ -397,9 +388,13 @@ def _delegation(referral: Answer, zone: str, apex: dns.name.Name) -> Mapping[str
 def answer_data(answer: Answer, rdtype: int) -> list[Any]:
     """The data of the answer section's records of this type, in class IN alone."""
     rrsets = answer.message.answer if answer.message else ()
-    return [
-        data for rrset in rrsets if (rrset.rdtype, rrset.rdclass) == (rdtype, IN) for data in rrset
-    ]
+    return [data for rrset in rrsets if rrset.rdtype == rdtype and rrset.rdclass == IN
+            for data in rrset]  # fmt: skip
+
+
+def _hosts(answer: Answer) -> list[str]:
+    """The hosts in its NS records, sorted."""
+    return sorted({to_text(data.target) for data in answer_data(answer, NS)})
 
 
 def _by_address(addresses: _Addresses) -> dict[str, set[str]]:

@@ -18,7 +18,6 @@ from dkimctl.dns.messages import encode, make_txt_question
 from dkimctl.dns.nameserver import Server, Timeouts
 from dkimctl.dns.transport import (
     ConnectionLost,
-    NotSigned,
     NotTrusted,
     Pipeline,
     SignatureRefused,
@@ -232,11 +231,10 @@ def test_answers_without_signature_are_not_trusted():
     signed, mac = one.sign(QUERY)
     refused = dns.message.make_response(dns.message.from_wire(QUERY))
     refused.set_rcode(5)
-    with pytest.raises(NotSigned, match="REFUSED") as raised:
+    with pytest.raises(NotTrusted, match="REFUSED"):
         one.verify(refused.to_wire(), mac)
-    assert raised.value.rcode == 5
     for wire in (b"", QUERY[:5], QUERY, signed[:-1], QUERY[:4] + b"\xff" * 8, b"\xff" * 400):
-        with pytest.raises(NotSigned):
+        with pytest.raises(NotTrusted):
             one.verify(wire, mac)
 
 
