@@ -86,9 +86,9 @@ def check_publication(
     now = datetime.now(UTC)
     for check in checks:
         # A record that should be gone, or may be, is never urgent.
-        if not (policy.expect_absent or check.key in retired):
-            check = check._replace(urgency=verdicts.urgency_of(check, now, policy.warn_within))
-        yield check
+        may_be_gone = policy.expect_absent or check.key in retired
+        urgency = None if may_be_gone else verdicts.urgency_of(check, now, policy.warn_within)
+        yield check._replace(urgency=urgency) if urgency else check
 
 
 def repeat_checks(
