@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dkimctl.cli import next_steps
+from dkimctl.cli import next_steps, selected
 from dkimctl.cli.checking import open_source, warn_of_wildcards
 from dkimctl.cli.options import MAX_TTL, App, AssumeSuccessorsOption, OutputOption, option
 from dkimctl.cli.output import (
@@ -20,15 +20,6 @@ from dkimctl.cli.output import (
 )
 from dkimctl.cli.report import Reporter
 from dkimctl.cli.results import AttentionWarnings, show, with_zones
-from dkimctl.cli.selected import (
-    SelectionArgument,
-    read_selection,
-    registered_results,
-    report_not_retired,
-    review_retired,
-    select_pools,
-    warn_unmatched,
-)
 from dkimctl.cli.session import Session, open_session
 from dkimctl.dns.check import Checker
 from dkimctl.dns.delegation import delegations
@@ -36,15 +27,8 @@ from dkimctl.dns.messages import name_above
 from dkimctl.dns.verdicts import Verdict
 from dkimctl.dns.wildcards import find_shadowed
 from dkimctl.errors import ExitCode, ServiceError, UsageError, worst
-from dkimctl.formats.renderer import (
-    NOT_FOR_DNS,
-    PER_ZONE,
-    Format,
-    Provider,
-    outside_zones,
-    publishable,
-    sound_record,
-)
+from dkimctl.formats import renderer
+from dkimctl.formats.renderer import PER_ZONE, Format, Provider, sound_record
 from dkimctl.handoff.providers import DnsPlace, Trouble, find_places, provider_with
 from dkimctl.handoff.sheet import Language, SheetFormat, make_sheet, render_sheet
 from dkimctl.models import DnsRecord, Outcome, Registration, RegistrationKey, Result, named
@@ -71,7 +55,7 @@ _MAX_CONTACT = 200  # characters
 )
 def handoff(
     ctx: typer.Context,
-    selection: SelectionArgument = None,
+    selection: selected.SelectionArgument = None,
     fmt: Annotated[SheetFormat | None, option("--format -f FORMAT",
         f"{', '.join(SheetFormat)} (default: by the suffix of --output, or text). From zone "
         "on, only with --delegate.")] = None,
@@ -108,7 +92,7 @@ def handoff(
     fmt = read_format(SheetFormat, fmt, output)
     if fmt in (None, SheetFormat.TXT):
         fmt = SheetFormat.TEXT
-    is_for_dns = bool(fmt and fmt.value in [*Format] and fmt.value not in NOT_FOR_DNS)
+    is_for_dns = bool(fmt and fmt.value in [*Format] and fmt.value not in renderer.NOT_FOR_DNS)
     resources = next((each for each in Provider if panel and each == panel.key), None)
     one = "leave one of them out"
     faults = [
@@ -130,7 +114,7 @@ def handoff(
     zones = [read_zone("--zone", name) for name in zone or ()]
     now = datetime.now(UTC)
     if delegate:
-        pools = select_pools(session, selection)
+        pools = selected.select_pools(session, selection)
         wanted = [each for domain, pool in pools.items() for each in delegations(pool, domain)]
         if is_for_dns:
             options = read_output_options(
@@ -142,15 +126,15 @@ def handoff(
                    for name in it.value.split()]  # fmt: skip
         codes = [ExitCode.OK]
     else:
-        selected = read_selection(session, selection)
+        picked = selected.read_selection(session, selection)
         if retired:  # after a look at their successors in DNS; see `rotate --retired`
-            statuses = review_retired(session, selected, assume_successors=assume_successors)
-            status = report_not_retired(session, statuses)
+            statuses = selected.review_retired(session, picked, assume_successors=assume_successors)
+            status = selected.report_not_retired(session, statuses)
             results = retired_results(statuses)
             records = [(each.registration, it) for each in results if (it := sound_record(each))]
         else:
-            records, status = _needed_records(session, selected, now)
-        codes = [status, warn_unmatched(session, selected)]
+            records, status = _needed_records(session, picked, now)
+        codes = [status, selected.warn_unmatched(session, picked)]
     if not records and fmt is not SheetFormat.JSON:
         return worst(codes)
     reporter = session.reporter
@@ -164,7 +148,7 @@ def handoff(
     found = find_places(names.values(), zones)
     places = {name: found[asked] for name, asked in names.items()}
     if zones and (outside := [name for name, place in places.items() if not place.zone]):
-        raise outside_zones(outside, zones)
+        raise renderer.outside_zones(outside, zones)
     codes.append(_warn_unknown(reporter, found))
     sheet = make_sheet(
         records, places, now.astimezone(), {} if retired else _add_first(reporter, places, zones),
@@ -269,7 +253,7 @@ def _needed_records(
     Notes which these are, and warns of what is not usable; that is exit code 1. Raises
     NegativeAnswer if nothing is selected.
     """
-    results = registered_results(session, selection)
+    results = selected.registered_results(session, selection)
     ledger = session.open_ledger(for_writing=False)
     past, seen = set[RegistrationKey](), list[datetime]()
     for key in read_keys(ledger, selection, session.config.rotation, now):
@@ -282,7 +266,7 @@ def _needed_records(
     for result in results:
         if result.registration.key in past:
             replaced.append(named(result.registration))
-        elif (record := publishable(result)) is not None:
+        elif (record := renderer.publishable(result)) is not None:
             usable.append((result.registration, record))
         else:
             warnings.add(result)

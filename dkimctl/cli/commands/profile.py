@@ -8,16 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from dkimctl.cli import terminal
+from dkimctl.cli import options, terminal
 from dkimctl.cli.logins import delete_login
-from dkimctl.cli.options import (
-    App,
-    TableOrJson,
-    TableOrJsonOption,
-    YesOption,
-    argument,
-    complete_profiles,
-)
+from dkimctl.cli.options import App, argument
 from dkimctl.cli.output import table_layout
 from dkimctl.cli.report import write
 from dkimctl.cli.session import Session, open_session
@@ -34,13 +27,13 @@ app = App(
     help="List the profiles, choose one, or delete one.",
 )
 NameArgument = Annotated[str, argument("NAME",
-    "Name of the profile.", autocompletion=complete_profiles)]  # fmt: skip
+    "Name of the profile.", autocompletion=options.complete_profiles)]  # fmt: skip
 
 
 @app.command(
     "dkimctl profile list", "dkimctl profile list --format json", name="list", takes_profile=True
 )
-def list_(ctx: typer.Context, fmt: TableOrJsonOption = None) -> int:
+def list_(ctx: typer.Context, fmt: options.TableOrJsonOption = None) -> int:
     """List the profiles, with their accounts, and which one is used. Sends nothing."""
     session = open_session(ctx)
     config, logins = session.config, session.logins
@@ -76,7 +69,7 @@ def list_(ctx: typer.Context, fmt: TableOrJsonOption = None) -> int:
                 "logged_in": logged_in,
             }
         )
-    if fmt is TableOrJson.JSON:
+    if fmt is options.TableOrJson.JSON:
         write([json.dumps({"profiles": listing}, indent=1) + "\n"])
         return ExitCode.OK
     layout, rows = table_layout(session.reporter, None), []
@@ -135,7 +128,7 @@ def use(ctx: typer.Context, name: NameArgument) -> int:
 @app.command(
     "dkimctl profile delete agency", "dkimctl profile delete agency -y", takes_profile=True
 )
-def delete(ctx: typer.Context, name: NameArgument, yes: YesOption = False) -> int:
+def delete(ctx: typer.Context, name: NameArgument, yes: options.YesOption = False) -> int:
     """Delete a profile: its login, secret and token. Asks first.
 
     Its entries in the config file and the ledger stay, and so does a secret that other profiles

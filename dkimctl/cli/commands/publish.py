@@ -9,16 +9,10 @@ from typing import Annotated
 
 import typer
 
+from dkimctl.cli import publication
 from dkimctl.cli.options import AllowShadowingOption, App, OutputOption, YesOption, option
 from dkimctl.cli.output import read_format, table_layout, write_chunks
 from dkimctl.cli.progress import PublicationProgress
-from dkimctl.cli.publication import (
-    PublishOptions,
-    open_dns_targets,
-    publish_records,
-    select_to_publish,
-    unchanged_if_interrupted,
-)
 from dkimctl.cli.report import Reporter
 from dkimctl.cli.selected import SelectionArgument
 from dkimctl.cli.session import Session, open_session
@@ -83,15 +77,15 @@ def publish(
         if fmt is PublicationFormat.MARKDOWN:
             raise UsageError("--check-access has no Markdown", hint="write --format table or json")
         return _show_access(session, words, fmt, output)
-    options = PublishOptions(
+    options = publication.PublishOptions(
         words, fmt, output, dry_run, yes, replace, wait,
         allow_shadowing=allow_wildcard_shadowing,
     )  # fmt: skip
     options.require_sound()
-    targets = open_dns_targets(session)
-    with unchanged_if_interrupted():
-        registrations, status = select_to_publish(session, words)
-    return worst([status, publish_records(session, registrations, targets, options)])
+    targets = publication.open_dns_targets(session)
+    with publication.unchanged_if_interrupted():
+        registrations, status = publication.select_to_publish(session, words)
+    return worst([status, publication.publish_records(session, registrations, targets, options)])
 
 
 def _show_access(
@@ -101,9 +95,9 @@ def _show_access(
 
     Without a selection, also the zones that the config file names.
     """
-    targets = open_dns_targets(session)
+    targets = publication.open_dns_targets(session)
     try:
-        registrations, status = select_to_publish(session, words)
+        registrations, status = publication.select_to_publish(session, words)
     except NegativeAnswer as error:  # nothing is registered yet
         if words:
             raise
@@ -113,7 +107,7 @@ def _show_access(
         registrations, status = [], ExitCode.OK
     reporter = session.reporter
     progress = PublicationProgress(reporter, len(registrations), "tried")
-    with unchanged_if_interrupted(), progress:
+    with publication.unchanged_if_interrupted(), progress:
         zones, uncovered = check_access(
             where_led(registrations, session.config.pool_of), targets,
             tries_named=not words, progress=progress.show,

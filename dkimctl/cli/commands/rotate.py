@@ -11,20 +11,11 @@ from typing import Annotated
 
 import typer
 
-from dkimctl.cli import next_steps, options
+from dkimctl.cli import next_steps, options, selected
 from dkimctl.cli.options import App, option, read_duration
 from dkimctl.cli.output import OutputOptions, default_format, read_format, read_zone, write_chunks
 from dkimctl.cli.report import warn_alike
 from dkimctl.cli.results import write_results
-from dkimctl.cli.selected import (
-    MAX_AGE_OF_CHECK,
-    SelectionArgument,
-    read_selection,
-    report_not_retired,
-    require_empty,
-    review_retired,
-    warn_unmatched,
-)
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, UsageError, worst, worst_check
 from dkimctl.files import new_name
@@ -68,7 +59,7 @@ class RetiredFormat(StrEnum):
 )
 def rotate(
     ctx: typer.Context,
-    selection: SelectionArgument = None,
+    selection: selected.SelectionArgument = None,
     older_than: Annotated[str | None, option("--older-than TIME",
         "Replace keys older than this (default: those that `dkimctl list` says are due).")] = None,
     start_in: Annotated[str, option("--start-in TIME",
@@ -86,7 +77,7 @@ def rotate(
     no_check: Annotated[bool, option("--no-check",
         "With --retired: rely on earlier checks of DNS.")] = False,
     max_age: Annotated[str | None, option("--max-age-of-check TIME",
-        f"With --no-check: their longest age (default: {MAX_AGE_OF_CHECK}).")] = None,
+        f"With --no-check: their longest age (default: {selected.MAX_AGE_OF_CHECK}).")] = None,
     assume_successors: options.AssumeSuccessorsOption = False,
     output: options.OutputOption = None,
 ) -> int:  # fmt: skip
@@ -110,7 +101,7 @@ def rotate(
                 f"{name} has no effect {'with' if retired else 'without'} --retired",
                 hint="--retired lists old records; without it, rotate prints the specs of new keys",
             )
-    selected = read_selection(session, selection)
+    picked = selected.read_selection(session, selection)
     if not retired:
         age = None
         if older_than is not None:
@@ -122,7 +113,7 @@ def rotate(
         if template is not None:
             selectors = selector_template(template, now.astimezone(), option="--selector")
         policy = RotationPolicy(age, start, bits, selectors, session.config.rotation)
-        return _print_successors(session, selected, policy, now, output)
+        return _print_successors(session, picked, policy, now, output)
     fmt = read_format(RetiredFormat, fmt, output)
     if zone and fmt is not RetiredFormat.NSUPDATE:
         raise UsageError("--zone has no effect with this format", hint="it is for nsupdate")
@@ -131,12 +122,12 @@ def rotate(
         zones=[read_zone("--zone", name) for name in zone or ()],
         output=output,
     )
-    statuses = review_retired(
-        session, selected, look=not no_check, max_age=max_age, assume_successors=assume_successors
+    statuses = selected.review_retired(
+        session, picked, look=not no_check, max_age=max_age, assume_successors=assume_successors
     )
     results = retired_results(statuses)
     _write_retired(session, results, output_options)
-    status = report_not_retired(session, statuses)
+    status = selected.report_not_retired(session, statuses)
     if results:
         assumed = ["--assume-successors"] if assume_successors else []
         list_them = next_steps.rotate_retired(selection or (), *assumed)
@@ -161,7 +152,7 @@ def rotate(
         )
         forget = next_steps.forget(selection or (), *assumed)
         session.reporter.note(f"dkimctl: and then: {forget}")
-    return worst_check([status, warn_unmatched(session, selected)])
+    return worst_check([status, selected.warn_unmatched(session, picked)])
 
 
 def _print_successors(
@@ -180,7 +171,7 @@ def _print_successors(
     ledger = session.open_ledger(for_writing=False)
     rotation = plan_rotation(ledger, selection, policy, now)
     if rotation is None:
-        require_empty(session, selection)
+        selected.require_empty(session, selection)
         rotation = Rotation([], [], [])
     status = ExitCode.OK
     if any(session.config.pool_of(spec.sign_domain) for spec in rotation.successors):
@@ -228,7 +219,7 @@ def _print_successors(
         )
     elif status is ExitCode.OK:
         reporter.note(f"dkimctl: {nothing}")
-    return worst([status, warn_unmatched(session, selection)])
+    return worst([status, selected.warn_unmatched(session, selection)])
 
 
 def render_spec_yaml(specs: Sequence[DomainSpec], comment: str) -> Iterator[str]:

@@ -18,19 +18,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dkimctl.cli import terminal
-from dkimctl.cli.options import (
-    App,
-    DataOption,
-    TableOrJson,
-    TableOrJsonOption,
-    YesOption,
-    argument,
-    complete_clients,
-    option,
-    read_duration,
-    read_output,
-)
+from dkimctl.cli import options, terminal
+from dkimctl.cli.options import App, DataOption, argument, option
 from dkimctl.cli.report import Reporter, write
 from dkimctl.cli.sandbox import open_service_store
 from dkimctl.credentials.keyring_store import KeyringStore
@@ -68,10 +57,10 @@ app.add_typer(registration, name="registration")
 app.add_typer(delivery, name="delivery")
 
 ClientArgument = Annotated[str, argument("CLIENT_ID",
-    "Client ID.", autocompletion=complete_clients)]  # fmt: skip
+    "Client ID.", autocompletion=options.complete_clients)]  # fmt: skip
 SecretOutputOption = Annotated[Path | None, option("--output -o FILE",
     "Write the secret to this new file, which only you can read, and print only the ID.",
-    parser=read_output)]  # fmt: skip
+    parser=options.read_output)]  # fmt: skip
 DomainArgument = Annotated[str, argument("DOMAIN", "Signing domain.")]
 SelectorArgument = Annotated[str, argument("SELECTOR", "Its selector.")]
 
@@ -99,7 +88,7 @@ def create(
 @client.command(
     "dkimctl service client list", "dkimctl service client list --format json", name="list"
 )
-def list_clients(fmt: TableOrJsonOption = None, data: DataOption = None) -> None:
+def list_clients(fmt: options.TableOrJsonOption = None, data: DataOption = None) -> None:
     """List the clients, one per line: ID, state, creation time."""
     with closing(open_service_store(data)) as store:
         from dkimctl.service import clients
@@ -124,7 +113,10 @@ def enable(client_id: ClientArgument, data: DataOption = None) -> None:
     "dkimctl service client delete CLIENT_ID", "dkimctl service client delete CLIENT_ID --yes"
 )
 def delete(
-    ctx: typer.Context, client_id: ClientArgument, yes: YesOption = False, data: DataOption = None
+    ctx: typer.Context,
+    client_id: ClientArgument,
+    yes: options.YesOption = False,
+    data: DataOption = None,
 ) -> int:
     """Delete a client permanently. Asks first.
 
@@ -174,7 +166,7 @@ def rotate_secret(
 
     Both secrets are valid until the overlap ends. Existing tokens stay valid.
     """
-    seconds = read_duration("--overlap", overlap, may_be_zero=True).total_seconds()
+    seconds = options.read_duration("--overlap", overlap, may_be_zero=True).total_seconds()
     with closing(open_service_store(data)) as store:
         from dkimctl.service.clients import rotating_secret
 
@@ -246,10 +238,10 @@ def _announce_secret(
 )
 def list_registrations(
     client: Annotated[str | None, option("--client CLIENT_ID",
-        "List those of this client.", autocompletion=complete_clients)] = None,
+        "List those of this client.", autocompletion=options.complete_clients)] = None,
     domain: Annotated[str | None, option("--domain DOMAIN",
         "List those of this signing domain.")] = None,
-    fmt: TableOrJsonOption = None,
+    fmt: options.TableOrJsonOption = None,
     data: DataOption = None,
 ) -> None:  # fmt: skip
     """List the registrations, one per line.
@@ -290,7 +282,7 @@ def delete_registration(
     ctx: typer.Context,
     domain: DomainArgument,
     selector: SelectorArgument,
-    yes: YesOption = False,
+    yes: options.YesOption = False,
     data: DataOption = None,
 ) -> int:
     """Delete a registration and its private key. Asks first.
@@ -357,7 +349,7 @@ def export(
     third_party_client: Annotated[str | None, option("--third-party-client CLIENT_ID",
         "Sign mail of domains without a key with the registration of this client that is "
         "marked `default` (default: the only client's, if there is only one).",
-        autocompletion=complete_clients)] = None,
+        autocompletion=options.complete_clients)] = None,
     data: DataOption = None,
 ) -> None:  # fmt: skip
     """Write the private keys in effect, and the files that tell a signer to use them.
@@ -415,10 +407,10 @@ def export(
 
 
 def _listed(
-    name: str, rows: Iterable[Mapping[str, object]], columns: str, fmt: TableOrJson | None
+    name: str, rows: Iterable[Mapping[str, object]], columns: str, fmt: options.TableOrJson | None
 ) -> Iterator[str]:
     """A line for each row, of these columns; or one object with a list of this name."""
-    if fmt is TableOrJson.JSON:
+    if fmt is options.TableOrJson.JSON:
         yield f'{{"{name}": ['
         for number, row in enumerate(rows):
             yield (",\n " if number else "\n ") + json.dumps(row)

@@ -8,17 +8,10 @@ from typing import Annotated
 
 import typer
 
-from dkimctl.cli import options
+from dkimctl.cli import options, selected
 from dkimctl.cli.options import SAVED_RESULT, App, option, result_option
 from dkimctl.cli.output import read_output_options
 from dkimctl.cli.results import show, with_zones
-from dkimctl.cli.selected import (
-    SelectionArgument,
-    read_selection,
-    registered_results,
-    saved_results,
-    warn_unmatched,
-)
 from dkimctl.cli.session import open_session
 from dkimctl.errors import ExitCode, NegativeAnswer, worst
 from dkimctl.formats.renderer import NOT_FOR_DNS, Format, Provider
@@ -39,7 +32,7 @@ app = App()
 )
 def show_dns(
     ctx: typer.Context,
-    selection: SelectionArgument = None,
+    selection: selected.SelectionArgument = None,
     saved: Annotated[str | None, option("--from FILE",
         f"Read a file, not the ledger: {SAVED_RESULT}")] = None,
     fmt: Annotated[Format | None, result_option("--format -f FORMAT",
@@ -73,13 +66,13 @@ def show_dns(
         fmt=fmt, ttl=ttl, origin=origin, zone=zone, find_zones=find_zones, provider=provider,
         output=output, output_dir=output_dir, wide=wide,
     )  # fmt: skip
-    selected = read_selection(session, selection)
+    picked = selected.read_selection(session, selection)
     unreadable = ExitCode.OK
     results: Iterable[Result]
     if saved is None:
-        results = registered_results(session, selected)
+        results = selected.registered_results(session, picked)
     else:  # without ledger, token or network
-        in_file, unreadable = saved_results(session, saved, selected)
+        in_file, unreadable = selected.saved_results(session, saved, picked)
         results = list(in_file)
         retired = [
             named(result.registration) for result in results if result.outcome is Outcome.RETIRED
@@ -91,7 +84,7 @@ def show_dns(
                 hint="`dkimctl rotate --retired --format nsupdate` deletes them; to see them, add "
                 "--format table",
             )
-        if not results and (unmatched := selected.unmatched()):
+        if not results and (unmatched := picked.unmatched()):
             raise NegativeAnswer(
                 f"nothing in {saved} matches {few(unmatched)}",
                 hint="leave out the selection to see everything in the file",
@@ -104,4 +97,4 @@ def show_dns(
     if saved is not None and not shown.failure:
         # The service was not asked: what failed or is unknown is so in the file, and a no.
         status = min(status, ExitCode.NO)
-    return worst([status, unreadable, warn_unmatched(session, selected)])
+    return worst([status, unreadable, selected.warn_unmatched(session, picked)])

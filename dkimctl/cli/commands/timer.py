@@ -17,13 +17,7 @@ from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, UsageError
 from dkimctl.formats.table import INDENT
 from dkimctl.notices import OUR_SECRETS
-from dkimctl.settings.profile import (
-    SourceKind,
-    exported_proxy,
-    require_account,
-    require_ledger_account,
-    variable,
-)
+from dkimctl.settings import profile as profiles
 from dkimctl.text import TIMERS_DOC, listed, printable
 
 app = App()
@@ -79,19 +73,22 @@ def find_job(session: Session, *, remove: bool) -> timers.Job:
     """What runs with the profile, files and account that this command has."""
     settings = session.resolve_settings(may_be_new=remove)  # the profile may be deleted already
     if not remove:
-        require_account(settings.profile)
+        profiles.require_account(settings.profile)
     variables = {"HOME": str(Path.home()), "DKIMCTL_STATE_DIR": str(session.state_dir.absolute())}
     names = ("XDG_CONFIG_HOME", "XDG_DATA_HOME")
     variables |= {name: os.environ[name] for name in names if os.environ.get(name)}
     if session.flags["config"] or os.environ.get("DKIMCTL_CONFIG"):
         variables["DKIMCTL_CONFIG"] = str(session.config_file.absolute())
     for key, source in settings.sources.items():
-        if key == "profile" or source.kind not in (SourceKind.OPTION, SourceKind.ENVIRONMENT):
+        if key == "profile" or source.kind not in (
+            profiles.SourceKind.OPTION,
+            profiles.SourceKind.ENVIRONMENT,
+        ):
             continue
         if key not in ("auth_url", "base_url", "client_id"):
             hint = f"write {key} into the config file"
             raise UsageError(f"{source.name} would not reach the timer", hint=hint)
-        variables[variable(key).name] = getattr(settings.profile, key)
+        variables[profiles.variable(key).name] = getattr(settings.profile, key)
     path = shutil.which(sys.argv[0])
     program = [str(Path(path).absolute())] if path else [sys.executable, "-m", "dkimctl"]
     words = [*program, "rotate", "run", "--quiet", "--profile", settings.profile.name]
@@ -103,13 +100,13 @@ def _warn(session: Session, job: timers.Job) -> None:
     """Warn of what the runs will not find."""
     warn, profile = session.reporter.warn, session.profile
     with session.open_ledger(for_writing=False) as ledger:
-        if not ledger.count_domains(*require_ledger_account(profile)):
+        if not ledger.count_domains(*profiles.require_ledger_account(profile)):
             hint = "run `dkimctl register` first: its runs fail until then"
             warn(f"nothing is registered yet in {session.ledger_place}", hint=hint)
     targets = tuple(target for target in session.config.dns if target.is_for(profile.name))
     names = session.config._replace(dns=targets).secret_variables()
     names |= {name for name in OUR_SECRETS if name in os.environ}
-    if (proxy := exported_proxy(os.environ)) and not profile.is_sandbox:
+    if (proxy := profiles.exported_proxy(os.environ)) and not profile.is_sandbox:
         names.add(proxy[1].name)
     if names and not job.secrets.exists():
         hint = f"write them to {job.secrets}, one NAME='value' a line, which only you can read"
