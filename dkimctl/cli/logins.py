@@ -1,7 +1,5 @@
 """The logins of profiles: how they are asked for, stored with their secrets, and deleted."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Any

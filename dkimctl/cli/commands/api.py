@@ -1,7 +1,5 @@
 """`dkimctl api` and `token`: any bearer-protected request (interface 5.3), and its token."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated
 from urllib.parse import unquote

@@ -1,7 +1,5 @@
 """`dkimctl check-dns`: whether DNS has the registered records."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Collection, Iterator, Mapping

@@ -1,7 +1,5 @@
 """`dkimctl completion`: completion scripts for shells."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Annotated
 

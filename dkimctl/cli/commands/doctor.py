@@ -3,8 +3,6 @@
 All checks, one after the other: one that fails, or takes too long, does not stop the others.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """`dkimctl handoff`: a sheet for the owner of the DNS."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated

@@ -1,7 +1,5 @@
 """`dkimctl help`: the help of a command, and of the settings that most commands take."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

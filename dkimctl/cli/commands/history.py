@@ -1,7 +1,5 @@
 """`dkimctl history`: what happened to the keys, when, and who did it."""
 
-from __future__ import annotations
-
 import sys
 from contextlib import suppress
 from datetime import UTC, datetime

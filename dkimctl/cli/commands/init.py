@@ -1,7 +1,5 @@
 """`dkimctl init`: write a first config file and a first spec file."""
 
-from __future__ import annotations
-
 import difflib
 import functools
 import os

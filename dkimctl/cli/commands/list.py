@@ -1,7 +1,5 @@
 """`dkimctl list`: one line for each key."""
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping

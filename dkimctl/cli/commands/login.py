@@ -1,7 +1,5 @@
 """`dkimctl login` and `logout`: a client ID and secret are verified and stored, or deleted."""
 
-from __future__ import annotations
-
 import os
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`dkimctl overview`: what matters today, on one screen or as a page."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """`dkimctl profile`: list the profiles, choose one, delete one."""
 
-from __future__ import annotations
-
 import json
 import os
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """`dkimctl publish`: put the records into DNS."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`dkimctl rotate`: specs for the successors of old keys, and the old records to remove."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """`dkimctl rotate run`: everything that is due, from a timer."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """`dkimctl schema`: the JSON Schemas, each a file beside the code that reads what it describes."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from importlib.resources import files
 from typing import Annotated

@@ -1,7 +1,5 @@
 """`dkimctl show-dns`: the DNS records of what is registered."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated

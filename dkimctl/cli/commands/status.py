@@ -1,7 +1,5 @@
 """`dkimctl status`: the profile, where its settings come from, and where its credentials are."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """`dkimctl timer`: have systemd or cron run `rotate run`."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

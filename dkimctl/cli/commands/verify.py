@@ -1,7 +1,5 @@
 """`dkimctl verify`: whether the signatures of a received mail are valid."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable
