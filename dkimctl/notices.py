@@ -106,15 +106,10 @@ def find_changes(look: Look, alarms: Iterable[Alarm], now: datetime) -> Notice:
     known = {_name(alarm): alarm for alarm in alarms}
     problems = {_name(problem): problem for problem in look.problems}
     unknown = {problem.subject for problem in look.problems if problem.is_unknown}
-    with_alarm = [
-        (problem, known.get(name, Alarm(*name, now, now))._replace(looked_at=now))
-        for name, problem in problems.items()
-    ]
-    gone = [
-        alarm
-        for name, alarm in known.items()
-        if name not in problems and alarm.subject not in unknown and look.covers(alarm.subject)
-    ]
+    with_alarm = [(problem, known.get(name, Alarm(*name, now, now))._replace(looked_at=now))
+                  for name, problem in problems.items()]  # fmt: skip
+    gone = [alarm for name, alarm in known.items() if name not in problems
+            and alarm.subject not in unknown and look.covers(alarm.subject)]  # fmt: skip
     return Notice(
         new=[pair for pair in with_alarm if pair[1].told_at is None],
         over=[alarm for alarm in gone if alarm.told_at is not None],
@@ -157,15 +152,13 @@ def notice_document(
     if still:
         parts.append(f"{counted(len(notice.still), 'earlier problem')} not solved yet")
     document = {
-        "version": 1,
-        "time": _written(now),
-        "profile": profile,
+        "version": 1, "time": _written(now), "profile": profile,
         "text": _shown(f"dkimctl: {'; '.join(parts)}"),
         "counts": {"new": len(notice.new), "over": len(notice.over), "still": len(notice.still)},
         "new": list(_items(new, complete, owner)),
         "over": list(_items(over, complete, owner)),
         "still": list(_items(still, complete, owner)),
-    }
+    }  # fmt: skip
     return f"{json.dumps(document)}\n".encode("ascii")
 
 
@@ -198,13 +191,10 @@ def _items(
         subjects = [_shown(alarm.subject) for _, alarm in alike[:left]]
         left -= len(subjects)
         item: dict[str, object] = {
-            "subject": _shown(alarm.subject),
-            "problem": _shown(alarm.problem),
-            "since": _written(alarm.first_seen),
-            "count": len(alike),
-            "subjects": subjects,
+            "subject": _shown(alarm.subject), "problem": _shown(alarm.problem),
+            "since": _written(alarm.first_seen), "count": len(alike), "subjects": subjects,
             "owner": _shown(owner(alarm)) or None,
-        }
+        }  # fmt: skip
         if problem is not None:
             detail, action = problem.detail, problem.action
             if any(other and other.detail != detail for other, _ in alike):
@@ -254,10 +244,8 @@ def run_notice_program(
                 start_new_session=True,
             )  # fmt: skip
     except (OSError, ValueError) as error:  # ValueError: a null character in a word
-        raise ServiceError(
-            f"cannot run {program} to notify: {getattr(error, 'strerror', None) or 'invalid'}",
-            hint="check notify: command in the config file",
-        ) from None
+        text = f"cannot run {program} to notify: {getattr(error, 'strerror', None) or 'invalid'}"
+        raise ServiceError(text, hint="check notify: command in the config file") from None
     try:
         status = process.wait(seconds)
         how = f"{'was killed by signal' if status < 0 else 'failed with exit status'} {abs(status)}"
@@ -271,11 +259,8 @@ def run_notice_program(
                 os.killpg(process.pid, signal.SIGKILL)  # its process group, which has its ID
             process.wait()
     if status:
-        raise ServiceError(
-            f"{program} {how}",
-            hint=f"run it by hand to see why, with the document of {TIMERS_DOC}#notices as its "
-            "input",
-        )
+        hint = "run it by hand to see why, with the document of "
+        raise ServiceError(f"{program} {how}", hint=f"{hint}{TIMERS_DOC}#notices as its input")
 
 
 def post_notice(http: HttpClient, url: str, document: bytes) -> None:

@@ -94,11 +94,9 @@ def open_source(
 def read_policy(wait: str | None, warn_within: str, *, expect_absent: bool) -> CheckPolicy:
     from dkimctl.dns.check import CheckPolicy
 
-    return CheckPolicy(
-        0.0 if wait is None else read_duration("--wait", wait).total_seconds(),
-        read_duration("--warn-within", warn_within, may_be_zero=True),
-        expect_absent,
-    )
+    seconds = 0.0 if wait is None else read_duration("--wait", wait).total_seconds()
+    within = read_duration("--warn-within", warn_within, may_be_zero=True)
+    return CheckPolicy(seconds, within, expect_absent)
 
 
 def recorded_looks(
@@ -112,11 +110,9 @@ def recorded_looks(
 
 
 def warn_not_recorded(session: Session, error: LedgerError) -> None:
-    session.reporter.warn(
-        f"cannot record in the ledger which records are published: {error.message}",
-        hint="`dkimctl rotate --retired` and `dkimctl ledger forget` depend on it",
-        code=error.code,
-    )
+    text = f"cannot record in the ledger which records are published: {error.message}"
+    hint = "`dkimctl rotate --retired` and `dkimctl ledger forget` depend on it"
+    session.reporter.warn(text, hint=hint, code=error.code)
 
 
 def review_now(
@@ -197,14 +193,11 @@ def warn_of_wildcards(
 
 
 class CheckProgress(ProgressDisplay):
-    """Shows how far the checks are. `wanted` is the good verdict.
-
-    Where no bar can be drawn, a line is written for each verdict that a later round changes.
-    """
+    """Shows how far the checks are: a bar, or a line for each verdict that changes later."""
 
     def __init__(self, reporter: Reporter, wanted: Verdict, *, may_draw: bool = True) -> None:
         super().__init__(reporter, may_draw=may_draw)
-        self._wanted = wanted
+        self._wanted = wanted  # the good verdict
         self._last: dict[str, Verdict] = {}  # by FQDN, from the second round on
         self._done = 0  # in this round, and good in those before it
         self._total: int | None = None  # known from the second round on

@@ -31,15 +31,8 @@ from dkimctl.cli.timers import installed_timer
 from dkimctl.client.failures import TEST_PATH, strange_answer
 from dkimctl.client.http import HttpRequest
 from dkimctl.credentials.store import IN_ENVIRONMENT
+from dkimctl.dns import nameserver
 from dkimctl.dns.messages import SOA, USEFUL, make_question, rcode_text
-from dkimctl.dns.nameserver import (
-    NoAnswer,
-    RecursiveResolver,
-    Server,
-    Timeouts,
-    system_nameservers,
-    validated,
-)
 from dkimctl.dns.zones import find_zone
 from dkimctl.errors import InputError, UsageError
 from dkimctl.files import access_hint, path_fault
@@ -308,27 +301,29 @@ def check_resolver(session: Session) -> Iterator[Remark]:
     with suppress(UsageError):  # what is wrong with the account or the ledger is said elsewhere
         if not session.profile.is_sandbox:
             domains = [registration.key.sign_domain for registration in _registered(session, 1)]
-    yield from asyncio.run(resolver_remarks(system_nameservers(), next(iter(domains), None)))
+    servers = nameserver.system_nameservers()
+    yield from asyncio.run(resolver_remarks(servers, next(iter(domains), None)))
 
 
 async def resolver_remarks(nameservers: Sequence[Address], domain: str | None) -> list[Remark]:
     """What each resolver answers over UDP and TCP, and whether they find the zone of a domain."""
-    question = validated(make_question(".", SOA))  # what every resolver can look up
-    failures, remarks, timeouts = list[str](), list[Remark](), Timeouts(udp=(1.0, 2.0), tcp=3.0)
+    question = nameserver.validated(make_question(".", SOA))  # what every resolver can look up
+    failures, remarks = list[str](), list[Remark]()
+    timeouts = nameserver.Timeouts(udp=(1.0, 2.0), tcp=3.0)
     for address in nameservers:
-        server = Server(address.host, address.port, recursion=True, timeouts=timeouts)
+        server = nameserver.Server(address.host, address.port, recursion=True, timeouts=timeouts)
         try:
             answer = await server.ask(question)
             if answer.rcode not in USEFUL:
-                raise NoAnswer(f"it answers {rcode_text(answer.rcode)}")
-        except NoAnswer as error:
+                raise nameserver.NoAnswer(f"it answers {rcode_text(answer.rcode)}")
+        except nameserver.NoAnswer as error:
             failures.append(f"{address}: {error}")
             continue
         remarks.append(Remark(Health.OK, f"{address} answers"))
         try:
             if (rcode := (await server.ask_over_tcp(question)).rcode) not in USEFUL:
-                raise NoAnswer(f"it answers {rcode_text(rcode)}")
-        except NoAnswer as error:
+                raise nameserver.NoAnswer(f"it answers {rcode_text(rcode)}")
+        except nameserver.NoAnswer as error:
             text = f"{address}: over TCP, {error}, so large answers are lost"
             remarks.append(Remark(Health.WARNING, text, "open TCP port 53 to it"))
         if not answer.is_validated:
@@ -338,11 +333,11 @@ async def resolver_remarks(nameservers: Sequence[Address], domain: str | None) -
     if remarks and domain is not None:
         name, hint = printable(domain), "check that the domain is registered and delegated"
         try:
-            zone = await find_zone(domain, RecursiveResolver(nameservers, 1))
+            zone = await find_zone(domain, nameserver.RecursiveResolver(nameservers, 1))
             missing = Remark(Health.WARNING, f"DNS has no zone of {name}", hint)
             in_zone = Remark(Health.OK, f"{name} is in the zone {printable(zone or '')}")
             remarks.append(missing if zone is None else in_zone)
-        except NoAnswer as error:
+        except nameserver.NoAnswer as error:
             text = f"no zone of {name} is found: {error}"
             remarks.append(Remark(Health.WRONG, text, _RESOLVER_HINT))
     state = Health.WARNING if remarks else Health.WRONG

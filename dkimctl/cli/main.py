@@ -213,9 +213,8 @@ def run(args: Sequence[str]) -> int:
     reporter = Reporter(as_json=fmt == "json", color=color)
     try:
         try:
-            result = root_command().main(
-                list(args), prog_name="dkimctl", standalone_mode=False, obj=reporter
-            )
+            settings = {"prog_name": "dkimctl", "standalone_mode": False, "obj": reporter}
+            result = root_command().main(list(args), **settings)
         except (KeyboardInterrupt, typer.Abort):
             raise Interrupted from None
         if result == ExitCode.INTERRUPTED:  # Typer caught Ctrl-C
@@ -253,10 +252,8 @@ def _as_dkimctl_error(error: Exception) -> DkimctlError:
         hint = "raise the limit, such as with `ulimit -n 4096`, or end other programs"
         return DkimctlError("too many open files", hint=hint)
     # Without the error's own text, which may contain anything.
-    return DkimctlError(
-        f"a defect in dkimctl: {type(error).__name__}",
-        hint="run it again with DKIMCTL_DEBUG=1 and report the traceback",
-    )
+    hint = "run it again with DKIMCTL_DEBUG=1 and report the traceback"
+    return DkimctlError(f"a defect in dkimctl: {type(error).__name__}", hint=hint)
 
 
 def split_command(args: Sequence[str], options: Iterable[Any]) -> tuple[str, list[str]]:

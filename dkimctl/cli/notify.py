@@ -37,11 +37,9 @@ def is_configured(session: Session) -> bool:
 def require_notify(session: Session, option: str = "--notify") -> None:
     """Raise UsageError unless the config file says how to notify; `option` needs it."""
     if not is_configured(session):
-        raise UsageError(
-            f"{option} needs notify in the config file",
-            hint="write `notify: {command: [/path/to/program]}`, or `notify: {webhook: URL}`, into "
-            f"{session.config_file}",
-        )
+        hint = "write `notify: {command: [/path/to/program]}`, or `notify: {webhook: URL}`, into "
+        hint += str(session.config_file)
+        raise UsageError(f"{option} needs notify in the config file", hint=hint)
 
 
 def send_notices(

@@ -32,7 +32,6 @@ _BY_SUFFIX = {
     ".nsupdate": "nsupdate", ".md": "markdown", ".html": "html", ".htm": "html",
     ".prom": "prometheus", ".pdf": "pdf", ".docx": "docx", ".xlsx": "xlsx",
 }  # fmt: skip
-_MANY = 100  # names, whose lookups may take longer than a second
 _WITH_ZONES = (Format.ZONE, Format.NSUPDATE, *PER_ZONE)
 _FITTING: Mapping[str, Sequence[Format]] = {
     "--origin": [Format.ZONE],
@@ -43,12 +42,9 @@ _FITTING: Mapping[str, Sequence[Format]] = {
     "--output-dir": _WITH_ZONES,
 }
 _EXCLUSIVE = (
-    ("--output", "--output-dir"),
-    ("--zone", "--find-zones"),
-    ("--origin", "--zone"),
-    ("--origin", "--find-zones"),
-    ("--origin", "--output-dir"),
-)
+    ("--output", "--output-dir"), ("--zone", "--find-zones"), ("--origin", "--zone"),
+    ("--origin", "--find-zones"), ("--origin", "--output-dir"),
+)  # fmt: skip
 LONG_TABLE = 200  # rows; a longer table on a terminal shows only those that need attention
 
 
@@ -70,7 +66,6 @@ class OutputOptions(NamedTuple):
 
     @property
     def is_on_terminal(self) -> bool:
-        """Whether the result is written to a terminal."""
         return self.output is None and self.output_dir is None and sys.stdout.isatty()
 
     @property
@@ -81,13 +76,11 @@ class OutputOptions(NamedTuple):
     @property
     def is_per_zone(self) -> bool:
         """Whether the result is one or more files for each zone."""
-        match self.fmt:
-            case Format.ZONE:
-                return self.finds_zones or bool(self.zones)
-            case Format.NSUPDATE:  # one script may be about several zones
-                return self.output_dir is not None
-            case _:
-                return self.fmt in PER_ZONE
+        if self.fmt is Format.ZONE:
+            return self.finds_zones or bool(self.zones)
+        if self.fmt is Format.NSUPDATE:  # one script may be about several zones
+            return self.output_dir is not None
+        return self.fmt in PER_ZONE
 
 
 def read_output_options(
@@ -105,36 +98,26 @@ def read_output_options(
     """Check these options, and gather them. Raises UsageError."""
     fmt = read_format(Format, fmt, output)
     output_options = OutputOptions(
-        fmt or (Format.TABLE if wide else default_format(output or output_dir)),
-        fmt is None,
-        ttl,
+        fmt or (Format.TABLE if wide else default_format(output or output_dir)), fmt is None, ttl,
         None if origin is None else read_zone("--origin", origin),
         [read_zone("--zone", name) for name in zone or ()],
-        find_zones,
-        provider or Provider.ROUTE53,
-        output,
-        output_dir,
-        wide,
-    )
+        find_zones, provider or Provider.ROUTE53, output, output_dir, wide,
+    )  # fmt: skip
     given = {
         "--origin": origin, "--zone": zone, "--find-zones": find_zones, "--provider": provider,
         "--wide": wide, "--output": output, "--output-dir": output_dir,
     }  # fmt: skip
     for option, fitting in _FITTING.items():
         if given[option] and output_options.fmt not in fitting:
-            raise UsageError(
-                f"{option} has no effect with --format {output_options.fmt}",
-                hint=f"it is for {', '.join(sorted(fitting))}",
-            )
+            text = f"{option} has no effect with --format {output_options.fmt}"
+            raise UsageError(text, hint=f"it is for {', '.join(sorted(fitting))}")
     for option, other in _EXCLUSIVE:
         if given[option] and given[other]:
             raise UsageError(f"{option} cannot be combined with {other}", hint="remove one of them")
     if not output_options.has_zones and (output_dir is not None or output_options.fmt in PER_ZONE):
         option = f"--format {output_options.fmt}" if output_dir is None else "--output-dir"
-        raise UsageError(
-            f"{option} needs the zones of your DNS",
-            hint="name each with --zone ZONE, or look them up in DNS with --find-zones",
-        )
+        hint = "name each with --zone ZONE, or look them up in DNS with --find-zones"
+        raise UsageError(f"{option} needs the zones of your DNS", hint=hint)
     return output_options
 
 
@@ -160,15 +143,12 @@ def default_format(output: Path | None, *, for_machines: Format = Format.ZONE) -
 
 
 def read_zone(option: str, text: str) -> str:
-    """A zone's name. Raises UsageError that names the option."""
     with naming(option):
         return parse_zone(text)
 
 
 def resolve_zones(
-    options: OutputOptions,
-    fqdns: Iterable[str],
-    note: Callable[[str], None],  # is told of lookups that may take a while
+    options: OutputOptions, fqdns: Iterable[str], note: Callable[[str], None]
 ) -> OutputOptions:
     """The options for records of these names; with `--find-zones`, DNS is asked for the zones.
 
@@ -181,10 +161,9 @@ def resolve_zones(
     if options.finds_zones:
         from dkimctl.dns.zones import find_zones
 
-        if len(names) >= _MANY:
+        if len(names) >= 100:  # which may take longer than a second
             note(f"dkimctl: looking up the zones of {len(names)} names in DNS")
-        found = find_zones(names)
-        options = options._replace(zones=sorted(set(found.values())))
+        options = options._replace(zones=sorted(set(find_zones(names).values())))
     zones = options.zones if options.origin is None else [options.origin]
     find_zone = zone_finder(zones)
     zone_of = {name: find_zone(name) for name in names}
@@ -192,12 +171,11 @@ def resolve_zones(
         raise outside_zones(outside, zones)
     different = sorted(filter(None, set(zone_of.values())))
     if options.is_per_zone and len(different) > 1 and options.output_dir is None:
-        absolute = "; without zones, names are absolute, in one file"
-        raise UsageError(
-            f"the result is a file for each of {len(different)} zones: {listed(different)}",
-            hint="name a directory with --output-dir, or select the domains of one zone"
-            + (absolute if options.fmt is Format.ZONE else ""),
-        )
+        hint = "name a directory with --output-dir, or select the domains of one zone"
+        if options.fmt is Format.ZONE:
+            hint += "; without zones, names are absolute, in one file"
+        text = f"the result is a file for each of {len(different)} zones: {listed(different)}"
+        raise UsageError(text, hint=hint)
     return options
 
 

@@ -10,19 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from dkimctl.cli import next_steps, terminal
+from dkimctl.cli import next_steps, selected, terminal
 from dkimctl.cli.checking import check_records, open_source, warn_of_urgent
 from dkimctl.cli.options import ALLOW_SHADOWING, read_duration
 from dkimctl.cli.output import LONG_TABLE, table_layout, write_chunks
 from dkimctl.cli.progress import PublicationProgress
 from dkimctl.cli.report import Reporter, warn_alike
-from dkimctl.cli.selected import (
-    Checkable,
-    read_selection,
-    registered_results,
-    retired_keys,
-    warn_unmatched,
-)
 from dkimctl.cli.session import Session
 from dkimctl.cli.terminal import interrupting, stopping
 from dkimctl.dns.verdicts import Urgency
@@ -74,15 +67,11 @@ class PublishOptions(NamedTuple):
         if self.dry_run or self.yes:
             return
         if self.fmt is not PublicationFormat.TABLE:
-            raise UsageError(
-                f"--format {self.fmt} needs --dry-run or --yes",
-                hint="to see the plan, add --dry-run; to make the changes, --yes",
-            )
+            hint = "to see the plan, add --dry-run; to make the changes, --yes"
+            raise UsageError(f"--format {self.fmt} needs --dry-run or --yes", hint=hint)
         if not terminal.is_interactive():
-            raise UsageError(
-                "there is no terminal to ask whether to make the changes",
-                hint="add --yes to make them, or --dry-run to see them",
-            )
+            hint = "add --yes to make them, or --dry-run to see them"
+            raise UsageError("there is no terminal to ask whether to make the changes", hint=hint)
 
 
 def open_dns_targets(session: Session) -> Sequence[Target]:
@@ -92,10 +81,8 @@ def open_dns_targets(session: Session) -> Sequence[Target]:
         how = f"write `dns` into {file} (docs/publish.md shows how)"
         if session.config.dns:
             how = f"add {profile} to `profiles` of an entry of `dns` in {file}"
-        raise UsageError(
-            f"no DNS target is configured for the profile {profile}",
-            hint=f"{how}, or publish by hand: {next_steps.publish(())}",
-        )
+        hint = f"{how}, or publish by hand: {next_steps.publish(())}"
+        raise UsageError(f"no DNS target is configured for the profile {profile}", hint=hint)
     return open_targets(session.config, session.profile.name, session.secrets)
 
 
@@ -116,16 +103,16 @@ def select_to_publish(
 
     The exit code is for what cannot be selected. Raises like `registered_results`.
     """
-    selection = read_selection(session, words)
-    results = registered_results(session, selection)
-    sound = Checkable(results, session.reporter, retired={}, left_out="not published")
+    selection = selected.read_selection(session, words)
+    results = selected.registered_results(session, selection)
+    sound = selected.Checkable(results, session.reporter, retired={}, left_out="not published")
     registrations = without_left_out(session, sound.registrations)
-    return registrations, worst([sound.status, warn_unmatched(session, selection)])
+    return registrations, worst([sound.status, selected.warn_unmatched(session, selection)])
 
 
 def without_left_out(session: Session, registrations: Iterable[Registration]) -> list[Registration]:
     """The registrations, but for disabled keys and those past their grace period, with a note."""
-    retired = retired_keys(session)
+    retired = selected.retired_keys(session)
     kept: list[Registration] = []
     left_out: dict[str, list[str]] = {"past their grace period": [], "disabled": []}
     for registration in registrations:
@@ -180,10 +167,8 @@ def publish_records(
     status = ExitCode.OK
     try:
         if is_stopped and len(applied) < total:
-            raise Interrupted(
-                f"interrupted: {made} of {counted(total, 'change')} made",
-                hint=f"to continue: `{next_steps.same_command()}`",
-            )
+            hint = f"to continue: `{next_steps.same_command()}`"
+            raise Interrupted(f"interrupted: {made} of {counted(total, 'change')} made", hint=hint)
         done = [each.registration for each in plan if each.is_applied or each.action is Action.KEEP]
         wait = options.wait
         if wait is None:  # what was written where an alias leads must be at its own name as well

@@ -21,7 +21,6 @@ from dkimctl.threads import start_daemon
 
 # Of TERM, where escape sequences would be shown.
 PLAIN_TERMINALS = ("dumb", "unknown")
-_FORCING = ("FORCE_COLOR", "CLICOLOR_FORCE")  # force-color.org, bixense.com/clicolors
 _PIECE = 64  # chunks in a write: a write for each would take as long as making them
 # Of a result that is lost, whichever command it is of.
 KEPT = "what was done is kept; `dkimctl show-dns` shows what is registered"
@@ -98,7 +97,8 @@ class Reporter:
             return self.color is Color.ALWAYS
         if os.environ.get("NO_COLOR"):  # no-color.org
             return False
-        if any(os.environ.get(name, "0") not in ("", "0") for name in _FORCING):
+        forcing = ("FORCE_COLOR", "CLICOLOR_FORCE")  # force-color.org, bixense.com/clicolors
+        if any(os.environ.get(name, "0") not in ("", "0") for name in forcing):
             return True
         return stream.isatty() and os.environ.get("TERM") not in PLAIN_TERMINALS
 
@@ -132,10 +132,10 @@ def problem_lines(problems: Sequence[Problem], most: int | None) -> Iterator[tup
     """
     alike: dict[tuple[str, str], list[Problem]] = {}
     listed = Grouping[tuple[str, str]](most)
-    for problem in problems:
-        alike.setdefault((without_values(problem.message), problem.hint), []).append(problem)
-    for problem in problems:
-        kind = without_values(problem.message), problem.hint
+    kinds = [(without_values(problem.message), problem.hint) for problem in problems]
+    for problem, kind in zip(problems, kinds, strict=True):
+        alike.setdefault(kind, []).append(problem)
+    for problem, kind in zip(problems, kinds, strict=True):
         same = alike[kind]
         if listed.shows(kind):
             yield str(problem), problem.hint if most is None or len(same) <= most else ""
@@ -147,10 +147,7 @@ def problem_lines(problems: Sequence[Problem], most: int | None) -> Iterator[tup
 
 
 def warn_alike(reporter: Reporter, warnings: Iterable[tuple[str, str, str]]) -> None:
-    """Give warnings, each with a text for all of its kind, and a code; of each kind 20.
-
-    The rest are counted. With --verbose or as JSON, all are given.
-    """
+    """Give warnings, each with a text for all of its kind, and a code; many alike are counted."""
     grouping = Grouping[tuple[str, str]](reporter.most_alike)
     for text, kind, code in warnings:
         if grouping.shows((kind, code)):
@@ -270,10 +267,7 @@ class _StdoutWriter:
 
 
 def write_bytes(data: bytes) -> None:
-    """Write data to stdout unchanged; on a terminal, with control characters escaped.
-
-    Raises OutputError like `write`.
-    """
+    """Like `write`, but data, unchanged; on a terminal, with control characters escaped."""
     if sys.stdout.isatty():
         text = data.decode("utf-8", "backslashreplace").replace("\r\n", "\n").expandtabs()
         lines = text.removesuffix("\n").split("\n") if text else []
@@ -287,10 +281,7 @@ def write_bytes(data: bytes) -> None:
 
 
 def open_missing_streams() -> None:
-    """Open the null device for every standard stream that is closed.
-
-    Otherwise a file opened later would get its descriptor, and be written to by mistake.
-    """
+    """Open the null device for each closed stream: a file might be opened in its place."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115

@@ -230,10 +230,8 @@ def _write_zone_files(
         _write_into(options.output_dir, files, renderer.suffix, stems, reporter)
     elif len(files) > 1:
         names = few([file.name for file in files])
-        raise OutputError(
-            f"the result is {len(files)} files ({names}), which need a directory",
-            hint=f"name one with --output-dir; {KEPT}",
-        )
+        text = f"the result is {len(files)} files ({names}), which need a directory"
+        raise OutputError(text, hint=f"name one with --output-dir; {KEPT}")
     else:
         write_chunks(renderer.end(), options.output)
         if files and options.output is not None:
@@ -276,12 +274,10 @@ def _write_into(
     # main.tf.json is about no zone.
     others = [name for name, stem in stem_of.items() if "." in stem and stem not in stems]
     if outdated:
-        reporter.warn(
-            f"this run has no records for files of earlier runs in {directory}: "
-            f"{listed(outdated, most=reporter.most_alike)}",
-            hint="delete them, unless the selection left out their records",
-            code="outdated_file",
-        )
+        text = f"this run has no records for files of earlier runs in {directory}: "
+        text += listed(outdated, most=reporter.most_alike)
+        hint = "delete them, unless the selection left out their records"
+        reporter.warn(text, hint=hint, code="outdated_file")
     if others:
         text = f"dkimctl: also in {directory}, and not written by this run"
         reporter.note(f"{text}: {listed(others, most=reporter.most_alike)}")

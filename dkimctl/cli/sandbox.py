@@ -38,10 +38,8 @@ def needs_service_extra() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise UsageError(
-            f"the embedded service is not installed (no module {error.name})",
-            hint=f"in the clone of dkimctl, run `{INSTALL}`",
-        ) from error
+        text = f"the embedded service is not installed (no module {error.name})"
+        raise UsageError(text, hint=f"in the clone of dkimctl, run `{INSTALL}`") from error
 
 
 def open_service_store(
@@ -57,25 +55,19 @@ def open_service_store(
     location = data or default_location()
     if isinstance(location, Path) and not may_create and _is_missing(location):
         create = f"create it with `dkimctl service client create{data_option(data)}`"
-        raise UsageError(
-            f"{location}: the service has no such data file",
-            hint=f"check the name, or {create}" if data else f"{create}, or name one with --data",
-        )
+        hint = f"check the name, or {create}" if data else f"{create}, or name one with --data"
+        raise UsageError(f"{location}: the service has no such data file", hint=hint)
     # Only the default directory is created: the name of another may have a typo.
     if isinstance(data, Path) and _is_missing(data.parent):
-        raise UsageError(
-            f"{data}: the directory {data.parent} does not exist",
-            hint="create the directory, or name another data file with --data",
-        )
+        hint = "create the directory, or name another data file with --data"
+        raise UsageError(f"{data}: the directory {data.parent} does not exist", hint=hint)
     return open_key_store(location) if with_keys else open_store(location)
 
 
 def data_option(data: Location | None) -> str:
     """The option that names the data in a command, after a space."""
-    if data is None:
-        return ""
-    if isinstance(data, Path):
-        return f" --data {shlex.quote(str(data))}"
+    if data is None or isinstance(data, Path):
+        return f" --data {shlex.quote(str(data))}" if data else ""
     return f" --database {shlex.quote(data.text)}"  # as it was typed, so without a password
 
 

@@ -81,15 +81,12 @@ def select_pools(session: Session, words: Sequence[str] | None) -> dict[str, Poo
     domains = dict.fromkeys(selection.domains)
     outside = [domain for domain in domains if config.pool_of(domain) is None]
     if not config.delegation:
-        raise UsageError(
-            f"no `delegation` in {session.config_file}",
-            hint="add a pool of selectors there (docs/fleet.md shows how)",
-        )
+        hint = "add a pool of selectors there (docs/fleet.md shows how)"
+        raise UsageError(f"no `delegation` in {session.config_file}", hint=hint)
     if outside:
-        raise UsageError(
-            f"no entry of `delegation` in {session.config_file} has {few(outside)}",
-            hint="add it to the domains of a pool there (docs/fleet.md shows how)",
-        )
+        hint = "add it to the domains of a pool there (docs/fleet.md shows how)"
+        text = f"no entry of `delegation` in {session.config_file} has {few(outside)}"
+        raise UsageError(text, hint=hint)
     for domain in domains:
         if (pool := config.pool_of(domain)) is not None and pool.is_too_long(domain):
             what = f"the names of its pool have more than {MAX_NAME} octets: {domain}"
@@ -102,10 +99,8 @@ def select_pools(session: Session, words: Sequence[str] | None) -> dict[str, Poo
     missing = [word for word in selection.unmatched() if is_glob(word)]
     if missing or not (domains or words):
         what = "no known domain is in a pool"
-        raise NegativeAnswer(
-            f"{what} and matches {few(missing)}" if missing else what,
-            hint="name the domains: nothing has to be registered yet",
-        )
+        what = f"{what} and matches {few(missing)}" if missing else what
+        raise NegativeAnswer(what, hint="name the domains: nothing has to be registered yet")
     return {domain: pool for domain in domains if (pool := config.pool_of(domain))}
 
 
@@ -181,16 +176,14 @@ class Checkable:
         results: Iterable[Result],
         reporter: Reporter,
         *,
-        retired: Mapping[RegistrationKey, str],
-        counted: Container[RegistrationKey] | None = None,
-        status: ExitCode = ExitCode.OK,
-        left_out: str = "not checked",
+        retired: Mapping[RegistrationKey, str],  # whose records may be gone, with the reason
+        counted: Container[RegistrationKey] | None = None,  # whose looks are recorded; None: all
+        status: ExitCode = ExitCode.OK,  # as far as `registrations` has been iterated over
+        left_out: str = "not checked",  # what becomes of the others
     ) -> None:
-        self._left_out = left_out  # what becomes of the others
         self.registrations = self._with_record(results, reporter)
-        self.retired = retired  # the keys whose records may be gone, each with the reason
-        self.counted = counted  # the keys whose looks are recorded in the ledger; None: all
-        self.status = status  # the exit code, as far as `registrations` has been iterated over
+        self.retired, self.counted, self.status = retired, counted, status
+        self._left_out = left_out
 
     def _with_record(self, results: Iterable[Result], reporter: Reporter) -> Iterator[Registration]:
         warnings = []
@@ -271,11 +264,9 @@ def report_not_retired(session: Session, statuses: Iterable[RetirementStatus]) -
     ))  # fmt: skip
     if due:
         selection = next_steps.select_domains(status.registration.sign_domain for status in due)
-        reporter.warn(
-            f"not listed until their successors are published: {len(due)}",
-            hint=f"publish what is missing, then run {next_steps.command('check-dns', selection)}",
-            code="due",
-        )
+        hint = f"publish what is missing, then run {next_steps.command('check-dns', selection)}"
+        text = f"not listed until their successors are published: {len(due)}"
+        reporter.warn(text, hint=hint, code="due")
     waiting = by_state[Retirement.WAITING]
     if frozen := [named(status.registration) for status in waiting if status.is_over]:
         reporter.note(f"dkimctl: not listed before a freeze ends: {len(frozen)} ({few(frozen)})")

@@ -20,14 +20,9 @@ from dkimctl.cli import terminal
 from dkimctl.cli.next_steps import given_options, options_of
 from dkimctl.cli.report import Reporter, log_requests
 from dkimctl.cli.timers import installed_timer
+from dkimctl.credentials import store
 from dkimctl.credentials.keyring_store import KeyringStore, ReferencedSecrets
-from dkimctl.credentials.store import (
-    IN_ENVIRONMENT,
-    Account,
-    CredentialStore,
-    FileStore,
-    find_credentials,
-)
+from dkimctl.credentials.store import Account, CredentialStore
 from dkimctl.errors import ClientRefused, CredentialsError, UsageError
 from dkimctl.files import config_path, state_dir
 from dkimctl.ledger.ledger import Ledger
@@ -54,9 +49,7 @@ class Session:
     """One run of a command. Everything is created on first use and closed at the end."""
 
     def __init__(self, flags: dict[str, Any], reporter: Reporter, command: str = "") -> None:
-        self.flags = flags
-        self._command = command
-        self.reporter = reporter
+        self.flags, self._command, self.reporter = flags, command, reporter
         self.reporter.command_options = given_options(flags, os.environ)
         self._resources = ExitStack()
         self._has_opened_ledger = False
@@ -74,10 +67,8 @@ class Session:
         directory, by = state_dir(os.environ), os.environ.get("SUDO_USER", "root")
         is_root = sys.platform != "win32" and os.geteuid() == 0 and by != "root"
         if is_root and not (os.environ.get("DKIMCTL_STATE_DIR") or directory.exists()):
-            self.reporter.warn(
-                f"with sudo, this is the state of root, and there is none yet: {directory}",
-                hint=f"to use the state of {by}, run it without sudo",
-            )
+            text = f"with sudo, this is the state of root, and there is none yet: {directory}"
+            self.reporter.warn(text, hint=f"to use the state of {by}, run it without sudo")
         return directory
 
     @property
@@ -159,7 +150,7 @@ class Session:
     @cached_property
     def credentials(self) -> CredentialStore:
         """Where this run reads the secret and token."""
-        return find_credentials(os.environ, self.stored_account, self.credential_store)
+        return store.find_credentials(os.environ, self.stored_account, self.credential_store)
 
     @cached_property
     def credential_store(self) -> CredentialStore:
@@ -167,8 +158,9 @@ class Session:
         return self._open_store(self.profile.credential_store)
 
     def _open_store(self, kind: str) -> CredentialStore:
-        is_keyring = kind == "keyring"
-        return self._keyring if is_keyring else FileStore(self.state_dir / "credentials.json")
+        if kind == "keyring":
+            return self._keyring
+        return store.FileStore(self.state_dir / "credentials.json")
 
     @cached_property
     def _keyring(self) -> KeyringStore:
@@ -231,23 +223,20 @@ class Session:
             # Only read when needed, because a keyring may be slow or ask to be unlocked.
             secret = credentials.get_secret(account)
             if secret is None:
-                raise CredentialsError(
-                    f"not logged in: the profile {self.profile.name} has no client secret",
-                    hint="run `dkimctl login`, or set DKIMCTL_CLIENT_SECRET; "
-                    "--sandbox works without an account",
-                )
+                text = f"not logged in: the profile {self.profile.name} has no client secret"
+                hint = "run `dkimctl login`, or set DKIMCTL_CLIENT_SECRET; "
+                raise CredentialsError(text, hint=f"{hint}--sandbox works without an account")
             client_id = self.account.client_id
             try:
                 token = self.client.issue_token(client_id, secret)
             except ClientRefused as error:
-                if credentials.secret_source(account) != IN_ENVIRONMENT:
+                if credentials.secret_source(account) != store.IN_ENVIRONMENT:
                     raise
-                raise ClientRefused(  # no login corrects it
-                    error.detail,
-                    refused="the secret in DKIMCTL_CLIENT_SECRET",
-                    hint=f"set the variable to the secret of the client ID {client_id}, or unset "
-                    "it and run `dkimctl login`",
-                ) from None
+                # No login corrects it.
+                refused = "the secret in DKIMCTL_CLIENT_SECRET"
+                hint = f"set the variable to the secret of the client ID {client_id}, or unset it "
+                hint += "and run `dkimctl login`"
+                raise ClientRefused(error.detail, refused=refused, hint=hint) from None
             if own_is_refused:
                 own_is_refused = False
                 text = "the service refused the token in DKIMCTL_ACCESS_TOKEN (403), "
@@ -307,11 +296,9 @@ class Session:
         if others and not ledger.count_domains(base_url, client_id):
             for url in others:
                 if count := ledger.count_domains(url, client_id):
-                    domains = f"{counted(count, 'domain')} of {url}, and none of {base_url}"
+                    text = f"the ledger has {counted(count, 'domain')} of {url}, and none of "
                     hint = f"if you mean that one, use --base-url {url}"
-                    self.reporter.warn(
-                        f"the ledger has {domains}, which is another account", hint=hint
-                    )
+                    self.reporter.warn(f"{text}{base_url}, which is another account", hint=hint)
         return ledger
 
     @cached_property
