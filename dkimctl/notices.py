@@ -111,10 +111,10 @@ def find_changes(look: Look, alarms: Iterable[Alarm], now: datetime) -> Notice:
     gone = [alarm for name, alarm in known.items() if name not in problems
             and alarm.subject not in unknown and look.covers(alarm.subject)]  # fmt: skip
     return Notice(
-        new=[pair for pair in with_alarm if pair[1].told_at is None],
-        over=[alarm for alarm in gone if alarm.told_at is not None],
-        still=[pair for pair in with_alarm if pair[1].told_at is not None],
-        stale=[alarm for alarm in gone if alarm.told_at is None],
+        new=[pair for pair in with_alarm if not pair[1].told_at],
+        over=[alarm for alarm in gone if alarm.told_at],
+        still=[pair for pair in with_alarm if pair[1].told_at],
+        stale=[alarm for alarm in gone if not alarm.told_at],
     )
 
 
@@ -166,12 +166,11 @@ def _grouped(pairs: Sequence[_Pair], owner: Callable[[Alarm], str]) -> list[list
     """Problems, or alarms alone, of one owner that are alike but for the names of their keys."""
     groups: dict[Hashable, list[_Pair]] = {}
     for problem, alarm in pairs:
-        cause: Hashable = ()
+        kind: list[Hashable] = [alarm.problem, alarm.first_seen, owner(alarm)]
         if problem is not None:
             texts = (_nameless(problem, text) for text in (problem.detail, problem.action))
-            cause = (problem.urgency, *texts)
-        name = alarm.problem, alarm.first_seen, owner(alarm), cause
-        groups.setdefault(name, []).append((problem, alarm))
+            kind += [problem.urgency, *texts]
+        groups.setdefault(tuple(kind), []).append((problem, alarm))
     return list(groups.values())
 
 

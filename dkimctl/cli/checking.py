@@ -263,8 +263,7 @@ def show_delegations(
     from dkimctl.dns.delegation import DelegationChecker, delegations
 
     wanted = (each for domain, pool in pools.items() for each in delegations(pool, domain))
-    counts: Counter[Verdict] = Counter()
-    wrong = set[str]()
+    counts, wrong = Counter[Verdict](), set[str]()
     progress = CheckProgress(reporter, Verdict.PUBLISHED, may_draw=may_draw)
 
     def finish(check: Check) -> Check:
@@ -305,8 +304,7 @@ def show_checks(
     is_written: bool = False,  # it has
 ) -> ExitCode:
     """Show checks as they come, then the summary and the next step; returns the exit code."""
-    counts: Counter[Verdict] = Counter()
-    urgent: dict[Urgency, list[str]] = {}
+    counts, urgent = Counter[Verdict](), dict[Urgency, list[str]]()
 
     def counted() -> Iterator[Check]:
         with progress:

@@ -297,12 +297,11 @@ def check_keys(session: Session) -> Iterator[Remark]:
 
 
 def check_resolver(session: Session) -> Iterator[Remark]:
-    domains: list[str] = []  # whose zone is looked up; those of the sandbox may be made up
+    domain = None  # whose zone is looked up; one of the sandbox may be made up
     with suppress(UsageError):  # what is wrong with the account or the ledger is said elsewhere
         if not session.profile.is_sandbox:
-            domains = [registration.key.sign_domain for registration in _registered(session, 1)]
-    servers = nameserver.system_nameservers()
-    yield from asyncio.run(resolver_remarks(servers, next(iter(domains), None)))
+            domain = next((each.sign_domain for each in _registered(session, 1)), None)
+    yield from asyncio.run(resolver_remarks(nameserver.system_nameservers(), domain))
 
 
 async def resolver_remarks(nameservers: Sequence[Address], domain: str | None) -> list[Remark]:

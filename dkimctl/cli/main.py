@@ -140,8 +140,7 @@ class _Root(Group):
         module = importlib.import_module(f"dkimctl.cli.commands.{name}")
         command: Any = typer.main.get_command(module.app)
         command = getattr(command, "commands", {}).get(cmd_name, command)
-        command.name = cmd_name
-        command.rich_help_panel = panel
+        command.name, command.rich_help_panel = cmd_name, panel
         return command
 
 
@@ -152,13 +151,10 @@ def _show_version(ctx: typer.Context, is_given: bool) -> None:
 
 
 app = App(
-    "dkimctl register --sandbox domains.example.yaml",
-    "dkimctl show-dns --sandbox",
+    "dkimctl register --sandbox domains.example.yaml", "dkimctl show-dns --sandbox",
     "dkimctl register --help",
-    name="dkimctl",
-    cls=_Root,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+    name="dkimctl", cls=_Root, context_settings={"help_option_names": ["-h", "--help"]},
+)  # fmt: skip
 
 
 @app.callback()

@@ -185,8 +185,8 @@ def publish_records(
             written = _write(plan, options, reporter)
     _warn_of_undone(session, plan)
     if options.wait is None and made:
-        wait = next_steps.wait_for(options.words)
-        reporter.note(f"dkimctl: next, check that all servers have them: {wait}")
+        check = f"check that all servers have them: {next_steps.wait_for(options.words)}"
+        reporter.note(f"dkimctl: next, {check}")
     return worst([written, reported, status])
 
 
@@ -252,10 +252,9 @@ def _make_changes(
             )  # fmt: skip
     except KeyboardInterrupt:
         made = sum(change.is_applied for change in applied.values())
-        raise Interrupted(
-            f"interrupted: {made} of {counted(total, 'change')} made, perhaps more",
-            hint=f"to continue: `{next_steps.same_command()}`",
-        ) from None
+        text = f"interrupted: {made} of {counted(total, 'change')} made, perhaps more"
+        hint = f"to continue: `{next_steps.same_command()}`"
+        raise Interrupted(text, hint=hint) from None
     return applied, is_stopped
 
 
@@ -280,7 +279,7 @@ def _write(plan: Sequence[Change], options: PublishOptions, reporter: Reporter) 
 
 def _report(plan: Sequence[Change], options: PublishOptions, reporter: Reporter) -> ExitCode:
     """Report the totals, what failed, and what needs attention; returns the exit code."""
-    counts: Counter[str] = Counter()
+    counts = Counter[str]()
     for change in sorted(plan, key=lambda change: list(_WORDS).index(change.action)):
         has_failed = change.error is not None and change.action in CHANGING
         counts["failed in DNS" if has_failed else _WORDS[change.action][change.is_applied]] += 1
@@ -316,9 +315,8 @@ def _report(plan: Sequence[Change], options: PublishOptions, reporter: Reporter)
         if led:  # that script fails at an alias
             sheet = next_steps.command("handoff", next_steps.select_domains(led, options.words))
             hint += f"; {sheet} has the records of aliases where they lead"
-        reporter.warn(
-            f"in no zone of a DNS target: {_names(uncovered)}", hint=hint, code=Action.UNCOVERED
-        )
+        text = f"in no zone of a DNS target: {_names(uncovered)}"
+        reporter.warn(text, hint=hint, code=Action.UNCOVERED)
     codes = [change.error.exit_code for change in plan if change.error]
     return worst([*codes, ExitCode.NO if blocked or uncovered else ExitCode.OK])
 
@@ -342,9 +340,8 @@ def _warn_blocked(blocked: Sequence[Change], options: PublishOptions, reporter: 
     if any(change.add_first for change in blocked):
         allow = next_steps.publish(options.words, ALLOW_SHADOWING, by_target=True)
         advice.append(f"add the records that are named, or, if nobody needs them, run {allow}")
-    reporter.warn(
-        f"blocked by what is in DNS: {_names(blocked)}", hint="; ".join(advice), code=Action.BLOCKED
-    )
+    text = f"blocked by what is in DNS: {_names(blocked)}"
+    reporter.warn(text, hint="; ".join(advice), code=Action.BLOCKED)
 
 
 def _names(changes: Sequence[Change]) -> str:

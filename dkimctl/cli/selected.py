@@ -124,11 +124,10 @@ def require_empty(session: Session, selection: Selection) -> None:
     register = "run `dkimctl register FILE` first"
     if session.open_ledger(for_writing=False).known_keys():
         register += "; `dkimctl show-dns` shows everything registered"
-    raise NegativeAnswer(
-        f"nothing is registered in the profile {session.profile.name}"
-        + (f" that matches {few(unmatched)}" if unmatched else ""),
-        hint=_file_hint(unmatched) or _near(session, unmatched) or register,
-    )
+    text = f"nothing is registered in the profile {session.profile.name}"
+    text += f" that matches {few(unmatched)}" if unmatched else ""
+    hint = _file_hint(unmatched) or _near(session, unmatched) or register
+    raise NegativeAnswer(text, hint=hint)
 
 
 def warn_unmatched(session: Session, selection: Selection, why: str = "not registered") -> ExitCode:
@@ -252,12 +251,10 @@ def report_not_retired(session: Session, statuses: Iterable[RetirementStatus]) -
     due, kind = by_state[Retirement.DUE], "due, but check first"
     if unknown := by_state[Retirement.UNKNOWN]:
         domains = list(dict.fromkeys(status.registration.sign_domain for status in unknown))
-        reporter.warn(
-            f"not listed: {len(domains)} ({few(domains)}); the ledger does not record which of "
-            "their keys replaces which",
-            hint="if the newer keys replace the older ones, add --assume-successors",
-            code="unknown_successor",
-        )
+        text = f"not listed: {len(domains)} ({few(domains)}); the ledger does not record which of "
+        hint = "if the newer keys replace the older ones, add --assume-successors"
+        code = "unknown_successor"
+        reporter.warn(f"{text}their keys replaces which", hint=hint, code=code)
     warn_alike(reporter, (
         (f"{named(status.registration)} is {kind}: {reporter.complete(status.reason)}", kind, "due")
         for status in due

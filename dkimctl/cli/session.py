@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -159,25 +158,21 @@ class Session:
 
     def _open_store(self, kind: str) -> CredentialStore:
         if kind == "keyring":
-            return self._keyring
+            return self.keyring
         return store.FileStore(self.state_dir / "credentials.json")
 
     @cached_property
-    def _keyring(self) -> KeyringStore:
+    def keyring(self) -> KeyringStore:
         """It may ask a user on a terminal to unlock it, which takes longer."""
         return KeyringStore(
             seconds=60 if terminal.is_interactive() else 3,
             notify=lambda text: self.reporter.note(f"dkimctl: {text}"),
         )
 
-    @property
-    def has_keyring(self) -> bool:
-        return self._keyring.is_there
-
     @cached_property
     def secrets(self) -> ReferencedSecrets:
         """The secrets that the config file names; each is read when it is used."""
-        return ReferencedSecrets(os.environ, self._keyring)
+        return ReferencedSecrets(os.environ, self.keyring)
 
     @cached_property
     def client(self) -> Client:
@@ -359,15 +354,13 @@ class Session:
         base_url, client_id = profiles.require_ledger_account(self.profile)
         what = {"rotate": "rotate run", "notify": "notification"}.get(purpose, purpose)
         place = place or self.ledger_place
-        lock: Callable[..., AbstractContextManager[None]] = (
-            functools.partial(account_lock, place.parent) if isinstance(place, Path) else place.lock
-        )
+        waiting = f"dkimctl: waiting for another {what} of this account to finish"
+        lock: Callable[..., AbstractContextManager[None]]
+        lock = partial(account_lock, place.parent) if isinstance(place, Path) else place.lock
         return lock(
             base_url=base_url, client_id=client_id, purpose=purpose,
             patience=3600 if purpose == "rotate" else math.inf,
-            on_wait=lambda holder: self.reporter.note(
-                f"dkimctl: waiting for another {what} of this account to finish ({holder})"
-            ),
+            on_wait=lambda holder: self.reporter.note(f"{waiting} ({holder})"),
         )  # fmt: skip
 
     @cached_property

@@ -64,10 +64,10 @@ def find_plan(job: Job, *, remove: bool) -> TimerPlan:
         name = "the Task Scheduler" if sys.platform == "win32" else "launchd"
         hint = f"have {name} run `dkimctl rotate run --quiet`, as {TIMERS_DOC} shows"
         raise UsageError("timers are installed for systemd and cron only", hint=hint)
-    texts = [*job.words, *job.variables.values(), str(job.secrets)]
-    if odd := [text for text in texts if not text.isprintable()]:
-        hint = "rename it, without such characters"
-        raise UsageError(f"no timer can name {printable(odd[0])}", hint=hint)
+    for text in (*job.words, *job.variables.values(), str(job.secrets)):
+        if not text.isprintable():
+            hint = "rename it, without such characters"
+            raise UsageError(f"no timer can name {printable(text)}", hint=hint)
     units, line = _unit_files(job.profile, _own_units()), None
     with suppress(OutputError):  # such as of a user who may have none
         line = _line_of(_read_crontab(), job.profile)
@@ -79,7 +79,9 @@ def find_plan(job: Job, *, remove: bool) -> TimerPlan:
     if has_units or (line is None and _runs_systemd()):
         return _plan_units(job, units, remove=remove)
     if shutil.which("crontab"):
-        return _plan_crontab(job, line, remove=remove)
+        wanted = None if remove else _crontab_line(job)
+        steps = _changing(_CRONTAB, line, wanted, partial(_edit_crontab, job.profile, line, wanted))
+        return TimerPlan(steps, ["its line: `crontab -l`; cron mails the output of its runs"])
     return TimerPlan() if remove else TimerPlan(by_hand=_shell_command(job))
 
 
@@ -137,17 +139,10 @@ def _plan_units(job: Job, files: Sequence[Path], *, remove: bool) -> TimerPlan:
     if remove and steps:
         stop = [run("disable", "--now", timer)] if os.path.lexists(files[1]) else []
         return TimerPlan([*stop, *steps, run("daemon-reload")])
-    if remove or not (steps or _run([*systemctl, "is-active", timer], may_fail="").returncode):
-        return TimerPlan([], see)
-    # A timer that runs takes its new times when it is restarted.
-    restart = [run("daemon-reload"), run("enable", timer), run("restart", timer)]
-    return TimerPlan([*steps, *restart], see)
-
-
-def _plan_crontab(job: Job, line: str | None, *, remove: bool) -> TimerPlan:
-    wanted = None if remove else _crontab_line(job)
-    steps = _changing(_CRONTAB, line, wanted, partial(_edit_crontab, job.profile, line, wanted))
-    return TimerPlan(steps, ["its line: `crontab -l`; cron mails the output of its runs"])
+    if not remove and (steps or _run([*systemctl, "is-active", timer], may_fail="").returncode):
+        # A timer that runs takes its new times when it is restarted.
+        steps += [run("daemon-reload"), run("enable", timer), run("restart", timer)]
+    return TimerPlan(steps, see)
 
 
 def _edit_crontab(profile: str, old: str | None, new: str | None) -> None:
@@ -175,10 +170,8 @@ def _changing(
 
 
 def _not_ours(place: str) -> NegativeAnswer:
-    return NegativeAnswer(
-        f"the timer is edited, or not by `dkimctl timer`, and left as it is: {printable(place)}",
-        hint="keep it as it is, or remove it and run this again",
-    )
+    text = f"the timer is edited, or not by `dkimctl timer`, and left as it is: {printable(place)}"
+    return NegativeAnswer(text, hint="keep it as it is, or remove it and run this again")
 
 
 def _read(file: Path) -> str | None:

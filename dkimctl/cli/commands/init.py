@@ -252,7 +252,7 @@ def _read_answers(session: Session, method: str | None, given: Mapping[str, str]
         answers["credential_store"] = parse_value("credential_store", store, "--credential-store")
     elif login:
         answers["credential_store"] = login["credential_store"]
-    elif not (os.environ.get("DKIMCTL_CLIENT_SECRET") or session.has_keyring):
+    elif not (os.environ.get("DKIMCTL_CLIENT_SECRET") or session.keyring.is_there):
         answers |= {"credential_store": "file", "has_keyring": False}
     if method is None:
         explain(
