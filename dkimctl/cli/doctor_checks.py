@@ -49,7 +49,6 @@ from dkimctl.settings.profile import require_account, require_ledger_account
 from dkimctl.settings.values import is_reference
 from dkimctl.text import counted, few, format_duration, printable
 
-_EXTRAS = ("service", "postgres", "octodns")  # not those of developers
 # A start date is a matter of days; but a signed DNS update is refused if clocks differ by more
 # than five minutes (RFC 8945 section 10).
 _NOTE_SECONDS, _WRONG_SECONDS = 30, 300
@@ -102,7 +101,8 @@ def library_problem(line: str, version_of: Callable[[str], str | None]) -> Remar
     """
     requirement, _, marker = line.partition(";")
     extra = re.search(r"extra == ['\"](\w+)", marker)
-    if (extra and extra[1] not in _EXTRAS) or ("platform" in marker and sys.platform not in marker):
+    is_for_developers = extra and extra[1] not in ("service", "postgres", "octodns")
+    if is_for_developers or ("platform" in marker and sys.platform not in marker):
         return None
     name, _, bounds = re.split(r"(\[.*\])?(?=[<>=]|\Z)", requirement.strip(), maxsplit=1)
     hint, installed = f"run `pip install '{name}{bounds}'`", version_of(name)

@@ -36,7 +36,6 @@ class Guide(NamedTuple):
     is_urgent: bool = False  # what the first line says
 
 
-_GAP = "   "
 _LAST = {"`dkimctl doctor`": "check the set-up", "`dkimctl --help`": "list all commands"}
 _WELL = {
     "`dkimctl overview`": "what matters today, this week and this month",
@@ -58,13 +57,13 @@ def show_guide(session: Session) -> ExitCode:
         for command, purpose in {**guide.steps, **_LAST}.items()
     }
     widest = max(map(len, steps))
-    room = layout.width - len(INDENT + _GAP) - widest
+    room = layout.width - len(INDENT) - widest - 3  # spaces between
     for command, purpose in steps.items():
         if room < 20:
             lines.append(f"{INDENT}{purpose}:\n{INDENT * 2}{command}\n")
             continue
         for first, text in lines_of((command, purpose), (widest, room)):
-            lines.append(f"{INDENT}{first:<{widest}}{_GAP}{text}".rstrip() + "\n")
+            lines.append(f"{INDENT}{first:<{widest}}   {text}".rstrip() + "\n")
     write(lines)
     return ExitCode.OK
 
@@ -126,9 +125,9 @@ def _guide_of_sandbox_alone(session: Session) -> Guide | None:
             return None
     with Session(session.flags | {"sandbox": True}, session.reporter) as sandbox:
         guide = find_guide(sandbox)
-    line = "This is the sandbox: no account is set up yet."
+    lines = [*guide.lines, "This is the sandbox: no account is set up yet."]
     own = {"dkimctl init": "set up an account"}  # without backticks: not for the sandbox
-    return guide._replace(lines=[*guide.lines, line], steps={**guide.steps, **own})
+    return guide._replace(lines=lines, steps={**guide.steps, **own})
 
 
 def guide_of(

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 SPEC_FILE = "domains.yaml"  # what `init` writes, and the documentation names
 _MAX_TYPED = 5  # domains in a command to copy
-_WITHOUT_OPTIONS = ("serve", "service", "completion", "schema", "help")
 # A command and its words, up to a pipe or to the next command.
 _COMMAND = r"\bdkimctl ((?:ledger|profile) [a-z-]+|rotate run\b|[a-z][a-z-]*)([^|&;`]*)"
 
@@ -60,7 +59,6 @@ def publish(selection: Sequence[str], *options: str, by_target: bool = False) ->
 
 
 def enter(selection: Sequence[str]) -> str:
-    """For those who enter records in a web panel."""
     value = command("show-dns", selection, "--format", "value")
     return f"{command('handoff', selection)}, or {value}"
 
@@ -132,7 +130,8 @@ def complete_commands(text: str, options: CommandOptions) -> str:
     def with_options(command: re.Match[str]) -> str:
         name, rest = command[1], command[2]
         first_word = name.split(" ", 1)[0]
-        if first_word in _WITHOUT_OPTIONS or "--help" in rest:
+        has_none = first_word in ("serve", "service", "completion", "schema", "help")
+        if has_none or "--help" in rest:
             return command[0]
         own = r"(?:^|\s)(?:--profile|--sandbox|-p)\b"
         if options.profile and first_word != "profile" and not re.search(own, rest):

@@ -78,8 +78,8 @@ def send_notices(
 def send_test_notice(session: Session) -> ExitCode:
     """Send a notice by each channel that is configured; the ledger is not used.
 
-    Its problem is over in the same notice, so that no alarm stays. What was not delivered is a
-    warning, and SERVICE. Raises UsageError if no channel is configured.
+    Its problem is over in the same notice, so that no alarm stays. Raises UsageError if no channel
+    is configured.
     """
     require_notify(session, "--test-notice")
     now = datetime.now(UTC)

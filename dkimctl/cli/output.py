@@ -70,12 +70,10 @@ class OutputOptions(NamedTuple):
 
     @property
     def has_zones(self) -> bool:
-        """Whether the records must lie in certain zones."""
         return self.finds_zones or self.origin is not None or bool(self.zones)
 
     @property
     def is_per_zone(self) -> bool:
-        """Whether the result is one or more files for each zone."""
         if self.fmt is Format.ZONE:
             return self.finds_zones or bool(self.zones)
         if self.fmt is Format.NSUPDATE:  # one script may be about several zones
@@ -199,10 +197,9 @@ def write_chunks(
 ) -> None:
     """Write a result to the file `output`, or to stdout (see `write` for its options).
 
-    `mode` has the permissions of the file; None: see `atomic_writer`. What `is_paged` goes through
-    the user's pager if stdout is a terminal. All chunks are taken, also where they cannot be
-    written; then raises OutputError. The destination is opened after the first; any error leaves a
-    file as it was.
+    What `is_paged` goes through the user's pager if stdout is a terminal. All chunks are taken,
+    also where they cannot be written; then raises OutputError. The destination is opened after the
+    first; any error leaves a file as it was.
     """
     if output is not None:
         _write_file(chunks, output, mode)

@@ -27,17 +27,15 @@ _CLEAR = "\r\x1b[2K"  # the line (ECMA-48 EL)
 class ProgressDisplay:
     """Draws a bar with a text, not in the first second and then at most five times a second.
 
-    Nothing is drawn unless `may_draw`, with --quiet, or where stderr is not a terminal that can
-    move its cursor. All is called from the main thread.
+    Only if it `may_draw`, without --quiet, and on a terminal that can move its cursor.
     """
 
     def __init__(self, reporter: Reporter, *, may_draw: bool = True) -> None:
         can_draw = sys.stderr.isatty() and os.environ.get("TERM") not in PLAIN_TERMINALS
         self.draws = may_draw and not reporter.quiet and can_draw
-        self._reporter = reporter
+        self._reporter, self._stack = reporter, ExitStack()
         self._next_draw = time.monotonic() + _BAR_AFTER
         self._bar: _Bar | None = None
-        self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         return self
@@ -48,7 +46,6 @@ class ProgressDisplay:
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time to draw."""
         return self.draws and time.monotonic() >= self._next_draw
 
     def draw(self, done: int, total: int | None, text: str) -> None:

@@ -69,7 +69,6 @@ class Reporter:
         return not (self.quiet or self.as_json)
 
     def note(self, text: str) -> None:
-        """Report something good to know, such as the next command."""
         if self.shows_notes:
             _write_wrapped(printable(self.complete(text)))
 
@@ -80,7 +79,6 @@ class Reporter:
             self._summary = {**(self._summary or {}), **dict(counts.items())}
 
     def warn(self, text: str, *, hint: str = "", code: str = "warning") -> None:
-        """Report what does not stop the command."""
         self._report("warning", text, hint, code)
 
     def error(self, error: DkimctlError) -> None:
@@ -103,11 +101,10 @@ class Reporter:
         return stream.isatty() and os.environ.get("TERM") not in PLAIN_TERMINALS
 
     def close(self) -> None:
-        """Write the JSON object."""
         if self.as_json and (self._summary is not None or any(self._reports.values())):
             document: dict[str, object] = {"errors": self._reports["error"]}
-            if self._reports["warning"]:
-                document["warnings"] = self._reports["warning"]
+            if warnings := self._reports["warning"]:
+                document["warnings"] = warnings
             if self._summary is not None:
                 document["summary"] = self._summary
             _write_line(json.dumps(document))
@@ -127,8 +124,7 @@ class Reporter:
 def problem_lines(problems: Sequence[Problem], most: int | None) -> Iterator[tuple[str, str]]:
     """What to report of a file, each problem with its hint, in the order of the file.
 
-    Of more than `most` problems that are alike, the first are listed and the rest counted, with one
-    hint for all. None: all are listed.
+    Of more than `most` that are alike, the rest are counted, with one hint for all.
     """
     alike: dict[tuple[str, str], list[Problem]] = {}
     listed = Grouping[tuple[str, str]](most)

@@ -103,8 +103,7 @@ def show(
     """Show results as they come, warn of what needs attention, and sum up.
 
     Of more than 200 `expected` results on a terminal only those that need attention are shown,
-    unless the format was named. Nothing is written if there is an error before the first result;
-    after any, a file is left as it was.
+    unless the format was named. For errors on the way, see `write_chunks`.
     """
     is_table = options.fmt is Format.TABLE
     is_cut = options.is_default and not reporter.verbose
@@ -181,10 +180,7 @@ def summary(counts: Mapping[Outcome, int], doing: Doing = Doing.REGISTERING) -> 
 
 
 class AttentionWarnings:
-    """Warns of results that need attention; of many with the same reason, once.
-
-    With --verbose or as JSON, `add` warns of each; else `close` does of all.
-    """
+    """Warns of results that need attention; with --verbose or as JSON, of each when it is added."""
 
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter

@@ -7,7 +7,7 @@ import shlex
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from dkimctl.errors import UsageError
 from dkimctl.files import data_dir
@@ -111,8 +111,5 @@ class Sandbox:
         text = self._clients.issue_token(self._store, SANDBOX_CLIENT_ID, now)
         return Token(Secret(text), now + self._clients.TOKEN_LIFETIME, now)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         self._store.close()

@@ -72,10 +72,9 @@ def registered_results(session: Session, selection: Selection) -> Iterator[Resul
 
 
 def select_pools(session: Session, words: Sequence[str] | None) -> dict[str, Pool]:
-    """The pool of each selected domain: of named ones, and of those that are known already.
+    """The pool of each selected domain: named, in the ledger, or in `delegation`.
 
-    Those are in the ledger, or named in `delegation`. Raises UsageError for a domain without a
-    pool, NegativeAnswer if nothing is selected.
+    Raises UsageError for a domain without a pool, NegativeAnswer if nothing is selected.
     """
     selection, config = read_selection(session, words), session.config
     domains = dict.fromkeys(selection.domains)
@@ -216,8 +215,8 @@ def review_retired(
 ) -> list[RetirementStatus]:
     """How far the selected registrations are on their way out, after a look at DNS.
 
-    Without a `look`, those of the last `max_age` count. Raises UsageError, and NegativeAnswer if
-    nothing is selected; and if something may be retired, ClocksDiffer and ServiceError.
+    Without a `look`, those of the last `max_age` count. Raises like `require_empty`; and if
+    something may be retired, ClocksDiffer and ServiceError.
     """
     from dkimctl.rotation.retirement import RetirementPolicy, known_keys
 

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, closing
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -138,7 +138,6 @@ class Session:
         return _account_of(profiles.stored_login(self.profile, self.logins))
 
     def delete_credentials(self, login: profiles.Login) -> None:
-        """Delete the secret and token of a stored login."""
         self._open_store(login["credential_store"]).delete(_account_of(login))
 
     def has_credentials(self, login: profiles.Login) -> bool:
@@ -367,7 +366,7 @@ class Session:
     def _sandbox(self) -> Sandbox:
         from dkimctl.cli.sandbox import Sandbox
 
-        return self._resources.enter_context(Sandbox())
+        return self._resources.enter_context(closing(Sandbox()))
 
 
 def open_session(ctx: typer.Context) -> Session:

@@ -21,7 +21,6 @@ from dkimctl.errors import CredentialsError, DkimctlError, Interrupted, UsageErr
 from dkimctl.models import Secret
 
 _ENDINGS = ("SIGTERM", "SIGHUP")  # SIGHUP: the terminal was closed (not on Windows)
-_MAX_SECRET = 65536  # bytes
 _ATTEMPTS = 3
 
 _T = TypeVar("_T")
@@ -58,10 +57,9 @@ def ask(
 def confirms(
     question: str, *, refusal: UsageError | None, hint: str = "nothing was deleted"
 ) -> bool:
-    """Whether the answer to a question is yes; anything but y or yes means no.
+    """Whether the answer is y or yes. Without a terminal raises `refusal`; None: that is a yes.
 
-    Without a terminal raises `refusal`; None: that is a yes. Raises Interrupted with this hint at
-    Ctrl-C.
+    Raises Interrupted with this hint at Ctrl-C.
     """
     if not is_interactive():
         if refusal is None:
@@ -84,10 +82,7 @@ def interruptible(hint: str) -> Iterator[None]:
 
 
 def read_client_secret(warn: Warn, *, from_stdin: bool) -> Secret:
-    """The client secret, from standard input or else a hidden prompt.
-
-    Raises CredentialsError if it is missing or invalid: of a prompt, three times.
-    """
+    """The client secret, from standard input or else a hidden prompt. Raises CredentialsError."""
 
     def checked(text: str) -> Secret:
         if secret := parse_entry(Kind.SECRET, Secret(text), "the secret"):
@@ -95,7 +90,7 @@ def read_client_secret(warn: Warn, *, from_stdin: bool) -> Secret:
         raise CredentialsError("the secret is empty", hint="give the secret of the client ID")
 
     if from_stdin and (sys.stdin is None or not sys.stdin.isatty()):
-        line = b"" if sys.stdin is None else sys.stdin.buffer.readline(_MAX_SECRET)
+        line = b"" if sys.stdin is None else sys.stdin.buffer.readline(2**16)
         try:
             return checked(line.decode())
         except UnicodeDecodeError:

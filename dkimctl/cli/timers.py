@@ -28,7 +28,6 @@ SYSTEM_UNITS, SYSTEM_CRON = Path("/etc/systemd/system"), Path("/etc/cron.d")
 RUNTIME = Path("/run")
 _CRONTAB = "a line of your crontab"
 _HOURS = 6  # between two runs
-_PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
 _NO_SUM = "0" * 8
 _SUM = r"(dkimctl timer [\w.-]+ \()[0-9a-f]{8}(?=\))"
 
@@ -278,7 +277,8 @@ def _run(
     words: Sequence[str], text: str = "", *, may_fail: str = "(?!)"
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a program of the system. Raises OutputError, unless it says what `may_fail` matches."""
-    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    names = ("PATH", "HOME", "USER", "LOGNAME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
+    environment = {name: os.environ[name] for name in names if name in os.environ}
     if (runtime := RUNTIME / f"user/{os.geteuid()}").is_dir():  # su leaves it out
         environment.setdefault("XDG_RUNTIME_DIR", str(runtime))
     try:
