@@ -195,10 +195,8 @@ class Command(_Help, TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         for name in () if self.takes_profile else _PROFILE:
             if name in ctx.meta:
-                raise UsageError(
-                    f"--{name} has no effect on `{ctx.command_path}`",
-                    hint="leave it out: no profile is used",
-                )
+                hint = "leave it out: no profile is used"
+                raise UsageError(f"--{name} has no effect on `{ctx.command_path}`", hint=hint)
         ctx.obj.quiet, ctx.obj.verbose = "quiet" in ctx.meta, "verbose" in ctx.meta
         return super().invoke(ctx)
 
@@ -272,6 +270,13 @@ def settings_help() -> TyperCommand:
     return command
 
 
+def refuse_first(*faults: tuple[object, str, str]) -> None:
+    """Raise UsageError for the first fault that is there, each with its message and its hint."""
+    for is_there, message, hint in faults:
+        if is_there:
+            raise UsageError(message, hint=hint)
+
+
 def read_duration(option: str, text: str, *, may_be_zero: bool = False) -> timedelta:
     """What `parse_duration` reads. Raises UsageError that names the option."""
     with naming(option):
@@ -282,10 +287,8 @@ def read_output(text: str) -> Path | None:
     """The file that --output names; None for stdout. Raises UsageError for no file to write."""
     if text in _FORMATS:  # as other programs take it
         option = "--wide" if text == "wide" else f"-f {text}"
-        raise UsageError(
-            f"in --output: {text} is a file name",
-            hint=f"did you mean {option}? For a file of that name, write ./{text}",
-        )
+        hint = f"did you mean {option}? For a file of that name, write ./{text}"
+        raise UsageError(f"in --output: {text} is a file name", hint=hint)
     with naming("--output"):
         return None if text == "-" else read_new_file(text)
 
@@ -363,13 +366,8 @@ def _plain(words: Iterable[str]) -> list[str]:
     return list(filter(_PLAIN.fullmatch, words))
 
 
-class TableOrJson(StrEnum):
-    """The formats of answers without a format of their own."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
+# The formats of answers without a format of their own.
+TableOrJson = StrEnum("TableOrJson", ["TABLE", "JSON"])
 # What --from of `check-dns` and `show-dns`, and `ledger import`, read.
 SAVED_RESULT = "JSON of dkimctl, or a response of the service; `-` is standard input."
 _OUTPUT = "File to write (x.json: JSON); `-`: stdout."

@@ -36,8 +36,6 @@ def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> No
 
     The examples install it only for you.
     """
-    script = (
-        get_completion_script(prog_name="dkimctl", complete_var=COMPLETION_VARIABLE, shell=shell)
-        + "\n"
-    )
+    names = {"prog_name": "dkimctl", "complete_var": COMPLETION_VARIABLE}
+    script = f"{get_completion_script(**names, shell=shell)}\n"
     write([script + _FROM_FPATH if shell is Shell.zsh else script])

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from dkimctl.cli import next_steps, selected
+from dkimctl.cli import next_steps, options, selected
 from dkimctl.cli.checking import open_source, warn_of_wildcards
-from dkimctl.cli.options import MAX_TTL, App, AssumeSuccessorsOption, OutputOption, option
+from dkimctl.cli.options import MAX_TTL, App, option, refuse_first
 from dkimctl.cli.output import (
     OutputOptions,
     read_format,
@@ -68,8 +68,8 @@ def handoff(
     retired: Annotated[bool, option("--retired",
         "Records to delete, of keys that have been replaced.")] = False,
     delegate: Annotated[bool, option("--delegate", "Records that delegate selectors.")] = False,
-    assume_successors: AssumeSuccessorsOption = False,
-    output: OutputOption = None,
+    assume_successors: options.AssumeSuccessorsOption = False,
+    output: options.OutputOption = None,
 ) -> int:  # fmt: skip
     """Write a sheet for the owner of the DNS: what to add, and how.
 
@@ -82,10 +82,8 @@ def handoff(
     session = open_session(ctx)
     contact = " ".join(contact.split())
     if len(contact) > _MAX_CONTACT:
-        raise UsageError(
-            f"in --contact: the text has {len(contact)} characters",
-            hint=f"write at most {_MAX_CONTACT}, such as an email address",
-        )
+        hint = f"write at most {_MAX_CONTACT}, such as an email address"
+        raise UsageError(f"in --contact: the text has {len(contact)} characters", hint=hint)
     panel = provider_with(provider) if provider else None
     fmt = read_format(SheetFormat, fmt, output)
     if fmt in (None, SheetFormat.TXT):
@@ -93,7 +91,7 @@ def handoff(
     is_for_dns = bool(fmt and fmt.value in [*Format] and fmt.value not in renderer.NOT_FOR_DNS)
     resources = next((each for each in Provider if panel and each == panel.key), None)
     one = "leave one of them out"
-    faults = [
+    refuse_first(
         (is_for_dns and not delegate, f"--format {fmt} is only for --delegate",
          f"records of keys: `dkimctl show-dns --format {fmt}`"),
         (retired and delegate, "--delegate cannot be combined with --retired", one),
@@ -105,21 +103,18 @@ def handoff(
         (panel and is_for_dns and not (resources and fmt is SheetFormat.TERRAFORM),
          f"--provider {provider} has no effect with --format {fmt}",
          f"{one}; --format terraform takes {listed([*Provider])}"),
-    ]  # fmt: skip
-    for is_given, message, hint in faults:
-        if is_given:
-            raise UsageError(message, hint=hint)
+    )  # fmt: skip
     zones = [read_zone("--zone", name) for name in zone or ()]
     now = datetime.now(UTC)
     if delegate:
         pools = selected.select_pools(session, selection)
         wanted = [each for domain, pool in pools.items() for each in delegations(pool, domain)]
         if is_for_dns:
-            options = read_output_options(
+            for_tool = read_output_options(
                 fmt=Format(fmt), ttl=ttl, zone=zones, provider=resources, output=output, wide=False,
                 find_zones=Format(fmt) in PER_ZONE and not zones,
             )  # fmt: skip
-            return _write_for_dns(session, wanted, options)
+            return _write_for_dns(session, wanted, for_tool)
         records = [(each, it._replace(value=name)) for each in wanted if (it := each.record)
                    for name in it.value.split()]  # fmt: skip
         codes = [ExitCode.OK]
@@ -179,16 +174,16 @@ def handoff(
 
 
 def _write_for_dns(
-    session: Session, registrations: Sequence[Registration], options: OutputOptions
+    session: Session, registrations: Sequence[Registration], chosen: OutputOptions
 ) -> ExitCode:
     """Write delegations for a DNS tool, as `show-dns` does records."""
-    domains, fmt = list(dict.fromkeys(each.sign_domain for each in registrations)), options.fmt
-    if len(domains) > 1 and (fmt in PER_ZONE or (options.zones and fmt is Format.ZONE)):
+    domains, fmt = list(dict.fromkeys(each.sign_domain for each in registrations)), chosen.fmt
+    if len(domains) > 1 and (fmt in PER_ZONE or (chosen.zones and fmt is Format.ZONE)):
         hint = "name one; without --zone, --format zone has absolute names, of all in one file"
         raise UsageError(f"--format {fmt} is for one domain here, not {len(domains)}", hint=hint)
     results = [Result(each, Outcome.EXISTS) for each in registrations]
-    options = with_zones(options, results, session.reporter, name_above)
-    status = show(results, options, session.reporter).status
+    chosen = with_zones(chosen, results, session.reporter, name_above)
+    status = show(results, chosen, session.reporter).status
     check = next_steps.command("check-dns", next_steps.select_domains(domains), "--delegation")
     session.reporter.note(f"dkimctl: when the records are added: {check}")
     return status

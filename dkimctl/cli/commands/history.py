@@ -63,9 +63,8 @@ def history(
         layout = layout._replace(width=UNLIMITED)
     found = chain([first] if first else [], events)
     if fmt is KeyFormat.TABLE:
-        chunks = table(
-            _TITLES, (_row(event, layout) for event in found), layout, optional=_OPTIONAL
-        )
+        rows = (_row(event, layout) for event in found)
+        chunks = table(_TITLES, rows, layout, optional=("COMMAND", "MACHINE"))
     else:
         chunks = render_all(open_data(fmt, _fields, "count", columns=Event._fields), found)
     write_chunks(chunks, output, is_paged=fmt is KeyFormat.TABLE)
@@ -73,7 +72,6 @@ def history(
 
 
 _TITLES = ("WHEN", "DOMAIN", "SELECTOR", "WHAT", "USER", "MACHINE", "COMMAND")
-_OPTIONAL = ("COMMAND", "MACHINE")
 _LONG = 30  # characters of a detail that gets a line of its own, if lines are short
 
 

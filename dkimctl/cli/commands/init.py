@@ -46,16 +46,8 @@ _NO_FILE = "none"
 # The first line, by which yaml-language-server finds the schema of a file.
 _SCHEMAS = "https://raw.githubusercontent.com/dkimctl/dkimctl/main/dkimctl"
 _MODELINE = f"# yaml-language-server: $schema={_SCHEMAS}/{{}}/schema.json\n"
-
-
-class DnsMethod(StrEnum):
-    """How DNS is changed, beside the providers that are known by name."""
-
-    HAND = "hand"
-    RFC2136 = "rfc2136"
-    OCTODNS = "octodns"
-
-
+# How DNS is changed, beside the providers that are known by name.
+DnsMethod = StrEnum("DnsMethod", ["HAND", "RFC2136", "OCTODNS"])
 # The options about DNS: the method that each belongs to.
 _METHODS = {
     "--server": DnsMethod.RFC2136,

@@ -66,9 +66,8 @@ def login(
         # Other values in the config file would override what is stored.
         profile = session.profile
         if profile.is_sandbox:
-            raise UsageError(
-                "the sandbox needs no login", hint="run `dkimctl register --sandbox FILE`"
-            )
+            hint = "run `dkimctl register --sandbox FILE`"
+            raise UsageError("the sandbox needs no login", hint=hint)
         for key, value in session.config.profiles.get(profile.name, {}).items():
             if key in profiles.LOGIN_KEYS and value != getattr(profile, key):
                 raise UsageError(

@@ -38,10 +38,8 @@ def list_(ctx: typer.Context, fmt: options.TableOrJsonOption = None) -> int:
     used, source = profiles.resolve_name(session.sources)
     names = profiles.known_profiles(config, logins)
     if used not in names:
-        session.reporter.warn(
-            f"the profile in use, {used}, does not exist ({source})",
-            hint=f"choose one of the list, or run `dkimctl login --profile {used}`",
-        )
+        hint = f"choose one of the list, or run `dkimctl login --profile {used}`"
+        session.reporter.warn(f"the profile in use, {used}, does not exist ({source})", hint=hint)
     listing: list[dict[str, Any]] = []
     # As the sources define each: options and environment only choose the one in use.
     for name in names:
@@ -109,10 +107,8 @@ def use(ctx: typer.Context, name: NameArgument) -> int:
             hint=f"change it in {session.config_file}, or name the profile with --profile {name}",
         )
     with profiles.logins_lock(session.state_dir):
-        # None is the default, and leaves no file behind.
-        profiles.write_used_profile(
-            session.state_dir, None if name == profiles.DEFAULT_PROFILE else name
-        )
+        chosen = None if name == profiles.DEFAULT_PROFILE else name  # None leaves no file behind
+        profiles.write_used_profile(session.state_dir, chosen)
     reporter.note(f"dkimctl: the profile {name} is used from now on")
     exported = os.environ.get("DKIMCTL_PROFILE")
     if exported and exported != name:
@@ -167,9 +163,8 @@ def delete(ctx: typer.Context, name: NameArgument, yes: options.YesOption = Fals
 
 def _require_profile(session: Session, name: str) -> None:
     if session.flags["profile"] is not None or session.flags["sandbox"]:
-        raise UsageError(
-            "two profiles are named", hint="give one, as the argument, without --profile"
-        )
+        hint = "give one, as the argument, without --profile"
+        raise UsageError("two profiles are named", hint=hint)
     with naming("NAME"):
         profile_name(name)
     profiles.require_known(name, profiles.known_profiles(session.config, session.logins))

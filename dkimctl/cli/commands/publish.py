@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from dkimctl.cli import publication
-from dkimctl.cli.options import AllowShadowingOption, App, OutputOption, YesOption, option
+from dkimctl.cli import options, publication
+from dkimctl.cli.options import App, option, refuse_first
 from dkimctl.cli.output import read_format, table_layout, write_chunks
 from dkimctl.cli.progress import PublicationProgress
 from dkimctl.cli.report import Reporter
 from dkimctl.cli.selected import SelectionArgument
 from dkimctl.cli.session import Session, open_session
-from dkimctl.errors import ExitCode, NegativeAnswer, UsageError, worst
+from dkimctl.errors import ExitCode, NegativeAnswer, worst
 from dkimctl.formats.renderer import PublicationFormat
 from dkimctl.formats.table import Row, Style, below, table
 from dkimctl.models import Registration, named
@@ -41,7 +41,7 @@ def publish(
     selection: SelectionArgument = None,
     dry_run: Annotated[bool, option("--dry-run -n",
         "Show what would change; exit code 1 if something would.")] = False,
-    yes: YesOption = False,
+    yes: options.YesOption = False,
     replace: Annotated[
         bool,
         option(
@@ -49,14 +49,14 @@ def publish(
             "Also replace TXT records that are not DKIM key records, and other keys at alias ends.",
         ),
     ] = False,
-    allow_wildcard_shadowing: AllowShadowingOption = False,
+    allow_wildcard_shadowing: options.AllowShadowingOption = False,
     wait: Annotated[str | None, option("--wait TIME",
         "Then check DNS until it has the records, for at most this long, such as 30m.")] = None,
     check_access: Annotated[bool, option("--check-access",
         "Show what can be read and written; nothing is changed.")] = False,
     fmt: Annotated[PublicationFormat | None, option("--format -f FORMAT",
         f"{', '.join(PublicationFormat)} (default: table).")] = None,
-    output: OutputOption = None,
+    output: options.OutputOption = None,
 ) -> int:  # fmt: skip
     """Put the registered records into DNS.
 
@@ -67,23 +67,23 @@ def publish(
     words = selection or ()
     fmt = read_format(PublicationFormat, fmt, output) or PublicationFormat.TABLE
     if check_access:
-        if any((dry_run, yes, replace, allow_wildcard_shadowing, wait)):
-            raise UsageError(
-                "--check-access changes nothing, and takes only --format and --output",
-                hint="leave out the other options",
-            )
-        if fmt is PublicationFormat.MARKDOWN:
-            raise UsageError("--check-access has no Markdown", hint="write --format table or json")
+        refuse_first(
+            (any((dry_run, yes, replace, allow_wildcard_shadowing, wait)),
+             "--check-access changes nothing, and takes only --format and --output",
+             "leave out the other options"),
+            (fmt is PublicationFormat.MARKDOWN,
+             "--check-access has no Markdown", "write --format table or json"),
+        )  # fmt: skip
         return _show_access(session, words, fmt, output)
-    options = publication.PublishOptions(
+    chosen = publication.PublishOptions(
         words, fmt, output, dry_run, yes, replace, wait,
         allow_shadowing=allow_wildcard_shadowing,
     )  # fmt: skip
-    options.require_sound()
+    chosen.require_sound()
     targets = publication.open_dns_targets(session)
     with publication.unchanged_if_interrupted():
         registrations, status = publication.select_to_publish(session, words)
-    return worst([status, publication.publish_records(session, registrations, targets, options)])
+    return worst([status, publication.publish_records(session, registrations, targets, chosen)])
 
 
 def _show_access(

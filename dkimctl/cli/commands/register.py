@@ -96,26 +96,19 @@ def register(
     selection = next_steps.select_specs(files, domains)
     if fmt in PER_ZONE:
         show_dns = next_steps.command("show-dns", selection, "--format", fmt, "--find-zones")
-        raise UsageError(
-            f"--format {fmt} needs the zones of your DNS", hint=f"register first, then {show_dns}"
-        )
+        hint = f"register first, then {show_dns}"
+        raise UsageError(f"--format {fmt} needs the zones of your DNS", hint=hint)
     output_options = read_output_options(fmt=fmt, output=output, wide=wide)
-    if publish and dry_run:
-        raise UsageError(
-            "--publish has no effect with --dry-run",
-            hint="register first; `dkimctl publish --dry-run` shows what would be published",
-        )
-    if refresh and dry_run:
-        raise UsageError(
-            "--refresh has no effect with --dry-run",
-            hint="a dry run shows what the ledger has, and --refresh asks the service",
-        )
-    if wait is not None and not publish:
-        raise UsageError("--wait has no effect without --publish", hint="add --publish")
-    if selector is not None and assign_selector is not None:
-        raise UsageError(
-            "--selector cannot be combined with --assign-selector", hint="remove one of them"
-        )
+    options.refuse_first(
+        (publish and dry_run, "--publish has no effect with --dry-run",
+         "register first; `dkimctl publish --dry-run` shows what would be published"),
+        (refresh and dry_run, "--refresh has no effect with --dry-run",
+         "a dry run shows what the ledger has, and --refresh asks the service"),
+        (wait is not None and not publish,
+         "--wait has no effect without --publish", "add --publish"),
+        (selector is not None and assign_selector is not None,
+         "--selector cannot be combined with --assign-selector", "remove one of them"),
+    )  # fmt: skip
     targets = None
     if publish:
         options.read_duration("--wait", wait or "2m")
@@ -123,10 +116,8 @@ def register(
 
         targets = open_dns_targets(session)
     if not files and not domains:
-        raise UsageError(
-            "missing argument 'FILE', or option '--domain'",
-            hint="for example, `dkimctl register domains.yaml`; - is standard input",
-        )
+        hint = "for example, `dkimctl register domains.yaml`; - is standard input"
+        raise UsageError("missing argument 'FILE', or option '--domain'", hint=hint)
     fields = {"key_len": key_len, "start_date": start_date, "selector": selector}
     stated = dict[str, object]()
     for field, text in fields.items():
@@ -217,10 +208,8 @@ def _show_plan(session: Session, entries: Entries, planner: Planner, output: Out
     if output.is_default:
         output = output._replace(fmt=Format.TABLE)
     if output.fmt not in (Format.TABLE, Format.JSON, Format.MARKDOWN):
-        raise UsageError(
-            f"a plan has no DNS records to show as {output.fmt}",
-            hint="use --format table, json or markdown",
-        )
+        hint = "use --format table, json or markdown"
+        raise UsageError(f"a plan has no DNS records to show as {output.fmt}", hint=hint)
     shown = show(plan(specs, planner), output, reporter, Doing.PLANNING, expected=len(specs))
     _note_retired(session, shown.counts)
     if shown.counts[Outcome.PENDING]:

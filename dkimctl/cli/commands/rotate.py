@@ -18,7 +18,7 @@ from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, UsageError, worst, worst_check
 from dkimctl.files import new_name
 from dkimctl.formats.renderer import Format
-from dkimctl.models import DomainSpec, Outcome, Result, named
+from dkimctl.models import DomainSpec, Outcome, named
 from dkimctl.names import Selection, selector_template
 from dkimctl.rotation.retirement import retired_results
 from dkimctl.rotation.successors import Rotation, RotationPolicy, plan_rotation, start_date
@@ -29,21 +29,8 @@ from dkimctl.text import few, format_duration, without_names
 app = App()
 
 _START_IN = "3d"  # unless the option says otherwise
-
-
-class KeyLen(StrEnum):
-    """In bits (interface 2.3)."""
-
-    SHORT = "1024"
-    LONG = "2048"
-
-
-class RetiredFormat(StrEnum):
-    """What `rotate --retired --format` takes."""
-
-    TABLE = "table"
-    JSON = "json"
-    NSUPDATE = "nsupdate"
+KeyLen = StrEnum("KeyLen", {"SHORT": "1024", "LONG": "2048"})  # in bits (interface 2.3)
+RetiredFormat = StrEnum("RetiredFormat", ["TABLE", "JSON", "NSUPDATE"])
 
 
 @app.command(
@@ -119,12 +106,21 @@ def rotate(
         Format(fmt) if fmt else default_format(output, for_machines=Format.JSON),
         zones=[read_zone("--zone", name) for name in zone or ()],
         output=output,
+        ttl=None,
     )
     statuses = selected.review_retired(
         session, picked, look=not no_check, max_age=max_age, assume_successors=assume_successors
     )
     results = retired_results(statuses)
-    _write_retired(session, results, output_options)
+    write_results(results, output_options, session.reporter)
+    unusable = [named(each.registration) for each in results if each.outcome is Outcome.UNUSABLE]
+    if unusable and output_options.fmt is Format.NSUPDATE:
+        session.reporter.warn(
+            f"left out because their records are unusable: {few(unusable)}",
+            hint="look for their records in DNS; `dkimctl ledger forget` removes them from the "
+            "ledger",
+            code=Outcome.UNUSABLE,
+        )
     status = selected.report_not_retired(session, statuses)
     if results:
         assumed = ["--assume-successors"] if assume_successors else []
@@ -229,20 +225,3 @@ def render_spec_yaml(specs: Sequence[DomainSpec], comment: str) -> Iterator[str]
         yield "- " + "  ".join(lines)
     if not specs:
         yield "[]\n"
-
-
-def _write_retired(
-    session: Session, results: Sequence[Result], output_options: OutputOptions
-) -> None:
-    write_results(results, output_options._replace(ttl=None), session.reporter)
-    if output_options.fmt is Format.NSUPDATE and (
-        unusable := [
-            named(result.registration) for result in results if result.outcome is Outcome.UNUSABLE
-        ]
-    ):
-        session.reporter.warn(
-            f"left out because their records are unusable: {few(unusable)}",
-            hint="look for their records in DNS; `dkimctl ledger forget` removes them from the "
-            "ledger",
-            code=Outcome.UNUSABLE,
-        )

@@ -144,10 +144,7 @@ def run(
 def show_report(
     session: Session, report: Report, fmt: TableOrJson | None, output: Path | None, *, is_dry: bool
 ) -> None:
-    """Write the tasks to stdout or a file, and say what matters most; with --quiet only if needed.
-
-    Raises OutputError.
-    """
+    """Write the tasks to stdout or a file, and say what matters most; with --quiet if needed."""
     reporter, has_targets = session.reporter, session.has_dns_targets
     tasks = sorted(
         report.tasks,

@@ -10,15 +10,7 @@ from dkimctl.cli.options import App
 from dkimctl.cli.report import write
 
 app = App()
-
-
-class Schema(StrEnum):
-    """What a schema describes."""
-
-    SPECS = "specs"
-    CONFIG = "config"
-
-
+Schema = StrEnum("Schema", ["SPECS", "CONFIG"])  # what it describes
 _PACKAGES = {Schema.SPECS: "specs", Schema.CONFIG: "settings"}
 
 

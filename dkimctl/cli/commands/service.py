@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dkimctl.cli import options, terminal
-from dkimctl.cli.options import App, DataOption, argument, option
+from dkimctl.cli.options import App, DataOption, YesOption, argument, option
 from dkimctl.cli.report import Reporter, write
 from dkimctl.cli.sandbox import open_service_store
 from dkimctl.credentials.keyring_store import KeyringStore
@@ -113,10 +113,7 @@ def enable(client_id: ClientArgument, data: DataOption = None) -> None:
     "dkimctl service client delete CLIENT_ID", "dkimctl service client delete CLIENT_ID --yes"
 )
 def delete(
-    ctx: typer.Context,
-    client_id: ClientArgument,
-    yes: options.YesOption = False,
-    data: DataOption = None,
+    ctx: typer.Context, client_id: ClientArgument, yes: YesOption = False, data: DataOption = None
 ) -> int:
     """Delete a client permanently. Asks first.
 
@@ -282,7 +279,7 @@ def delete_registration(
     ctx: typer.Context,
     domain: DomainArgument,
     selector: SelectorArgument,
-    yes: options.YesOption = False,
+    yes: YesOption = False,
     data: DataOption = None,
 ) -> int:
     """Delete a registration and its private key. Asks first.
@@ -329,11 +326,7 @@ def add(client_id: ClientArgument, data: DataOption = None) -> None:
     write([delivery_id + "\n"])
 
 
-class SignerFormat(StrEnum):
-    """What signs mail."""
-
-    OPENDKIM = "opendkim"
-    RSPAMD = "rspamd"
+SignerFormat = StrEnum("SignerFormat", ["OPENDKIM", "RSPAMD"])
 
 
 @app.command(
@@ -372,11 +365,9 @@ def export(
         now = datetime.now(UTC)
         with signers.open_directory(output_dir, signer, group) as directory:
             plan = signers.read_plan(store, now, third_party_client)
-            write_files = {
-                SignerFormat.OPENDKIM: signers.opendkim_files,
-                SignerFormat.RSPAMD: signers.rspamd_files,
-            }[signer]
-            files = write_files(plan, directory.path)
+            is_opendkim = signer is SignerFormat.OPENDKIM
+            make_files = signers.opendkim_files if is_opendkim else signers.rspamd_files
+            files = make_files(plan, directory.path)
             keys = {key.fqdn: key.private_key for key in plan.keys}
             changed = directory.write(files, keys, now)
     if changed:

@@ -83,10 +83,8 @@ def show_dns(
                 "--format table",
             )
         if not results and (unmatched := picked.unmatched()):
-            raise NegativeAnswer(
-                f"nothing in {saved} matches {few(unmatched)}",
-                hint="leave out the selection to see everything in the file",
-            )
+            hint = "leave out the selection to see everything in the file"
+            raise NegativeAnswer(f"nothing in {saved} matches {few(unmatched)}", hint=hint)
     if output_options.has_zones:
         results = list(results)
         output_options = with_zones(output_options, results, session.reporter)
