@@ -34,13 +34,9 @@ class OctodnsTarget:
     """
 
     def __init__(
-        self,
-        class_name: str,
-        read_settings: Callable[[], Mapping[str, object]],
-        ttl: int,
-        *,
+        self, class_name: str, read_settings: Callable[[], Mapping[str, object]], ttl: int, *,
         zones: Sequence[str] = (),
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.label = class_name
         self.ttl = ttl
         self.zones = zones
@@ -84,10 +80,8 @@ class OctodnsTarget:
             there = filter(None, (records.get((name, rdtype)) for rdtype in _ANSWERED))
             return [Records(each._type, each.ttl, tuple(sorted(_rdatas(each)))) for each in there]
 
-        return find_shadowed(
-            dict.fromkeys(names, zone.lower()),
-            lambda zones: {name: records_at(name) for name in zones},
-        )
+        zone_of = dict.fromkeys(names, zone.lower())
+        return find_shadowed(zone_of, lambda zones: {name: records_at(name) for name in zones})
 
     def apply(self, zone: str, changes: Sequence[Change]) -> Iterator[Change]:
         """See Target. octoDNS has no prerequisites: what is there is compared just before."""
@@ -133,11 +127,8 @@ class OctodnsTarget:
             yield from (change.failed(error or unread) for change in wanted)
             return
         for change in wanted:
-            ignored = ServiceError(
-                f"{self.label} accepted the removal of {printable(change.name)}, but the record is "
-                "still there",
-                hint="remove it by hand",
-            )
+            what = f"the removal of {printable(change.name)}, but the record is still there"
+            ignored = ServiceError(f"{self.label} accepted {what}", hint="remove it by hand")
             yield outcome_of(change, states[change.name], error or ignored)
 
     def check_access(self, zone: str, names: Sequence[str]) -> Access:
@@ -150,19 +141,18 @@ class OctodnsTarget:
     ) -> tuple[Mapping[str, NameState], DkimctlError | None]:
         """Make the changes of names that are as they were; what there is before, and the error."""
         names, states = [change.name for change in changes], {}
+        doing = f"change the zone {printable(zone)}"
         try:
             with self._provider(zone) as provider:
                 existing = self._read_zone(provider, zone, names)
                 states = _states(existing, zone, names)
                 same = [item for item in changes if is_same(states[item.name], item.before)]
+
+                def work() -> None:
+                    provider.apply(make_plan(provider, existing, same, rewrites))
+
                 if same:
-                    self._failures.trying(
-                        f"change the zone {printable(zone)}",
-                        lambda: provider.apply(
-                            make_plan(provider, existing, same, rewrites=rewrites)
-                        ),
-                        [zone, *names],
-                    )
+                    self._failures.trying(doing, work, [zone, *names])
         except DkimctlError as error:
             return states, error
         return states, None
@@ -173,21 +163,18 @@ class OctodnsTarget:
             if not hasattr(provider, "list_zones"):
                 if named:
                     return named
-                raise UsageError(
-                    f"{self.label} does not list its zones",
-                    hint="name each in `zones` of its entry in `dns` in the config file, no globs",
-                )
+                hint = "name each in `zones` of its entry in `dns` in the config file, no globs"
+                raise UsageError(f"{self.label} does not list its zones", hint=hint)
+
+            def work() -> list[str]:
+                return list(map(_in_dns, provider.list_zones()))
+
             try:
-                zones: list[str] = self._failures.trying(
-                    "list its zones",
-                    lambda: list(map(_in_dns, provider.list_zones())),
-                    [*named, *names],
-                )
+                return self._failures.trying("list its zones", work, [*named, *names])
             except DnsRefused:
                 if named:  # credentials may be for these zones only
                     return named
                 raise
-        return zones
 
     def _read_zone(self, provider: Any, zone: str, names: Sequence[str]) -> Any:
         """All records of the zone, as an octoDNS Zone."""
@@ -338,9 +325,8 @@ def make_plan(provider: Any, existing: Any, changes: Sequence[Change], rewrites:
             hint="remove it from `settings` of `dns` in the config file",
         )
     wanted = {change.name.lower(): change for change in changes}
-    ours = [
-        record for record in existing.records if record._type == "TXT" and _name(record) in wanted
-    ]
+    texts = (record for record in existing.records if record._type == "TXT")
+    ours = [record for record in texts if _name(record) in wanted]
     if rewrites:
         return Plan(existing, existing, [Update(record, record) for record in ours], exists=True)
     desired = existing.copy()  # the zone after the changes

@@ -169,15 +169,13 @@ def make_plan(
 
     def plan_zone(job: ZoneRegistrations) -> Iterator[list[Change]]:
         (target, zone, error), of_zone = job
-        states: Mapping[str, NameState] = {}
-        if error is None:
-            try:
-                states = target.read(zone, list(dict(of_zone)))
-            except DkimctlError as failure:
-                error = failure
-        if error is not None:
+        try:
+            if error is not None:
+                raise error
+            states = target.read(zone, list(dict(of_zone)))
+        except DkimctlError as failure:
             unread = (Change(item, Action.UNREAD, target=target, zone=zone) for _, item in of_zone)
-            yield [change.failed(error) for change in unread]
+            yield [change.failed(failure) for change in unread]
             return
         counts = Counter(name for name, _ in of_zone)
         changes = []
@@ -268,11 +266,10 @@ def _at_alias_ends(
     }
     for planned in at_ends:
         change = moved[planned.key]
-        end = change.alias_end
-        if planned.action is Action.UNCOVERED:
+        end, action, reason = change.alias_end, planned.action, planned.reason
+        if action is Action.UNCOVERED:
             yield change
             continue
-        action, reason = planned.action, planned.reason
         for text in (end.lower(), *planned.before.values):
             owner = owners.get(text)
             if action in CHANGING and owner is not None and owner.key != change.key:
@@ -304,8 +301,7 @@ def _guard_wildcards(target: Target, zone: str, changes: Sequence[Change]) -> li
         shadowed = target.find_shadowed(zone, new) if new else {}
     except DkimctlError as failure:
         error, shadowed = failure, dict.fromkeys(new)
-        ways = failure.hint, _WITHOUT_ASKING
-        error.hint = "; ".join(filter(None, ways))
+        error.hint = "; ".join(filter(None, (failure.hint, _WITHOUT_ASKING)))
 
     def guarded(change: Change) -> Change:
         name = change.fqdn.lower()
@@ -335,10 +331,9 @@ def apply_plan(
 ) -> None:
     """Make the changes, several zones at a time; emits each as made or failed, in this thread.
 
-    The ledger, opened for writing, gets the events, or `on_failure` why it does not.
-
-    After `is_stopped` no further changes are begun; what became of those that were is emitted.
-    `wait` is called five times a second while there is nothing to emit.
+    The ledger, opened for writing, gets the events, or `on_failure` why it does not. After
+    `is_stopped` no further changes are begun; what became of those that were is emitted. `wait` is
+    called five times a second while there is nothing to emit.
     """
     zones: dict[tuple[int, str], tuple[Target, list[Change]]] = {}
     for change in plan:
@@ -357,8 +352,7 @@ def apply_plan(
 
     def add(change: Change) -> None:
         if change.is_applied and change.value is not None:
-            where = change.alias_end, change.place[1]
-            written[change.key] = " at ".join(filter(None, where))
+            written[change.key] = " at ".join(filter(None, (change.alias_end, change.place[1])))
         emit(change)
 
     try:
@@ -380,9 +374,8 @@ def decide(
     `value` is the registered one. `remove`: its record is to go. `replace_foreign`: also replace
     TXT records that are not DKIM key records.
     """
-    alias, zone = printable(state.alias), printable(state.delegated)
-    if state.redirected:
-        owner = printable(state.redirected)
+    alias, zone, owner = map(printable, (state.alias, state.delegated, state.redirected))
+    if owner:
         return Action.BLOCKED, f"a DNAME at {owner} redirects the name to {alias}"
     if alias:
         return Action.BLOCKED, f"there is a CNAME, to {alias}"
@@ -428,17 +421,12 @@ def by_target_zone(
     registrations: Iterable[Registration], targets: Sequence[Target]
 ) -> tuple[list[ZoneRegistrations], list[Registration]]:
     """The registrations in each zone, and those in no zone of a target."""
-    named = [
-        (registration.record.fqdn.lower(), registration)
-        for registration in registrations
-        if registration.record is not None
-    ]
+    named = [(item.record.fqdn.lower(), item) for item in registrations if item.record is not None]
     target_zones = find_target_zones([name for name, _ in named], targets)
     grouped: dict[tuple[int, str, str], ZoneRegistrations] = {}
     uncovered = []
     for name, registration in named:
-        target_zone = target_zones[name]
-        if target_zone is None:
+        if (target_zone := target_zones[name]) is None:
             uncovered.append(registration)
             continue
         reason = target_zone.error.message if target_zone.error else ""
@@ -500,11 +488,10 @@ class _Rule(NamedTuple):
 
     def target_zone(self, zone: str | None) -> TargetZone | None:
         """Where a name is that is in this zone of the target; None: not by this rule."""
-        if not self.named:
-            return TargetZone(self.target, zone) if zone is not None and self.means(zone) else None
-        if zone is not None and zone.lower() == self.named:
+        name = (zone or "").lower()
+        if zone is not None and (name == self.named if self.named else self.means(name)):
             return TargetZone(self.target, zone)
-        if zone is not None and zone.lower().endswith(f".{self.named}"):
+        if not self.named or name.endswith(f".{self.named}"):
             return None  # a zone of its own
         error = NegativeAnswer(
             f"{self.target.label} has no zone {printable(self.named)}",
@@ -514,8 +501,8 @@ class _Rule(NamedTuple):
 
     def means(self, zone: str) -> bool:
         """Whether a glob is for this zone, or there is none."""
-        patterns = self.globs
-        return not patterns or any(fnmatch.fnmatchcase(zone.lower(), glob) for glob in patterns)
+        is_meant = any(fnmatch.fnmatchcase(zone.lower(), glob) for glob in self.globs)
+        return is_meant or not self.globs
 
 
 def outcome_of(change: Change, state: NameState, error: DkimctlError) -> Change:
@@ -533,8 +520,8 @@ def is_done(state: NameState, change: Change) -> bool:
 
 def is_same(state: NameState, other: NameState) -> bool:
     """Whether both have the same records, with any TTL and in any order."""
-    places = (state.alias, state.delegated), (other.alias, other.delegated)
-    return sorted(state.values) == sorted(other.values) and places[0] == places[1]
+    is_led_alike = (state.alias, state.delegated) == (other.alias, other.delegated)
+    return is_led_alike and sorted(state.values) == sorted(other.values)
 
 
 def changed_error(change: Change) -> DkimctlError:

@@ -14,7 +14,7 @@ from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import DnsRecord, DomainSpec, Registration
 from dkimctl.names import MAX_NAME
 from dkimctl.publishing.plan import Action, Target, make_plan
-from dkimctl.publishing.targets import check_access, where_led
+from dkimctl.publishing.targets import faults_of, where_led
 from dkimctl.settings.delegation import HOW_TO_EXTEND, Pool
 
 _VALUE = "v=DKIM1; p=AAAA"  # of no key
@@ -76,20 +76,17 @@ def assign_selectors(
         if pool is None or spec.key in begun:
             assigned.append((spec, None))
             continue
-        selector = _next(pool, domain, looked_at[domain])
-        if isinstance(selector, DkimctlError):
-            assigned.append((spec, selector))
+        try:
+            selector = _next(pool, domain, looked_at[domain])
+        except DkimctlError as error:
+            assigned.append((spec, error))
             continue
         del looked_at[domain][selector]
         record = DnsRecord(f"{selector}._domainkey.{domain}", "TXT", _VALUE)
         new.append(Registration(domain, selector, record=record))
         assigned.append((spec._replace(selector=selector), None))
     at_targets = [*where_led(new, pool_of)]
-    faults = {
-        registration.key: zone.why_not_written
-        for zone in check_access(at_targets, targets)[0]
-        for registration in zone.registrations
-    }
+    faults = faults_of(at_targets, targets)
     for change in make_plan(
         at_targets, targets, lambda: source, lambda: (), allow_shadowing=allow_shadowing,
         replace_foreign=True,  # no record of another is replaced, but told as any other
@@ -111,26 +108,26 @@ def assign_selectors(
     return [(spec, error or faults.get(spec.key)) for spec, error in assigned]
 
 
-def _next(pool: Pool, domain: str, free: Mapping[str, Check]) -> str | DkimctlError:
-    """The first selector that is delegated, of those that are free; or why there is none."""
+def _next(pool: Pool, domain: str, free: Mapping[str, Check]) -> str:
+    """The first selector that is delegated, of those that are free. Raises DkimctlError."""
     if not free:
-        return NegativeAnswer(
+        raise NegativeAnswer(
             f"no selector is left in the pool of {domain} ({pool.selectors}, 1 to {pool.count})",
             hint=HOW_TO_EXTEND.format(domain),
         )
     first = next(iter(free.values()))
     verdict, reason, _ = first.finding
     if verdict is Verdict.NO_ANSWER:
-        return ServiceError(f"DNS does not say whether {first.fqdn} is delegated: {reason}")
+        raise ServiceError(f"DNS does not say whether {first.fqdn} is delegated: {reason}")
     right = [name for name, each in free.items() if each.finding.verdict is Verdict.PUBLISHED]
     if not right:
         what = f"{first.fqdn} is not delegated: its {'NS' if pool.ns else 'CNAME'} is {verdict}"
-        return NegativeAnswer(
+        raise NegativeAnswer(
             f"{what} ({reason})" if reason else what,
             hint=f"`dkimctl handoff --delegate {domain}` has what its DNS needs, and `dkimctl "
             f"check-dns --delegation {domain}` checks it",
         )
     if pool.is_too_long(domain, right[0]):
         what = f"the names of {domain} have more than {MAX_NAME} octets"
-        return NegativeAnswer(what, hint="use shorter templates in `delegation`")
+        raise NegativeAnswer(what, hint="use shorter templates in `delegation`")
     return right[0]

@@ -47,32 +47,23 @@ class Failures:
         is_opening: bool = False,
     ) -> Any:  # fmt: skip
         """Let a provider work on `names`, or open it. Raises DkimctlError in place of its own."""
-        error: DkimctlError
+        kind: type[DkimctlError] = ServiceError
         try:
             return work()
         except DkimctlError:
             raise
         except Exception as failure:  # noqa: BLE001 - each provider raises its own
-            message = f"{self._label} cannot {doing}: {self._shown(failure)}"
-            settings = "`settings` of `dns` in the config file"
+            shown, settings = self._shown(failure), "`settings` of `dns` in the config file"
+            message = f"{self._label} cannot {doing}: {shown}"
+            hint = f"check the provider, and its {settings}; then run the same command again"
             if is_opening and isinstance(failure, (TypeError, ValueError)):
-                error = UsageError(
-                    f"cannot use {self._label} with these settings: {self._shown(failure)}",
-                    hint=f"check {settings}: the class documents what it takes",
-                )
+                kind, hint = UsageError, f"check {settings}: the class documents what it takes"
+                message = f"cannot use {self._label} with these settings: {shown}"
             elif is_refusal(failure, _text_of(failure), names):
-                error = DnsRefused(
-                    message,
-                    hint=f"check the credentials in {settings}, and that they allow to read and "
-                    "change the zone",
-                )
-            else:
-                error = ServiceError(
-                    message,
-                    hint=f"check the provider, and its {settings}; then run the same command again",
-                )
+                kind, allow = DnsRefused, "that they allow to read and change the zone"
+                hint = f"check the credentials in {settings}, and {allow}"
         # Raised here so that the failure, which can quote a secret, is not its context.
-        raise error
+        raise kind(message, hint=hint)
 
     def _shown(self, failure: Exception) -> str:
         """What it says, without secrets; its kind alone if it contains a short one, or is empty."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from dkimctl.addresses import parse_server
 from dkimctl.credentials.keyring_store import ReferencedSecrets
 from dkimctl.errors import DkimctlError, DnsRefused, ServiceError
-from dkimctl.models import DnsRecord, DomainSpec, Registration
+from dkimctl.models import DnsRecord, DomainSpec, Registration, RegistrationKey
 from dkimctl.names import is_glob
 from dkimctl.publishing.octodns import OctodnsTarget, convert
 from dkimctl.publishing.plan import Access, Target, TargetZone, by_target_zone, find_target_zones
@@ -79,6 +79,10 @@ def where_led(
             yield registration._replace(record=led)
 
 
+#: A zone, the names to try in it, and what is registered in it.
+_Job: TypeAlias = tuple[TargetZone, Sequence[str], Sequence[Registration]]
+
+
 def check_access(
     registrations: Iterable[Registration],
     targets: Sequence[Target],
@@ -89,12 +93,10 @@ def check_access(
     """Try the zone of each record, without changing anything; and the records in no zone.
 
     `tries_named`: also the other zones that the config file names, with a name that is made up.
-    `progress` gets, in this thread, how many are done. A target without names to try has no
-    zone.
+    `progress` gets, in this thread, how many are done. A target without names to try has no zone.
     """
     grouped, uncovered = by_target_zone(registrations, targets)
-    # Each zone, the names to try in it, and what is registered in it.
-    jobs: list[tuple[TargetZone, Sequence[str], Sequence[Registration]]] = [
+    jobs: list[_Job] = [
         (zone, [name for name, _ in named], [registration for _, registration in named])
         for zone, named in grouped
     ]
@@ -107,28 +109,21 @@ def check_access(
                 jobs.append((place, [name], ()))
     tried: list[ZoneAccess] = []
 
-    def report_progress() -> None:
+    def add(*accesses: ZoneAccess) -> None:
+        tried.extend(accesses)
         progress(sum(zone.names for zone in tried))
 
-    def add(zone_access: ZoneAccess) -> None:
-        tried.append(zone_access)
-        report_progress()
-
-    def try_zone(
-        job: tuple[TargetZone, Sequence[str], Sequence[Registration]],
-    ) -> Iterator[ZoneAccess]:
+    def try_zone(job: _Job) -> Iterator[ZoneAccess]:
         (target, zone, error), names, registered = job
-        access = Access(readable=False, writable=None)
         try:
-            if error is None:
-                access = target.check_access(zone, names)
+            if error is not None:
+                raise error
+            access = target.check_access(zone, names)
         except DkimctlError as failure:
-            error = failure
-        if error is not None:
-            access = access._replace(reason=error.message, hint=error.hint)
+            error, access = failure, Access(False, None, failure.message, failure.hint)
         yield ZoneAccess(target.label, zone, len(registered), access, error, registered)
 
-    work_in_parallel(jobs, try_zone, add, wait=report_progress)
+    work_in_parallel(jobs, try_zone, add, wait=add)
     used = {id(target_zone.target) for target_zone, _, _ in jobs}
     idle = [target.label for target in targets if id(target) not in used]
     untried = Access(None, None, "no selected domain is in its zones")
@@ -149,10 +144,14 @@ def try_new_keys(
         asked = spec.key_len, spec.start_date, spec.default, spec.enable
         record = DnsRecord(fqdn, "TXT", "")
         tried.append((spec, Registration(spec.sign_domain, spec.selector, *asked, record)))
-    faults = {
-        registration.key: zone.why_not_written
-        for zone in check_access([registration for _, registration in tried], targets)[0]
-        for registration in zone.registrations
-    }
+    faults = faults_of([registration for _, registration in tried], targets)
     for spec, registration in tried:
         yield spec, registration, faults.get(registration.key)
+
+
+def faults_of(
+    registrations: Iterable[Registration], targets: Sequence[Target]
+) -> dict[RegistrationKey, DkimctlError | None]:
+    """Why the record of each could not be written, of those in the zones of targets."""
+    zones, _ = check_access(registrations, targets)
+    return {each.key: zone.why_not_written for zone in zones for each in zone.registrations}
