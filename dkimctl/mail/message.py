@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import contextlib
-import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -75,10 +74,9 @@ class Message(NamedTuple):
 
 @lru_cache(maxsize=1)  # a mail may have several signatures
 def squeezed(body: bytes) -> bytes:
-    """The body with each run of spaces and tabs as one space, and none at the ends of lines.
+    """The body without runs of spaces and tabs, and without any at the ends of lines.
 
-    It has the same relaxed form (RFC 6376 section 3.4.4). dkimpy takes time with the square of the
-    length of a run.
+    It has the same relaxed form (RFC 6376 section 3.4.4); dkimpy takes time with a run's square.
     """
     return re.sub(rb"[\t ]+", b" ", body).replace(b" \r\n", b"\r\n")
 
@@ -218,15 +216,11 @@ class MailVerdict(StrEnum):
 
 
 class Alignment(StrEnum):
-    """How a signing domain relates to that of the From field (RFC 7489 section 3.1.1).
-
-    `RELAXED`: one is below the other. `POSSIBLE`: they are below the same name, which may be
-    their organizational domain, or a public suffix such as co.uk.
-    """
+    """How a signing domain relates to that of the From field (RFC 7489 section 3.1.1)."""
 
     STRICT = "strict"
-    RELAXED = "relaxed"
-    POSSIBLE = "possible"
+    RELAXED = "relaxed"  # one is below the other
+    POSSIBLE = "possible"  # below the same organizational domain, or public suffix such as co.uk
     NONE = "none"
 
 
@@ -274,24 +268,22 @@ class MailReport(NamedTuple):
         """PASS if all signatures of registered domains pass, and at least one of all."""
         verdicts = {signature.verdict for signature in self.signatures}
         registered = {signature.verdict for signature in self.signatures if signature.is_ours}
-        if MailVerdict.FAIL in registered or self.of_ours:
+        if MailVerdict.FAIL in registered or self.of_ours or not verdicts:
             return MailVerdict.FAIL
         if MailVerdict.UNKNOWN in registered:
             return MailVerdict.UNKNOWN
-        order = (MailVerdict.PASS, MailVerdict.UNKNOWN)
-        return next((verdict for verdict in order if verdict in verdicts), MailVerdict.FAIL)
+        order = (MailVerdict.PASS, MailVerdict.UNKNOWN, MailVerdict.FAIL)
+        return next(verdict for verdict in order if verdict in verdicts)
 
 
 def alignment(sign_domain: str, from_domains: Sequence[str]) -> Alignment:
     """How a signing domain is aligned with the From field."""
-    alignments = set()
+    alignments = {Alignment.NONE}
     for domain in from_domains:
-        labels = zip(reversed(sign_domain.split(".")), reversed(domain.split(".")), strict=False)
-        common = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], labels))
         if sign_domain == domain:
             alignments.add(Alignment.STRICT)
         elif sign_domain.endswith(f".{domain}") or domain.endswith(f".{sign_domain}"):
             alignments.add(Alignment.RELAXED)
-        elif common > 1:
+        elif sign_domain.split(".")[-2:] == domain.split(".")[-2:]:
             alignments.add(Alignment.POSSIBLE)
-    return next((alignment for alignment in Alignment if alignment in alignments), Alignment.NONE)
+    return next(alignment for alignment in Alignment if alignment in alignments)

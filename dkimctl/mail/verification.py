@@ -44,13 +44,9 @@ def require_dkimpy() -> None:
 
 
 def verify_mail(
-    message: Message,
-    file: str,
-    receiver: Source,
-    checked_at: Source,
-    read_known: Callable[[Collection[str]], Mapping[RegistrationKey, mail.KnownKey]],
-    now: float,
-) -> mail.MailReport:
+    message: Message, file: str, receiver: Source, checked_at: Source,
+    read_known: Callable[[Collection[str]], Mapping[RegistrationKey, mail.KnownKey]], now: float,
+) -> mail.MailReport:  # fmt: skip
     """Verify at most MAX_SIGNATURES signatures, those of registered domains first.
 
     Keys are looked up at `receiver`, and registered ones `checked_at` the other source.
@@ -92,12 +88,9 @@ def verify_mail(
         )  # fmt: skip
     # The registered domains of the From field that no signature is aligned with.
     signed = {signature.sign_domain for signature in signatures}
-    missing = [
-        sender
-        for sender in senders
-        if sender in domains
-        and not any(mail.alignment(domain, [sender]) in mail.ALIGNED for domain in signed)
-    ]
+    aligned = {sender for sender in senders for domain in signed
+               if mail.alignment(domain, [sender]) in mail.ALIGNED}  # fmt: skip
+    missing = [sender for sender in senders if sender in domains and sender not in aligned]
     return mail.MailReport(
         file, senders, checked, missing, unverified=len(fields) - len(chosen),
         of_ours=any(signature.sign_domain in domains for signature in rest),
@@ -228,7 +221,7 @@ def read_key(value: str, signature: Signature) -> MailKey:
         tags = parse_tag_list(value, tolerant=True)
     except KeyRecordError as error:
         raise KeyRecordError(f"is malformed: {error}") from None
-    kind, _, hash_name = signature.algorithm.partition("-")
+    (kind, _, hash_name), key_type = signature.algorithm.partition("-"), tags.get("k", "rsa")
     text, flags = re.sub(r'[\s"]', "", tags.get("p", "")), tag_items(tags.get("t", ""))
     agent = signature.tags.get("i", "").rpartition("@")[2].lower()
     is_in_subdomain = agent not in ("", signature.tags["d"].lower())
@@ -236,10 +229,7 @@ def read_key(value: str, signature: Signature) -> MailKey:
         ("p" not in tags or tags.get("v", "DKIM1") != "DKIM1", "is not a DKIM key record"),
         (not text, "is revoked: its key is empty (p=)"),
         (not text.isascii(), "is malformed: its p= is not base64"),
-        (
-            tags.get("k", "rsa") != kind,
-            f"has a key of another type, k={quoted(tags.get('k', 'rsa'))}",
-        ),
+        (key_type != kind, f"has a key of another type, k={quoted(key_type)}"),
         (hash_name not in tag_items(tags.get("h", hash_name)), f"does not allow {hash_name} (h=)"),
         (not tag_items(tags.get("s", "*")) & {"*", "email"}, "is not for mail (s=)"),
         ("s" in flags and is_in_subdomain, "does not allow i= to be in a subdomain (t=s)"),
@@ -270,12 +260,9 @@ def read_key(value: str, signature: Signature) -> MailKey:
 
 
 def _notes(
-    message: Message,
-    signature: Signature,
-    judged: Judgement,
-    registration: Registration | None,
+    message: Message, signature: Signature, judged: Judgement, registration: Registration | None,
     finding: Finding | None,
-) -> Iterator[str]:
+) -> Iterator[str]:  # fmt: skip
     """What weakens a signature; what check-dns says of a registered key; and where the fault is."""
     if "l" in signature.tags and not signature.fault:
         size = signature.tags["l"].lstrip("0") or "0"

@@ -56,15 +56,10 @@ class Rfc2136Target:
     """The zones of one DNS server, over TCP. Without a key, messages are not signed."""
 
     def __init__(
-        self,
-        label: str,
-        server: Address,
-        ttl: int,
-        read_key: Callable[[], TsigKey] | None = None,  # called when it is first used
-        *,
-        zones: Sequence[str] = (),
-        timeouts: UpdateTimeouts | None = None,
-    ) -> None:
+        self, label: str, server: Address, ttl: int, read_key: Callable[[], TsigKey] | None = None,
+        *, zones: Sequence[str] = (), timeouts: UpdateTimeouts | None = None,
+    ) -> None:  # fmt: skip
+        """`read_key` is called when the key is first used."""
         self.label = label
         self.ttl = ttl
         self.zones = zones
@@ -128,8 +123,7 @@ class Rfc2136Target:
     def read(self, zone: str, names: Sequence[str]) -> dict[str, NameState]:
         """See Target. What a name has, not what a wildcard has for it.
 
-        An update does not see a wildcard either (RFC 2136 section 2.4.1), and what it adds hides
-        it.
+        Updates do not see a wildcard either (RFC 2136 section 2.4.1), and what they add hides it.
         """
 
         def content(state: NameState) -> tuple[str, ...]:
@@ -149,19 +143,16 @@ class Rfc2136Target:
         def look(zones: Mapping[str, str]) -> dict[str, list[Records] | None]:
             questions = {name: wildcards.questions_about(name) for name in zones}
             responses = self._ask(first for first, *_ in questions.values())
-            others = [
-                question
-                for first, *others in questions.values()
-                if responses[first].answer.rcode != Rcode.NXDOMAIN  # which is of any type
-                for question in others
-            ]
-            responses |= self._ask(others)
-            return {
-                name: wildcards.records_in(
-                    {each: responses[each].answer for each in of_name if each in responses}
-                )
+            left: list[Question] = []
+            for first, *others in questions.values():
+                if responses[first].answer.rcode != Rcode.NXDOMAIN:  # which is of any type
+                    left += others
+            responses |= self._ask(left)
+            answers = {
+                name: {each: responses[each].answer for each in of_name if each in responses}
                 for name, of_name in questions.items()
             }
+            return {name: wildcards.records_in(of_name) for name, of_name in answers.items()}
 
         return wildcards.find_shadowed(dict.fromkeys(names, zone), look)
 
@@ -363,33 +354,27 @@ class Rfc2136Target:
         """For a question or an update without an answer, or without one to trust."""
         key = f"the TSIG key {self._key}"
         hint = "check `key_file` and `server`; the server must have the key, and allow it"
-        if isinstance(failure, transport.SignatureRefused):
+        if isinstance(failure, transport.NotTrusted):
+            what = f"gives no answer that can be trusted: {failure}"
+        elif not isinstance(failure, transport.SignatureRefused):
+            hint = f"check that the server runs, then {_RUN_AGAIN}"
+            return self._error(f"gives no answer to {to}: {failure}", hint)
+        elif failure.error == Rcode.BADKEY:
+            what = f"does not know {key}, or does not allow it here (BADKEY)"
+            hint = "check the name and algorithm in `key_file`, and what the key may do there"
+        elif failure.error == _BADSIG:
+            what = f"has another secret for {key} (BADSIG)"
+            hint = "check `key_file`: copy the key from the server again"
+        elif failure.error == Rcode.BADTIME:
             clock = "differs from ours"
             if failure.server_time is not None:
                 seconds = failure.server_time - int(time.time())
                 word = "ahead of" if seconds > 0 else "behind"
                 clock = f"is {format_duration(abs(seconds))} {word} ours"
-            reasons = {
-                Rcode.BADKEY: (
-                    f"does not know {key}, or does not allow it here (BADKEY)",
-                    "check the name and algorithm in `key_file`, and what the key may do there",
-                ),
-                _BADSIG: (
-                    f"has another secret for {key} (BADSIG)",
-                    "check `key_file`: copy the key from the server again",
-                ),
-                Rcode.BADTIME: (
-                    f"refuses our time: its clock {clock} (BADTIME)",
-                    "set the clocks of this machine and of the server, such as with NTP",
-                ),
-            }
-            unknown = f"does not accept {key} (error {failure.error})", hint
-            what, hint = reasons.get(failure.error, unknown)
-        elif isinstance(failure, transport.NotTrusted):
-            what = f"gives no answer that can be trusted: {failure}"
+            what = f"refuses our time: its clock {clock} (BADTIME)"
+            hint = "set the clocks of this machine and of the server, such as with NTP"
         else:
-            hint = f"check that the server runs, then {_RUN_AGAIN}"
-            return self._error(f"gives no answer to {to}: {failure}", hint)
+            what = f"does not accept {key} (error {failure.error})"
         return self._error(what, hint, DnsRefused)
 
     def _error(
@@ -410,8 +395,7 @@ class _Updater:
     """
 
     def __init__(self, target: Rfc2136Target, zone: str) -> None:
-        self._target = target
-        self._zone = zone
+        self._target, self._zone = target, zone
         self._is_accepted = False
         self._refused: list[Change] = []  # not yielded yet, to name all of them in one error
         self._refusal: DkimctlError | None = None
@@ -432,20 +416,17 @@ class _Updater:
                     self._end = self._end or self._refusal
             return
         if messages_needed > 1:
-            error = NegativeAnswer(
-                f"the TXT records of {printable(changes[0].name)} are too large for a DNS update",
-                hint=f"remove the records that are there by other means, then {_RUN_AGAIN}",
-            )
-            yield changes[0].failed(error)
+            what = f"the TXT records of {printable(changes[0].name)} are too large for a DNS update"
+            hint = f"remove the records that are there by other means, then {_RUN_AGAIN}"
+            yield changes[0].failed(NegativeAnswer(what, hint=hint))
             return
-        rcode: int | DkimctlError = Rcode.NOERROR
         try:
             rcode = self._target.update(update, self._zone)
         except DkimctlError as error:
             self._end = error
-        if self._end is not None:
             yield from self.send(changes)
-        elif isinstance(rcode, DkimctlError):
+            return
+        if isinstance(rcode, DkimctlError):
             yield from self._look(changes, rcode)
         elif rcode == Rcode.NOERROR:
             self._is_accepted = True
@@ -463,14 +444,13 @@ class _Updater:
                 yield changes[0].failed(unread)
         else:
             names = [change.name for change in (*self._refused, *changes)]
-            what = f"the update of the zone {self._zone}"
-            refusal = self._target.refused(rcode, what, names)
+            refusal = self._target.refused(rcode, f"the update of the zone {self._zone}", names)
             if rcode in _REFUSED:
                 self._refused += changes
                 self._refusal = refusal
             else:
                 self._end = refusal
-                yield from (change.failed(refusal) for change in changes)
+                yield from self.send(changes)
 
     def refused(self) -> Iterator[Change]:
         """The changes that were refused, when all are sent."""
