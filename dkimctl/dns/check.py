@@ -55,14 +55,9 @@ class Progress(Protocol):
 
 
 def check_publication(
-    registrations: Iterable[Registration],
-    source: Source,
-    policy: CheckPolicy,
-    *,
-    progress: Progress,
-    looks: Looks,
-    retired: Mapping[RegistrationKey, str] = MappingProxyType({}),
-) -> Iterator[Check]:
+    registrations: Iterable[Registration], source: Source, policy: CheckPolicy, *,
+    progress: Progress, looks: Looks, retired: Mapping[RegistrationKey, str] = MappingProxyType({}),
+) -> Iterator[Check]:  # fmt: skip
     """Check each registration (with a sound record); gives the checks in order.
 
     `progress` and `looks` get each check of each round when it is done. `retired` has the keys

@@ -65,10 +65,7 @@ class NameServer(NamedTuple):
 
 @dataclass(eq=False)
 class Server:
-    """A DNS server at an IP address, asked over UDP, then TCP (RFC 7766).
-
-    What its answers show about it decides how it is asked later.
-    """
+    """A DNS server at an IP address, asked over UDP, then TCP (RFC 7766), as its answers advise."""
 
     address: str
     port: int = 53
@@ -141,7 +138,7 @@ class Server:
             self._failures = 0
 
     async def _ask_in_burst(self, questions: Sequence[Question]) -> None:
-        """`_prefetched` gets what comes at once over UDP, but for refusals of EDNS.
+        """`_prefetched` gets what comes over UDP, but for refusals of EDNS.
 
         Asking each question with a timeout of its own takes five times as long.
         """
@@ -308,10 +305,7 @@ class Server:
         return answer
 
     async def _try_udp(self, question: Question, *, edns: bool) -> tuple[Answer | None, bool]:
-        """The reply to any of several tries (None: truncated), and whether it was to EDNS.
-
-        Each try is followed by a wait. Raises OSError, such as TimeoutError.
-        """
+        """The reply to a try (None: truncated), and whether that had EDNS. Raises OSError."""
         loop, waits = asyncio.get_running_loop(), self.timeouts.udp
         # One for all tries, so that a late reply to the first one counts.
         message_id = messages.random_id()

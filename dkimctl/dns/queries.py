@@ -37,16 +37,12 @@ _T = TypeVar("_T")
 
 
 class Source:
-    """Finds the servers to ask: those of each zone, found by `zones`, or given ones, by label.
-
-    `zone_with` and `zone` raise NoAnswer.
-    """
+    """Finds the servers to ask: those of each zone, found by `zones`, or given ones, by label."""
 
     def __init__(
-        self,
-        zones: ZoneServers | None = None,
+        self, zones: ZoneServers | None = None,
         given: Mapping[str, Server | RecursiveResolver] = MappingProxyType({}),
-    ) -> None:
+    ) -> None:  # fmt: skip
         #: Whether the servers are named by the user: they are the same for all names, and what
         #: they know from other servers counts as well.
         self.is_given = zones is None
@@ -65,13 +61,13 @@ class Source:
             await self._zones.prefetch(names)
 
     async def zone_with(self, name: str) -> Zone:
-        """The zone of a name; its name is "" if not known. No servers: DNS has no such zone."""
+        """The zone of a name, "" if not known; no servers: DNS has none. Raises NoAnswer."""
         if self._zones is None:
             return self._given
         return await self._zones.zone_with(name) or Zone("", ())
 
     async def zone(self, name: str) -> Zone:
-        """The zone with this name, which the zone above delegates."""
+        """The zone with this name, which the zone above delegates. Raises NoAnswer."""
         if self._zones is None:
             raise NoAnswer(f"it names other servers for {name}")
         return await self._zones.zone(name)
@@ -180,9 +176,7 @@ async def ask_zone(
     responders = {server.responder for server in zone.servers}
     responses += [each for each in above if each.server.responder not in responders]
     # An address without a route does not count, if its host answers at another one.
-    answering = {
-        host for response in responses if response.answer for host in response.server.hosts
-    }
+    answering = {host for each in responses if each.answer for host in each.server.hosts}
     return zone, [
         await _with_cause(source, zone, response)
         for response in responses
@@ -221,10 +215,9 @@ async def _ask_beside(
 
 
 async def _ask_more(source: Source, server: NameServer, question: Question) -> ServerResponse:
-    """The response to a question beside the record, which this server has answered with.
+    """The response to a question beside the record. Some servers drop such questions.
 
-    Some servers drop such questions. They are asked one at a time where the burst brought nothing,
-    and no more after two.
+    They are asked one at a time where the burst brought nothing, and no more after two.
     """
     responder = server.responder
     if not isinstance(responder, Server) or responder.has(question):
@@ -242,10 +235,9 @@ async def _ask_more(source: Source, server: NameServer, question: Question) -> S
 def questions_of(zone: Zone, question: Question) -> list[Question]:
     """The question as resolvers ask it, and what to ask servers beside, in a zone that is known.
 
-    The name above, such as `_domainkey`, exists, though it may have no records: NXDOMAIN would deny
-    all names below (RFC 8020). All records below it share the question. In a signed zone, the proof
-    that there is no SOA record at the name has to list its TXT record (RFC 8198). And an SOA record
-    shows a zone that is deeper than expected.
+    NXDOMAIN for the name above, such as `_domainkey`, would deny all names below (RFC 8020). In a
+    signed zone, the proof that there is no SOA record at the name has to list its TXT record (RFC
+    8198). And an SOA record shows a zone that is deeper than expected.
     """
     if not zone.name:
         return [question]
@@ -291,13 +283,9 @@ async def _ask_soa(
 
 
 async def why_apart(
-    source: Source,
-    zone: Zone,
-    question: Question,
-    responses: Sequence[ServerResponse],
-    findings: Sequence[ServerFinding],
-    wanted: Verdict,
-) -> str:
+    source: Source, zone: Zone, question: Question, responses: Sequence[ServerResponse],
+    findings: Sequence[ServerFinding], wanted: Verdict,
+) -> str:  # fmt: skip
     """Why servers disagree, by the serial numbers of their zones, and what to do; "" if unknown."""
     judged = [
         (each.server, each.answer, finding.finding.verdict is wanted)
@@ -355,8 +343,7 @@ def denied(finding: Finding, response: ServerResponse) -> Finding:
     """The finding, if no answer of the server denies that the record is there."""
     if finding.verdict not in verdicts.ACCEPTED or not response.denial:
         return finding
-    seen = frozenset((Verdict.DENIED, finding.verdict))
-    return Finding(Verdict.DENIED, response.denial, seen)
+    return Finding(Verdict.DENIED, response.denial, frozenset((Verdict.DENIED, finding.verdict)))
 
 
 def no_zone(name: str) -> Finding:
@@ -405,10 +392,9 @@ class AliasTarget(NamedTuple):
 
 
 def is_followed(source: Source, answer: Answer) -> bool:
-    """Whether to ask for the target of its alias.
+    """Whether to ask for the target of its alias: only given servers are believed about that.
 
-    A server is authoritative for the name it was asked for, and rarely for the target of an alias
-    (RFC 2181 section 5.4.1); only given servers are believed.
+    Others are rarely authoritative for it (RFC 2181 section 5.4.1).
     """
     return bool(answer.alias) and not (source.is_given and answer.values)
 
@@ -465,13 +451,12 @@ async def _ask_target(
 ) -> tuple[Zone, list[ServerResponse]]:
     """The zone of a target, and what its servers answer. Raises NoAnswer."""
     if source.is_given:
-        zone = Zone("", [server])
-    else:
-        try:
-            zone = await source.zone_with(target)
-        except NoAnswer:
-            # Resolvers fail at a loop. But an alias is not the apex of a zone.
-            zone = await source.zone_with(messages.name_above(target))
-            if not zone.servers:
-                raise
+        return await ask_zone(source, Zone("", [server]), question)
+    try:
+        zone = await source.zone_with(target)
+    except NoAnswer:
+        # Resolvers fail at a loop. But an alias is not the apex of a zone.
+        zone = await source.zone_with(messages.name_above(target))
+        if not zone.servers:
+            raise
     return await ask_zone(source, zone, question)

@@ -96,7 +96,7 @@ class Pipeline:
 
         A server may close a connection after some answers, or stop to answer: the rest is asked on
         others, each of which gets only as many questions as that one answered. Raises
-        ConnectionLost; UnreadableAnswer; what `connect` raises, and what the signer raises.
+        ConnectionLost, UnreadableAnswer, and what `connect` and the signer raise.
         """
         unasked = deque(dict.fromkeys(questions))
         while unasked:
@@ -211,8 +211,7 @@ class Signer:
     def verify(self, wire: bytes, request_mac: bytes, *, or_refusal: bool = False) -> bytes:
         """The answer without its signature. Raises NotTrusted, SignatureRefused.
 
-        `or_refusal`: REFUSED is believed without one. Knot DNS signs no refusal of names that are
-        in none of its zones.
+        `or_refusal`: REFUSED needs none: Knot DNS signs no refusal of names in none of its zones.
         """
         # The TSIG record is the last one (section 5.1); found at a wrong place, it is wrong.
         head = wire.rfind(_HEAD)

@@ -113,12 +113,9 @@ def combine_findings(
     if len(counts) > 1:
         # The most frequent verdict with its count, and each server that has another.
         usual = max(sorted(counts), key=lambda verdict: (counts[verdict], verdict == "published"))
-        others = _listed(
-            f"{server}: {finding.verdict}"
-            for server, finding in findings
-            if finding.verdict is not usual
-        )
-        reason = f"{usual} at {counts[usual]} of {len(findings)} servers; {others}"
+        others = ((name, each.verdict) for name, each in findings if each.verdict is not usual)
+        listed = _listed(f"{server}: {verdict}" for server, verdict in others)
+        reason = f"{usual} at {counts[usual]} of {len(findings)} servers; {listed}"
         return Finding(Verdict.INCONSISTENT, reason, seen)
     finding = answered[0].finding
     if failed and finding.verdict is wanted:
@@ -178,9 +175,8 @@ class Looks:
         is_counted = self._counted is None or key in self._counted
         if not is_counted or verdict is Verdict.NO_ANSWER:
             return
-        if not check.is_delegation_known or any(
-            Verdict.NO_ANSWER in server.seen for server in check.servers
-        ):
+        all_seen = frozenset[Verdict]().union(*(server.seen for server in check.servers))
+        if not check.is_delegation_known or Verdict.NO_ANSWER in all_seen:
             # Some servers have not answered, or are not known.
             if verdict is Verdict.PUBLISHED:
                 return
@@ -200,7 +196,7 @@ def recording_looks(
 ) -> Iterator[Looks]:
     """Looks that are written into the ledger at the end, even if an error ends the checks.
 
-    `open_ledger` opens it for writing. If that or writing fails, `on_failure` gets the error.
+    `on_failure` gets the error if it cannot be opened for writing, or be written.
     """
     looks = Looks(counted)
     try:
@@ -218,11 +214,8 @@ def same_records(ledger: Ledger, registrations: Iterable[Registration]) -> set[R
     """The keys of those `registrations` that the ledger has with the same record."""
 
     def records(every: Iterable[Registration]) -> set[tuple[RegistrationKey, str, str]]:
-        return {
-            (registration.key, registration.record.fqdn.lower(), registration.record.value)
-            for registration in every
-            if registration.record
-        }
+        known = ((each.key, each.record) for each in every if each.record)
+        return {(key, record.fqdn.lower(), record.value) for key, record in known}
 
     return {key for key, _, _ in records(registrations) & records(ledger.ours())}
 

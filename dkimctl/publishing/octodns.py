@@ -29,8 +29,7 @@ _making = threading.Lock()  # boto3 makes no clients in two threads
 class OctodnsTarget:
     """The zones of one provider; `class_name` is its module and class.
 
-    `read_settings` is called when it is first used: what the class takes, with a Secret for each
-    secret.
+    `read_settings`, called at its first use, gives what the class takes, secrets as Secret.
     """
 
     def __init__(
@@ -170,7 +169,8 @@ class OctodnsTarget:
                 return list(map(_in_dns, provider.list_zones()))
 
             try:
-                return self._failures.trying("list its zones", work, [*named, *names])
+                zones: list[str] = self._failures.trying("list its zones", work, [*named, *names])
+                return zones
             except DnsRefused:
                 if named:  # credentials may be for these zones only
                     return named
@@ -221,8 +221,8 @@ class OctodnsTarget:
 def _may_stay(change: Change) -> bool:
     """Whether the provider may not find the record that it is to remove.
 
-    Some, such as octodns-bind and octodns-route53, remove only a record whose strings are split
-    where octoDNS splits them, and that is not where others do: it counts backslashes.
+    octodns-bind, octodns-route53 and others remove only what is split into strings where octoDNS
+    splits it, and that is not where others do: it counts backslashes.
     """
     return change.value is None and any(len(value) > _ONE_STRING for value in change.before.values)
 

@@ -145,16 +145,11 @@ class Target(Protocol):
 
 
 def make_plan(
-    registrations: Iterable[Registration],
-    targets: Sequence[Target],
-    open_source: Callable[[], Source],
-    known: Callable[[], Iterable[Registration]],
-    *,
-    remove: bool = False,
-    replace_foreign: bool = False,
-    allow_shadowing: bool = False,
+    registrations: Iterable[Registration], targets: Sequence[Target],
+    open_source: Callable[[], Source], known: Callable[[], Iterable[Registration]], *,
+    remove: bool = False, replace_foreign: bool = False, allow_shadowing: bool = False,
     progress: Callable[[int], None] = lambda _: None,
-) -> list[Change]:
+) -> list[Change]:  # fmt: skip
     """Read what DNS has at the names of these registrations, and plan what to change, by zone.
 
     Each has a sound record. `remove`: their records are to go. `replace_foreign`: also replace TXT
@@ -183,8 +178,8 @@ def make_plan(
             value, state = item.record.value if item.record else "", states[name]
             action, reason = decide(value, state, remove=remove, replace_foreign=replace_foreign)
             if counts[name] > 1:
-                action = Action.BLOCKED
-                reason = "another registration has a record of the same name"
+                same = "another registration has a record of the same name"
+                action, reason = Action.BLOCKED, same
             wanted = None if remove else value
             changes.append(Change(item, action, state, wanted, target.ttl, target, zone, reason))
         yield changes if allow_shadowing else _guard_wildcards(target, zone, changes)
@@ -321,14 +316,10 @@ def _guard_wildcards(target: Target, zone: str, changes: Sequence[Change]) -> li
 
 
 def apply_plan(
-    plan: Iterable[Change],
-    emit: Callable[[Change], None],
-    open_ledger: Callable[[], Ledger],
-    on_failure: Callable[[LedgerError], None],
-    *,
-    is_stopped: Callable[[], bool] = lambda: False,
-    wait: Callable[[], None] = lambda: None,
-) -> None:
+    plan: Iterable[Change], emit: Callable[[Change], None],
+    open_ledger: Callable[[], Ledger], on_failure: Callable[[LedgerError], None], *,
+    is_stopped: Callable[[], bool] = lambda: False, wait: Callable[[], None] = lambda: None,
+) -> None:  # fmt: skip
     """Make the changes, several zones at a time; emits each as made or failed, in this thread.
 
     The ledger, opened for writing, gets the events, or `on_failure` why it does not. After
@@ -440,9 +431,8 @@ def find_target_zones(
 ) -> Mapping[str, TargetZone | None]:
     """The target and zone of each name; None: in no zone of any target.
 
-    The longest zone name that contains it decides, of all targets; else the first target with a
-    glob for its zone, or without `zones`. If a target gives no answer, no other is tried: it might
-    be the one.
+    The longest zone name that contains it decides, of all targets; else the first with a glob for
+    its zone, or without `zones`. If one gives no answer, no other is tried: it may be it.
     """
     by_zone = {zone.lower(): target for target in reversed(targets) for zone in target.zones}
     others = [

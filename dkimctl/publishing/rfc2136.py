@@ -100,10 +100,7 @@ class Rfc2136Target:
         return {name: steps[name.lower()][1] or None for name in names}
 
     def _next(self, name: str, zone: str, answer: Answer) -> tuple[str, str]:
-        """Where to ask next, "" at the end; and what is known of the zone.
-
-        `answer` is that to the question for records of `name`.
-        """
+        """Where to ask next, "" at the end; and the zone, by the answer to a question for it."""
         if answer.rcode == Rcode.SERVFAIL and "." in name:
             return name.partition(".")[2], name
         # SERVFAIL at the top: a resolver that knows nothing, rather than a zone.
@@ -248,10 +245,7 @@ class Rfc2136Target:
         return message, -(-size // _MAX_MESSAGE)
 
     def update(self, message: bytes, zone: str) -> int | DkimctlError:
-        """The RCODE of the answer to an update, or why there is none, although it may be made.
-
-        Raises DkimctlError if it was not made.
-        """
+        """The RCODE of the answer, or why there is none. Raises DkimctlError if it is not made."""
         self._found = {}
         wire, mac = self._signer.sign(message) if self._signer else (message, b"")
 

@@ -52,8 +52,7 @@ class TsigKey(NamedTuple):
 def read_tsig_key(file: str) -> TsigKey:
     """The key in a file of `tsig-keygen` or `keymgr -t`, or in one line `ALGORITHM:NAME:SECRET`.
 
-    Raises UsageError if it cannot be read or is invalid, if other users can change it, and, as ssh
-    does, if they can read it.
+    Raises UsageError if it is invalid, or if other users can change it or, as ssh does, read it.
     """
     try:
         return _read(Path(file), printable(file))
@@ -78,10 +77,8 @@ def _read(path: Path, name: str) -> TsigKey:
         refuse(fault_of(target, in_own_group=True), UsageError, hint=_OWN_DIRECTORY)
         data = read_regular(target, _MAX_SIZE, check=check)
     except FileNotFoundError:
-        hint = (
-            "correct key_file in the config file, or write the key there: `tsig-keygen NAME`, or "
-            "`keymgr -t NAME`"
-        )
+        ways = "`tsig-keygen NAME`, or `keymgr -t NAME`"
+        hint = f"correct key_file in the config file, or write the key there: {ways}"
         raise UsageError(f"no such TSIG key file: {name}", hint=hint) from None
     # ValueError: a path that no file can have. RuntimeError: links in a circle, before Python 3.13.
     except (OSError, ValueError, RuntimeError) as error:
