@@ -151,14 +151,13 @@ def notice_document(
         parts.append(f"{counted(len(notice.over), 'problem')} over: {_summary(over)}")
     if still:
         parts.append(f"{counted(len(notice.still), 'earlier problem')} not solved yet")
-    document = {
+    document: dict[str, object] = {
         "version": 1, "time": _written(now), "profile": profile,
         "text": _shown(f"dkimctl: {'; '.join(parts)}"),
         "counts": {"new": len(notice.new), "over": len(notice.over), "still": len(notice.still)},
-        "new": list(_items(new, complete, owner)),
-        "over": list(_items(over, complete, owner)),
-        "still": list(_items(still, complete, owner)),
     }  # fmt: skip
+    for name, groups in (("new", new), ("over", over), ("still", still)):
+        document[name] = list(_items(groups, complete, owner))
     return f"{json.dumps(document)}\n".encode("ascii")
 
 

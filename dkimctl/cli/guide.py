@@ -69,8 +69,7 @@ def show_guide(session: Session) -> ExitCode:
 
 
 def find_guide(session: Session) -> Guide:
-    """What the profile needs next. Sends nothing, and opens no keyring, which may ask to be
-    unlocked."""
+    """What comes next. Sends nothing, and opens no keyring, which may ask to be unlocked."""
     profile = session.profile
     try_it = {"`dkimctl init --sandbox --domain example.com`": "or try it without an account"}
     if not is_installed():

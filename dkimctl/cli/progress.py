@@ -87,7 +87,6 @@ class RegistrationProgress(ProgressDisplay):
         self._next_wait_note = self._noted_until = now
 
     def settled(self, results: Sequence[Result]) -> None:
-        """Results of entries, as they come in."""
         outcomes = [result.outcome for result in results if result.outcome is not Outcome.PENDING]
         self._done += len(outcomes)
         self._need_attention += sum(outcome not in GOOD for outcome in outcomes)

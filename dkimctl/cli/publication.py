@@ -196,8 +196,7 @@ def _warn_of_undone(session: Session, plan: Sequence[Change]) -> None:
     if not left:
         return
     ledger, now = session.open_ledger(for_writing=False), datetime.now(UTC)
-    names: dict[Urgency, list[str]] = {}
-    domains = []
+    names, domains = dict[Urgency, list[str]](), list[str]()
     for key in read_keys(ledger, Selection(), session.config.rotation, now):
         if key.key in left and key.urgency:
             names.setdefault(Urgency(key.urgency), []).append(named(key))
@@ -222,9 +221,8 @@ def _make_changes(
 
     Raises Interrupted at the second, which does not wait for the changes that were begun.
     """
-    applied: dict[RegistrationKey, Change] = {}
+    reporter, applied = session.reporter, dict[RegistrationKey, Change]()
     is_stopped = is_announced = False
-    reporter = session.reporter
     progress = PublicationProgress(reporter, total, "changed")
 
     def stop() -> None:  # called in a signal handler

@@ -76,7 +76,7 @@ class Reporter:
         """Report the result of a run, in words and as numbers, by words, which are added."""
         self.note(f"dkimctl: {text}")
         if not self.quiet:
-            self._summary = {**(self._summary or {}), **dict(counts.items())}
+            self._summary = {**(self._summary or {}), **counts}
 
     def warn(self, text: str, *, hint: str = "", code: str = "warning") -> None:
         self._report("warning", text, hint, code)

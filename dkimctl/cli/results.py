@@ -113,8 +113,7 @@ def show(
         is_plan=doing is Doing.PLANNING,
     )  # fmt: skip
     renderer = _open_renderer(options, layout)
-    warnings = AttentionWarnings(reporter)
-    counts: Counter[Outcome] = Counter()
+    warnings, counts = AttentionWarnings(reporter), Counter[Outcome]()
 
     def counted() -> Iterator[Result]:
         for result in results:

@@ -77,30 +77,30 @@ def select_pools(session: Session, words: Sequence[str] | None) -> dict[str, Poo
     Raises UsageError for a domain without a pool, NegativeAnswer if nothing is selected.
     """
     selection, config = read_selection(session, words), session.config
-    domains = dict.fromkeys(selection.domains)
-    outside = [domain for domain in domains if config.pool_of(domain) is None]
+    pools = {domain: config.pool_of(domain) for domain in selection.domains}
     if not config.delegation:
         hint = "add a pool of selectors there (docs/fleet.md shows how)"
         raise UsageError(f"no `delegation` in {session.config_file}", hint=hint)
-    if outside:
+    if outside := [domain for domain, pool in pools.items() if pool is None]:
         hint = "add it to the domains of a pool there (docs/fleet.md shows how)"
         text = f"no entry of `delegation` in {session.config_file} has {few(outside)}"
         raise UsageError(text, hint=hint)
-    for domain in domains:
-        if (pool := config.pool_of(domain)) is not None and pool.is_too_long(domain):
+    for domain, pool in pools.items():
+        if pool is not None and pool.is_too_long(domain):
             what = f"the names of its pool have more than {MAX_NAME} octets: {domain}"
             raise UsageError(what, hint="use shorter templates in `delegation`")
     if not words or any(is_glob(word) and not is_file(word) for word in words):
         known = {name for pool in config.delegation for name in pool.domains if not is_glob(name)}
         known |= {domain for domain, _ in session.open_ledger(for_writing=False).known_keys()}
         keys = (Registration(domain) for domain in sorted(known) if config.pool_of(domain))
-        domains |= dict.fromkeys(each.sign_domain for each in selection.pick(keys))
+        picked = [key.sign_domain for key in selection.pick(keys)]
+        pools |= {domain: config.pool_of(domain) for domain in picked}
     missing = [word for word in selection.unmatched() if is_glob(word)]
-    if missing or not (domains or words):
+    if missing or not (pools or words):
         what = "no known domain is in a pool"
         what = f"{what} and matches {few(missing)}" if missing else what
         raise NegativeAnswer(what, hint="name the domains: nothing has to be registered yet")
-    return {domain: pool for domain in domains if (pool := config.pool_of(domain))}
+    return {domain: pool for domain, pool in pools.items() if pool}
 
 
 def saved_results(
@@ -180,8 +180,7 @@ class Checkable:
         left_out: str = "not checked",  # what becomes of the others
     ) -> None:
         self.registrations = self._with_record(results, reporter)
-        self.retired, self.counted, self.status = retired, counted, status
-        self._left_out = left_out
+        self.retired, self.counted, self.status, self._left_out = retired, counted, status, left_out
 
     def _with_record(self, results: Iterable[Result], reporter: Reporter) -> Iterator[Registration]:
         warnings = []

@@ -50,8 +50,7 @@ class Session:
     def __init__(self, flags: dict[str, Any], reporter: Reporter, command: str = "") -> None:
         self.flags, self._command, self.reporter = flags, command, reporter
         self.reporter.command_options = given_options(flags, os.environ)
-        self._resources = ExitStack()
-        self._has_opened_ledger = False
+        self._resources, self._has_opened_ledger = ExitStack(), False
         if self.reporter.verbose:
             log_requests()
 
