@@ -87,22 +87,10 @@ class PrometheusRenderer(CheckCounter):
         from prometheus_client.core import GaugeMetricFamily
 
         now = time.time()
-        problems = [
-            (
-                [
-                    check.sign_domain,
-                    check.selector,
-                    check.finding.verdict,
-                    check.urgency,
-                    self._run.owner_of(check.key.sign_domain),
-                ],
-                1,
-            )
-            for check in self._first_wrong(MAX_NAMED)
-        ]
-        oldest: list[tuple[Sequence[str], float]] = []
-        if self._oldest is not None:
-            oldest.append(([], self._oldest.timestamp()))
+        problems = []
+        for check in self._first_wrong(MAX_NAMED):
+            cells = [check.sign_domain, check.selector, check.finding.verdict, check.urgency]
+            problems.append(([*cells, self._run.owner_of(check.key.sign_domain)], 1))
         # Of each metric, its name, text and labels, and samples: their labels and values.
         metrics: list[tuple[str, str, list[str], Sequence[tuple[Sequence[str], float]]]] = [
             ("keys", "Keys whose records were checked in DNS, by verdict.", ["verdict"],
@@ -117,7 +105,8 @@ class PrometheusRenderer(CheckCounter):
              ["sign_domain", "selector", "verdict", "urgency", "owner"], problems),
             ("selectors_left", "Selectors in the pool of each delegated domain that has few.",
              ["sign_domain"], [([domain], left) for domain, left in self._run.left.items()]),
-            ("oldest_key_timestamp_seconds", "When the oldest enabled key was made.", [], oldest),
+            ("oldest_key_timestamp_seconds", "When the oldest enabled key was made.", [],
+             [([], made.timestamp()) for made in [self._oldest] if made]),
             ("check_timestamp_seconds", "When the check ended.", [], [([], now)]),
             ("check_duration_seconds", "Time that the check took.", [],
              [([], max(now - self._run.began, 0))]),
@@ -159,9 +148,7 @@ class NagiosRenderer(CheckCounter):
         word = "gone" if self._wanted is Verdict.MISSING else "published"
         parts = [f"{self._good} of {total} {word}"]
         parts += [
-            f"{urgencies[urgency]} {_URGENT_WORDS[urgency]}"
-            for urgency in Urgency
-            if urgencies[urgency]
+            f"{urgencies[key]} {what}" for key, what in _URGENT_WORDS.items() if urgencies[key]
         ]
         if shown := self._first_wrong(_MAX_IN_LINE):
             more = f" and {wrong - len(shown)} more" if wrong > len(shown) else ""

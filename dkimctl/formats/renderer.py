@@ -180,11 +180,19 @@ class PerZoneRenderer(Renderer[Result]):
 
     def files(self) -> Iterator[ZoneFile]:
         """The files. Raises UsageError that lists the records outside all zones."""
-        for zone, records in by_zone(self._records, self._zones).items():
+        find_zone = zone_finder(self._zones)
+        by_zone, outside = dict[str, list[DnsRecord]](), list[str]()
+        for record in self._records:
+            if (zone := find_zone(record.fqdn)) is None:
+                outside.append(record.fqdn)
+            else:
+                by_zone.setdefault(zone, []).append(record)
+        if outside:
+            raise outside_zones(outside, self._zones)
+        for zone, records in by_zone.items():
             stem = self.stem(zone)
             for number, part in enumerate(self._parts(records), start=1):
-                counted = f".{number}" if number > 1 else ""
-                name = f"{stem}{counted}.{self.suffix}"
+                name = f"{stem}{f'.{number}' if number > 1 else ''}.{self.suffix}"
                 text = itertools.chain(self._comments_for(part), self._text(zone, part))
                 yield ZoneFile(name, text, zone, len(part))
 
@@ -251,20 +259,6 @@ def owner_name(fqdn: str) -> str:
 def relative_name(fqdn: str, zone: str, *, apex: str) -> str:
     """`fqdn`, which is in `zone`, relative to it; `apex` for the zone itself."""
     return fqdn[: -len(zone) - 1] or apex
-
-
-def by_zone(records: Iterable[DnsRecord], zones: Sequence[str]) -> dict[str, list[DnsRecord]]:
-    """The records of each enclosing zone, in order; zones without records are left out.
-
-    Raises UsageError that lists the records outside all of `zones`.
-    """
-    find_zone = zone_finder(zones)
-    records_of: dict[str | None, list[DnsRecord]] = {}
-    for record in records:
-        records_of.setdefault(find_zone(record.fqdn), []).append(record)
-    if outside := records_of.get(None):
-        raise outside_zones([record.fqdn for record in outside], zones)
-    return {zone: group for zone, group in records_of.items() if zone is not None}
 
 
 def outside_zones(names: Sequence[str], zones: Sequence[str]) -> UsageError:

@@ -76,18 +76,16 @@ def result_fields(result: Result) -> dict[str, object]:
     Fields that the service omitted are omitted; `result` is null without an answer.
     """
     registration, record = result.registration, result.registration.record
-    answer = None
-    if registration.code is not None:
-        answer = {"code": registration.code}
-        if registration.message is not None:
-            answer["message"] = registration.message
+    code, message = registration.code, registration.message
+    answer = {"code": code} | ({} if message is None else {"message": message})
     names = ("sign_domain", "selector", "key_len", "start_date", "default", "enable")
     fields = {name: getattr(registration, name) for name in names} | {
         "setting_values": None if record is None else record._asdict(),
         "regist_date": registration.regist_date,
         "outcome": result.outcome,
     }
-    return {"result": answer} | {key: value for key, value in fields.items() if value is not None}
+    known = {key: value for key, value in fields.items() if value is not None}
+    return {"result": None if code is None else answer, **known}
 
 
 def result_row(result: Result) -> tuple[object, ...]:
@@ -189,15 +187,10 @@ class ResultTable(Renderer[Result]):
             encoding = "ascii" if self._layout.wide else self._layout.encoding
             titles = ["UNDER", *(name.upper() for name in outcomes)]
             largest_first = sorted(by_name, key=lambda name: (-by_name[name].total(), name))
-            rows = [
-                Row(
-                    [
-                        readable(name, encoding),
-                        *(str(by_name[name][item]).rjust(len(item)) for item in outcomes),
-                    ]
-                )
-                for name in largest_first[:MAX_ALIKE]
-            ]
+            rows = []
+            for name in largest_first[:MAX_ALIKE]:
+                numbers = (str(by_name[name][item]).rjust(len(item)) for item in outcomes)
+                rows.append(Row([readable(name, encoding), *numbers]))
             yield from tables.table(titles, rows, self._layout)
             if more := len(largest_first) - len(rows):
                 yield from tables.wrapped(f"… and {more:,} more", self._layout)

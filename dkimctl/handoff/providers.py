@@ -99,24 +99,19 @@ def _all_providers() -> tuple[DnsProvider, ...]:
 def provider_of(hosts: Iterable[str]) -> DnsProvider | None:
     """The provider of all these name servers (lower case, without trailing dot), if it is known."""
     names = list(hosts)
-    matching = (
-        provider
-        for provider in providers()
-        if all(re.fullmatch(provider.hosts, name) for name in names)
-    )
-    return next(matching, None) if names else None
+    for provider in providers() if names else ():
+        if all(re.fullmatch(provider.hosts, name) for name in names):
+            return provider
+    return None
 
 
 def provider_with(key: str) -> DnsProvider:
     """The provider with this key. Raises UsageError."""
-    for provider in providers():
-        if provider.key == key.lower():
-            return provider
-    raise UsageError(
-        f"unknown provider {quoted(key)}",
-        hint=f"write one of {', '.join(provider.key for provider in providers())}; for others, "
-        "leave it out",
-    )
+    known = {provider.key: provider for provider in providers()}
+    if provider := known.get(key.lower()):
+        return provider
+    hint = f"write one of {', '.join(known)}; for others, leave it out"
+    raise UsageError(f"unknown provider {quoted(key)}", hint=hint)
 
 
 def read_yaml(name: str) -> dict[str, Any]:

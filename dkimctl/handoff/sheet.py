@@ -8,10 +8,10 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dkimctl.dkim import MAX_STRING, character_strings
 from dkimctl.formats.data import json_line
@@ -192,9 +192,8 @@ def render_sheet(sheet: Sheet, fmt: SheetFormat, language: Language) -> Iterable
     templates.filters["row"] = markdown_row
     templates.filters["block"] = lambda lines: fenced([*map(printable, lines)])
     templates.filters |= {"heading": heading, "wrap": wrapped, "item": item, "columns": columns}
-    page = _page(sheet, words)
     stream = templates.get_template(name).stream(
-        page=page, words=words, sheet=sheet, language=language
+        page=_page(sheet, words), words=words, sheet=sheet, language=language
     )
     stream.enable_buffering(100)
     return stream
@@ -203,19 +202,16 @@ def render_sheet(sheet: Sheet, fmt: SheetFormat, language: Language) -> Iterable
 def _json(sheet: Sheet) -> Iterator[str]:
     """One JSON object; times are UTC. None: not known, or none."""
 
-    def utc(time: datetime | None) -> str | None:
-        return written_time(time.astimezone(UTC)) if time else None
-
     def record_fields(record: SheetRecord) -> dict[str, object]:
-        fields: dict[str, object] = record._asdict()
+        fields: dict[str, Any] = record._asdict()
         fields["enter"] = fields.pop("form")
         is_text = record.type == "TXT"
         strings = [it.decode() for it in character_strings(record.value)] if is_text else []
-        times = {"starts_at": utc(record.starts_at), "due": utc(record.due)}
+        times = {name: written_time(fields[name]) for name in ("starts_at", "due")}
         return {**fields, "ttl": sheet.ttl, "strings": strings, **times}
 
     action, contact = "delete" if sheet.is_removal else "add", sheet.contact or None
-    head = {"made_at": utc(sheet.made_at), "action": action, "contact": contact}
+    head = {"made_at": written_time(sheet.made_at), "action": action, "contact": contact}
     yield f'{json_line(head)[:-1]},"zones":['
     for number, zone in enumerate(sheet.zones):
         facts = {

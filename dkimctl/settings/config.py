@@ -344,6 +344,7 @@ check_class = values.matching(
     "this is not the name of a Python class",
     "write module and class, such as octodns_route53.Route53Provider",
 )
+_key_len = values.matching("1024|2048", "not 1024 or 2048", "write 2048 or 1024")
 _word = values.matching(
     "[^\0\ud800-\udfff]*", "contains a character that no argument can have", "remove it"
 )
@@ -424,10 +425,6 @@ def _grace(text: str) -> timedelta:
     return grace
 
 
-def _key_len(text: str) -> int:
-    return int(values.matching("1024|2048", "not 1024 or 2048", "write 2048 or 1024")(text))
-
-
 def _selectors(text: str) -> str:
     selector_template(text, datetime.now(UTC), option="the template")
     return text
@@ -486,7 +483,7 @@ _ROTATION: Mapping[str, values.Check | list[values.Check]] = {
     "lead": _days,
     "grace": _grace,
     "limit": values.integer(1, _MAX_LIMIT),
-    "key_len": _key_len,
+    "key_len": lambda text: int(_key_len(text)),
     "selectors": _selectors,
     "freeze": [_freeze],
     "owner": values.matching(
