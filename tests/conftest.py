@@ -75,7 +75,9 @@ def _key_record(bits: int) -> str:
         .public_key()
         .public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
     )
-    return f"v=DKIM1; g=*; k=rsa; p={base64.b64encode(der).decode()}"
+    value = f"v=DKIM1; g=*; k=rsa; p={base64.b64encode(der).decode()}"
+    # Some tests take the plus signs out, and one key of 2048 bits in 300 has none.
+    return value if "+" in value else _key_record(bits)
 
 
 @pytest.fixture(scope="session")

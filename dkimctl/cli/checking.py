@@ -260,7 +260,7 @@ def show_delegations(
     may_draw: bool,
 ) -> ExitCode:
     """Show whether DNS has what the pools of domains need, and what to do next."""
-    from dkimctl.dns.delegation import DelegationChecker, delegations
+    from dkimctl.dns.check import DelegationChecker, delegations
 
     wanted = (each for domain, pool in pools.items() for each in delegations(pool, domain))
     counts, wrong = Counter[Verdict](), set[str]()

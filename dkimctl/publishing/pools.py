@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from dkimctl.dns.check import Checker
-from dkimctl.dns.delegation import DelegationChecker, delegations
+from dkimctl.dns.check import Checker, DelegationChecker, delegations
 from dkimctl.dns.queries import Source
 from dkimctl.dns.verdicts import Check, Verdict
 from dkimctl.errors import DkimctlError, NegativeAnswer, ServiceError

@@ -19,8 +19,7 @@ from dkimctl.cli.output import (
 from dkimctl.cli.report import Reporter
 from dkimctl.cli.results import AttentionWarnings, show, with_zones
 from dkimctl.cli.session import Session, open_session
-from dkimctl.dns.check import Checker
-from dkimctl.dns.delegation import delegations
+from dkimctl.dns.check import Checker, delegations
 from dkimctl.dns.messages import name_above
 from dkimctl.dns.verdicts import Verdict
 from dkimctl.dns.wildcards import find_shadowed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dkimctl.dns.delegation import DelegationChecker, delegations
+from dkimctl.dns.check import DelegationChecker, delegations
 from dkimctl.dns.messages import Answer
 from dkimctl.dns.nameserver import NoAnswer
 from dkimctl.settings.delegation import Pool
