@@ -235,17 +235,15 @@ class Group(_Help, TyperGroup):
 class App(typer.Typer):
     """Declares a command, or a group of commands; its help ends with `examples`, each a command."""
 
-    def __init__(self, *examples: str, **settings: Any) -> None:
+    def __init__(self, *examples: str, takes_profile: bool = True, **settings: Any) -> None:
         settings = {"cls": Group, "epilog": _epilog(examples)} | settings
         super().__init__(add_completion=False, **settings)
+        self._takes_profile = takes_profile  # as do commands that begin with `open_session`
 
-    def command(
-        self, *examples: Any, takes_profile: bool = False, **settings: Any
-    ) -> Callable[..., Any]:
-        """Declare a command; one that begins with `open_session` `takes_profile`."""
-        declared: Any = functools.partial(Command, takes_profile=takes_profile)
+    def command(self, *examples: Any, **settings: Any) -> Callable[..., Any]:
+        declared: Any = functools.partial(Command, takes_profile=self._takes_profile)
         epilog = _epilog(examples)
-        if takes_profile:
+        if self._takes_profile:
             epilog = f"{_SETTINGS_LINE}\n\n{epilog}"
         return super().command(cls=declared, epilog=epilog, **settings)
 

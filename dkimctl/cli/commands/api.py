@@ -17,11 +17,7 @@ _VALID_PATH = r"/(?!/)[!-\"$-~]*"  # printable ASCII without spaces and fragment
 app = App()
 
 
-@app.command(
-    "dkimctl api DELETE /send/123",
-    "dkimctl api POST /domain/dkim --input request.json",
-    takes_profile=True,
-)
+@app.command("dkimctl api DELETE /send/123", "dkimctl api POST /domain/dkim --input request.json")
 def api(
     ctx: typer.Context,
     method: Annotated[str, argument("METHOD",
@@ -63,7 +59,6 @@ def api(
 @app.command(
     "dkimctl token",
     "token=$(dkimctl token) && curl -H @<(printf 'Authorization: Bearer %s' \"$token\") URL",
-    takes_profile=True,
 )
 def token(ctx: typer.Context) -> int:
     """Print a valid access token.

@@ -39,7 +39,6 @@ app = App()
     "dkimctl check-dns --format nagios",
     "dkimctl check-dns --output dkim.prom",
     "dkimctl check-dns --test-notice",
-    takes_profile=True,
 )
 def check_dns(
     ctx: typer.Context,

@@ -10,7 +10,7 @@ from dkimctl.cli.main import COMPLETION_VARIABLE
 from dkimctl.cli.options import App
 from dkimctl.cli.report import write
 
-app = App()
+app = App(takes_profile=False)
 Shell = StrEnum("Shell", ["bash", "zsh", "fish", "powershell"])
 _BASH = "~/.local/share/bash-completion/completions"
 # zsh runs a file of its fpath at the first TAB, and expects the words for that as well.

@@ -80,10 +80,7 @@ CHECKS = (
 
 
 @app.command(
-    "dkimctl doctor",
-    "dkimctl doctor --offline",
-    "dkimctl doctor --profile agency --format json",
-    takes_profile=True,
+    "dkimctl doctor", "dkimctl doctor --offline", "dkimctl doctor --profile agency --format json"
 )
 def doctor(
     ctx: typer.Context,

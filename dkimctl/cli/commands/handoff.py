@@ -47,8 +47,6 @@ _MAX_CONTACT = 200  # characters
     "dkimctl handoff example.com --zone example.com --provider route53 --output dns.md",
     "dkimctl handoff --retired --output delete.html",
     "dkimctl handoff shop.example --delegate --output shop.html",
-    name="handoff",
-    takes_profile=True,
 )
 def handoff(
     ctx: typer.Context,

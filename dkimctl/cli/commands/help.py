@@ -6,7 +6,7 @@ import typer
 
 from dkimctl.cli.options import App, argument, settings_help
 
-app = App()
+app = App(takes_profile=False)
 
 
 def _complete(ctx: typer.Context) -> list[str]:

@@ -27,7 +27,6 @@ app = App()
     "dkimctl history example.com",
     "dkimctl history --since 30d '*.example.com'",
     "dkimctl history --since 2026-11-01 --output november.csv",
-    takes_profile=True,
 )
 def history(
     ctx: typer.Context,

@@ -62,7 +62,6 @@ _METHODS = {
     "dkimctl init --domain example.com --output more.yaml",
     "dkimctl init --dns rfc2136 --server 192.0.2.1 --key-file tsig.key",
     "dkimctl init --dns cloudflare",
-    takes_profile=True,
 )
 def init(
     ctx: typer.Context,

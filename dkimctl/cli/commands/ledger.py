@@ -40,7 +40,6 @@ app = options.App(
     "dkimctl ledger import result.json",
     "ssh other dkimctl show-dns --format json | dkimctl ledger import -",
     name="import",
-    takes_profile=True,
 )
 def import_(
     ctx: typer.Context, file: Annotated[str, argument("FILE", options.SAVED_RESULT)]
@@ -84,7 +83,6 @@ def import_(
     "dkimctl ledger forget '*' --format table",
     "dkimctl ledger forget --force sold.example",
     "dkimctl ledger import forgotten.json",
-    takes_profile=True,
 )
 def forget(
     ctx: typer.Context,
@@ -175,7 +173,6 @@ def forget(
 @app.command(
     "dkimctl ledger copy --to postgresql://dkimctl@db.example.com/dkimctl",
     "dkimctl ledger copy --ledger postgresql://dkimctl@db.example.com/dkimctl --to new.db",
-    takes_profile=True,
 )
 def copy(
     ctx: typer.Context,

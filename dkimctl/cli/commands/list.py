@@ -59,8 +59,6 @@ def _choice(declaration: str, choices: Collection[str], help_: str) -> Any:
     "dkimctl list --stage signing --sort-by age --reverse",
     "dkimctl list --policy",
     "dkimctl list --output keys.csv",
-    name="list",
-    takes_profile=True,
 )
 def list_keys(
     ctx: typer.Context,

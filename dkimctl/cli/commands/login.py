@@ -31,7 +31,6 @@ app = App()
     "dkimctl login --auth-url https://auth.example --base-url https://api.example",
     "dkimctl login --profile agency --client-id ID --secret-stdin < secret.txt",
     "dkimctl login --credential-store file",
-    takes_profile=True,
 )
 def login(
     ctx: typer.Context,
@@ -108,10 +107,7 @@ def login(
 
 
 @app.command(
-    "dkimctl logout",
-    "dkimctl logout --profile agency",
-    "dkimctl logout --profile agency --yes",
-    takes_profile=True,
+    "dkimctl logout", "dkimctl logout --profile agency", "dkimctl logout --profile agency --yes"
 )
 def logout(ctx: typer.Context, yes: YesOption = False) -> int:
     """Log out: delete the secret and token of a profile.

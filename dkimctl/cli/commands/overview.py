@@ -31,8 +31,6 @@ app = App()
     "dkimctl overview '*.example.com'",
     "dkimctl overview --quiet",
     "dkimctl overview --html overview.html",
-    name="overview",
-    takes_profile=True,
 )
 def overview(
     ctx: typer.Context,

@@ -28,9 +28,7 @@ NameArgument = Annotated[str, argument("NAME",
     "Name of the profile.", autocompletion=options.complete_profiles)]  # fmt: skip
 
 
-@app.command(
-    "dkimctl profile list", "dkimctl profile list --format json", name="list", takes_profile=True
-)
+@app.command("dkimctl profile list", "dkimctl profile list --format json", name="list")
 def list_(ctx: typer.Context, fmt: options.TableOrJsonOption = None) -> int:
     """List the profiles, with their accounts, and which one is used. Sends nothing."""
     session = open_session(ctx)
@@ -88,7 +86,7 @@ def list_(ctx: typer.Context, fmt: options.TableOrJsonOption = None) -> int:
     return ExitCode.OK
 
 
-@app.command("dkimctl profile use agency", "dkimctl profile use default", takes_profile=True)
+@app.command("dkimctl profile use agency", "dkimctl profile use default")
 def use(ctx: typer.Context, name: NameArgument) -> int:
     """Use a profile from now on, unless another is named.
 
@@ -119,9 +117,7 @@ def use(ctx: typer.Context, name: NameArgument) -> int:
     return ExitCode.OK
 
 
-@app.command(
-    "dkimctl profile delete agency", "dkimctl profile delete agency -y", takes_profile=True
-)
+@app.command("dkimctl profile delete agency", "dkimctl profile delete agency -y")
 def delete(ctx: typer.Context, name: NameArgument, yes: options.YesOption = False) -> int:
     """Delete a profile: its login, secret and token. Asks first.
 

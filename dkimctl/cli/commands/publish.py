@@ -34,7 +34,6 @@ app = App()
     "dkimctl publish --yes --wait 30m",
     "dkimctl publish --dry-run --output plan.md",
     "dkimctl publish --check-access",
-    takes_profile=True,
 )
 def publish(
     ctx: typer.Context,

@@ -56,7 +56,6 @@ _UNFINISHED = (Outcome.PENDING, Outcome.UNKNOWN, Outcome.FAILED)
     "dkimctl register --publish domains.yaml",
     "dkimctl register --sandbox domains.example.yaml",
     "dkimctl register --output dkim.zone - < domains.yaml",
-    takes_profile=True,
 )
 def register(
     ctx: typer.Context,

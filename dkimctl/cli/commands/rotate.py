@@ -40,7 +40,6 @@ RetiredFormat = StrEnum("RetiredFormat", ["TABLE", "JSON", "NSUPDATE"])
     "dkimctl rotate --retired",
     "dkimctl rotate --retired --format nsupdate --output remove.txt && "
     "nsupdate -k KEYFILE remove.txt",
-    takes_profile=True,
 )
 def rotate(
     ctx: typer.Context,

@@ -64,8 +64,6 @@ _DONE = {Step.REGISTER: "registered", Step.PUBLISH: "published", Step.REMOVE: "r
     "dkimctl rotate run --quiet",
     "dkimctl rotate run '*.example.com' --wait 10m",
     "dkimctl rotate run --output run.json",
-    name="run",
-    takes_profile=True,
 )
 def run(
     ctx: typer.Context,

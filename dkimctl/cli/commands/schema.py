@@ -9,7 +9,7 @@ import typer
 from dkimctl.cli.options import App
 from dkimctl.cli.report import write
 
-app = App()
+app = App(takes_profile=False)
 Schema = StrEnum("Schema", ["SPECS", "CONFIG"])  # what it describes
 _PACKAGES = {Schema.SPECS: "specs", Schema.CONFIG: "settings"}
 

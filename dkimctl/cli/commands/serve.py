@@ -21,7 +21,7 @@ from dkimctl.files import new_name
 if TYPE_CHECKING:
     from dkimctl.service.location import Location
 
-app = App()
+app = App(takes_profile=False)
 
 
 @app.command(

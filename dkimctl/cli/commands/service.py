@@ -38,19 +38,24 @@ app = App(
     "dkimctl service client disable CLIENT_ID",
     "dkimctl service export --format opendkim --output-dir /etc/opendkim/dkimctl",
     help="Manage the embedded service: its clients and registrations.",
+    takes_profile=False,
 )
 client = App(
     "dkimctl service client create --output secret.txt",
     "dkimctl service client list",
     help="Create, list, disable, enable and delete clients, and give them new secrets.",
+    takes_profile=False,
 )
 registration = App(
     "dkimctl service registration list --domain example.com",
     "dkimctl service registration disable example.com s1",
     help="List, enable, disable and delete registrations.",
+    takes_profile=False,
 )
 delivery = App(
-    "dkimctl service delivery add CLIENT_ID", help="Add deliveries, which a client can cancel."
+    "dkimctl service delivery add CLIENT_ID",
+    help="Add deliveries, which a client can cancel.",
+    takes_profile=False,
 )
 app.add_typer(client, name="client")
 app.add_typer(registration, name="registration")

@@ -26,7 +26,6 @@ app = App()
     "dkimctl show-dns example.com --format value",
     "dkimctl show-dns --from records.json --format csv",
     "dkimctl show-dns --format nsupdate --output FILE && nsupdate -k KEYFILE FILE",
-    takes_profile=True,
 )
 def show_dns(
     ctx: typer.Context,

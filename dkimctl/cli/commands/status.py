@@ -22,7 +22,7 @@ from dkimctl.text import format_duration, printable
 app = App()
 
 
-@app.command("dkimctl status", "dkimctl status --profile agency --format json", takes_profile=True)
+@app.command("dkimctl status", "dkimctl status --profile agency --format json")
 def status(ctx: typer.Context, fmt: TableOrJsonOption = None) -> int:
     """Show the profile, and where each of its settings comes from.
 

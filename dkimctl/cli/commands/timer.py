@@ -21,7 +21,7 @@ from dkimctl.text import TIMERS_DOC, listed, printable
 app = App()
 
 
-@app.command("dkimctl timer", "dkimctl timer --yes", "dkimctl timer --remove", takes_profile=True)
+@app.command("dkimctl timer", "dkimctl timer --yes", "dkimctl timer --remove")
 def timer(
     ctx: typer.Context,
     remove: Annotated[bool, option("--remove", "Remove the timer.")] = False,

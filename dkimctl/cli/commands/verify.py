@@ -35,7 +35,6 @@ _CODES = {
     "dkimctl verify mail.eml",
     "dkimctl verify --format json - < mail.eml",
     "dkimctl verify mail.eml --server 192.0.2.1",
-    takes_profile=True,
 )
 def verify(
     ctx: typer.Context,
