@@ -97,6 +97,10 @@ class Answer(NamedTuple):
     is_wildcard: bool = False  # its signature is that of a wildcard (RFC 4034 section 3.1.3)
     proof: bytes = b""  # the message with NSEC records, which nothing has read yet
 
+    @property
+    def texts(self) -> list[str]:
+        return [value.decode("utf-8", "surrogateescape") for value in self.values]
+
 
 class TruncatedAnswer(Exception):
     """The answer does not fit into a datagram: ask over TCP."""
@@ -359,7 +363,7 @@ def log_query(
 def _content(answer: Answer, question: Question) -> str:
     if answer.delegated:
         return f"referral to {answer.delegated}"
-    texts = [value.decode("utf-8", "surrogateescape") for value in answer.values]
+    texts = answer.texts
     if question.rdtype != TXT:
         rrsets = answer.message.answer if answer.message else ()
         texts = [str(data) for rrset in rrsets if rrset.rdtype == question.rdtype for data in rrset]

@@ -328,15 +328,11 @@ async def gather(coroutines: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
     return [await work[0]] if len(work) == 1 else await asyncio.gather(*work)
 
 
-def texts(answer: Answer) -> list[str]:
-    return [value.decode("utf-8", "surrogateescape") for value in answer.values]
-
-
 def direct_finding(response: ServerResponse, record: DnsRecord) -> Finding:
     """What a response says, whatever else might be looked up."""
     if response.answer is None:
         return Finding(Verdict.NO_ANSWER, str(response.failure))
-    return denied(verdicts.compare_values(record.value, texts(response.answer)), response)
+    return denied(verdicts.compare_values(record.value, response.answer.texts), response)
 
 
 def denied(finding: Finding, response: ServerResponse) -> Finding:
@@ -365,7 +361,7 @@ async def find_at_doubled_name(
     doubled = f"{record.fqdn}.{zone}"
     if zone not in ("", ".") and len(doubled) <= MAX_NAME:
         response = await ask(source, server, make_txt_question(doubled))
-        if response.answer is not None and record.value in texts(response.answer):
+        if response.answer is not None and record.value in response.answer.texts:
             reason = f"it is at {doubled}: a final dot is missing, so the zone is there twice"
             return Finding(Verdict.MALFORMED, reason)
     return Finding(Verdict.MISSING)

@@ -12,7 +12,7 @@ from dkimctl.dkim import KeyRecordError, parse_public_key, parse_tag_list, recor
 from dkimctl.dns.check import Checker
 from dkimctl.dns.messages import MAX_ALIASES, TXT, Question, make_question, make_txt_question
 from dkimctl.dns.nameserver import NameServer, NoAnswer
-from dkimctl.dns.queries import Source, ask, gather, texts
+from dkimctl.dns.queries import Source, ask, gather
 from dkimctl.dns.verdicts import Finding, Verdict
 from dkimctl.errors import UsageError
 from dkimctl.mail import message as mail
@@ -144,7 +144,7 @@ async def _look_up(source: Source, server: NameServer, question: Question) -> _L
         if answer.bogus:
             return NoAnswer(answer.bogus)
         if answer.values or not answer.alias:
-            return tuple(sorted(texts(answer)))
+            return tuple(sorted(answer.texts))
         question = make_question(answer.alias, TXT)
     return NoAnswer(f"more than {MAX_ALIASES} aliases (CNAME) in a row")
 

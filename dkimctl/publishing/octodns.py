@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from inspect import signature
 from typing import Any
@@ -91,23 +91,18 @@ class OctodnsTarget:
                 fitting.append(change)
                 continue
             # DKIM does not use what octoDNS cannot hold.
-            unfit = NegativeAnswer(
-                f"octoDNS has no form for the value at {printable(change.name)}",
-                hint="publish it by hand: `dkimctl show-dns` has it",
-            )
-            yield change.failed(unfit)
+            what = f"octoDNS has no form for the value at {printable(change.name)}"
+            hint = "publish it by hand: `dkimctl show-dns` has it"
+            yield change.failed(NegativeAnswer(what, hint=hint))
         if not fitting:
             return
         states, error = self._attempt(zone, fitting)
         if error is not None and not states:
             yield from (change.failed(error) for change in fitting)
             return
-        wanted = []
-        for change in fitting:
-            if is_same(states[change.name], change.before):
-                wanted.append(change)
-            else:
-                yield change.failed(changed_error(change))
+        wanted = [item for item in fitting if is_same(states[item.name], item.before)]
+        changed = [item for item in fitting if not is_same(states[item.name], item.before)]
+        yield from (change.failed(changed_error(change)) for change in changed)
         if error is None and not any(map(_may_stay, wanted)):
             yield from (change.made() for change in wanted)
             return
@@ -181,17 +176,14 @@ class OctodnsTarget:
         from octodns.zone import Zone
 
         contents = Zone(f"{zone.lower()}.", [])
-        exists = self._failures.trying(
-            f"read the zone {printable(zone)}",
-            lambda: provider.populate(contents, target=True, lenient=True),
-            [zone, *names],
-        )
+        populate = partial(provider.populate, contents, target=True, lenient=True)
+        doing = f"read the zone {printable(zone)}"
+        exists = self._failures.trying(doing, populate, [zone, *names])
         # Some providers return nothing.
         if not (contents.records if exists is None else exists):
-            raise NegativeAnswer(
-                f"{self.label} has no zone {printable(zone)}, or does not list its records",
-                hint="correct `zones` or `settings` of `dns` in the config file",
-            )
+            what = f"{self.label} has no zone {printable(zone)}, or does not list its records"
+            hint = "correct `zones` or `settings` of `dns` in the config file"
+            raise NegativeAnswer(what, hint=hint)
         return contents
 
     @contextmanager
@@ -256,10 +248,8 @@ def load_class(class_name: str) -> Any:
         raise UsageError(f"{name} is not an octoDNS provider that can change DNS", hint=hint)
     if "directory" in signature(provider).parameters:
         # octoDNS writes zone files in place: a run that is killed leaves them cut, or empty.
-        raise UsageError(
-            f"{name} writes zone files, and not DNS",
-            hint="name the provider that serves the zone; for files: `dkimctl show-dns`",
-        )
+        hint = "name the provider that serves the zone; for files: `dkimctl show-dns`"
+        raise UsageError(f"{name} writes zone files, and not DNS", hint=hint)
     return provider
 
 
@@ -320,10 +310,8 @@ def make_plan(provider: Any, existing: Any, changes: Sequence[Change], rewrites:
     from octodns.record import Record, Update
 
     if getattr(provider, "apply_disabled", False):
-        raise NegativeAnswer(
-            "`apply_disabled` is set for the provider",
-            hint="remove it from `settings` of `dns` in the config file",
-        )
+        hint = "remove it from `settings` of `dns` in the config file"
+        raise NegativeAnswer("`apply_disabled` is set for the provider", hint=hint)
     wanted = {change.name.lower(): change for change in changes}
     texts = (record for record in existing.records if record._type == "TXT")
     ours = [record for record in texts if _name(record) in wanted]
@@ -364,10 +352,8 @@ def _require_ours(planned: Sequence[Any], wanted: Mapping[str, Change]) -> None:
         if sorted(_values(item.existing)) != sorted(change.before.values):
             raise changed_error(change)
     if missing := sorted(wanted.keys() - seen):
-        raise ServiceError(
-            f"the provider plans no change of TXT at {printable(few(missing))}",
-            hint="nothing was changed; run the same command again",
-        )
+        what = f"the provider plans no change of TXT at {printable(few(missing))}"
+        raise ServiceError(what, hint="nothing was changed; run the same command again")
 
 
 def _values(record: Any) -> tuple[str, ...]:

@@ -306,10 +306,8 @@ def _guard_wildcards(target: Target, zone: str, changes: Sequence[Change]) -> li
             host = add_first[0].partition(". ")[0]
             reason = f"this record would end what a wildcard answers for {host}; first add"
             return change._replace(action=Action.BLOCKED, reason=reason, add_first=add_first)
-        unknown = ServiceError(
-            f"{target.label} does not say whether a wildcard answers for names above {name}",
-            hint=f"run the same command again; {_WITHOUT_ASKING}",
-        )
+        what = f"{target.label} does not say whether a wildcard answers for names above {name}"
+        unknown = ServiceError(what, hint=f"run the same command again; {_WITHOUT_ASKING}")
         return change._replace(action=Action.UNREAD).failed(error or unknown)
 
     return list(map(guarded, changes))
@@ -483,11 +481,9 @@ class _Rule(NamedTuple):
             return TargetZone(self.target, zone)
         if not self.named or name.endswith(f".{self.named}"):
             return None  # a zone of its own
-        error = NegativeAnswer(
-            f"{self.target.label} has no zone {printable(self.named)}",
-            hint="correct `zones` or the server of `dns` in the config file",
-        )
-        return TargetZone(self.target, self.named, error)
+        hint = "correct `zones` or the server of `dns` in the config file"
+        what = f"{self.target.label} has no zone {printable(self.named)}"
+        return TargetZone(self.target, self.named, NegativeAnswer(what, hint=hint))
 
     def means(self, zone: str) -> bool:
         """Whether a glob is for this zone, or there is none."""
@@ -516,7 +512,5 @@ def is_same(state: NameState, other: NameState) -> bool:
 
 def changed_error(change: Change) -> DkimctlError:
     """For a name that has not what the plan was made from."""
-    return NegativeAnswer(
-        f"DNS has changed at {printable(change.name)} since it was read",
-        hint="run the same command again",
-    )
+    what = f"DNS has changed at {printable(change.name)} since it was read"
+    return NegativeAnswer(what, hint="run the same command again")

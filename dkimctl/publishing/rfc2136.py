@@ -86,10 +86,8 @@ class Rfc2136Target:
         # A negative answer names the zone as well; and the same questions are asked to read.
         self._found = {}
         self._found = self._ask(asked)
-        steps = {
-            name: self._next(name, "", self._found[question].answer)
-            for question, name in asked.items()
-        }
+        answers = {name: self._found[question].answer for question, name in asked.items()}
+        steps = {name: self._next(name, "", answer) for name, answer in answers.items()}
         while candidates := {candidate for candidate, _ in steps.values() if candidate}:
             questions = {name: Question(plain_name(name) + _SOA_IN, SOA) for name in candidates}
             responses = self._ask(questions.values())
@@ -164,10 +162,7 @@ class Rfc2136Target:
         """What each name seems to have: also what a wildcard has. Raises DkimctlError."""
         questions = {name: messages.make_txt_question(name) for name in names}
         responses = self._ask(questions.values())
-        return {
-            name: self._state(zone, question, responses[question])
-            for name, question in questions.items()
-        }
+        return {name: self._state(zone, each, responses[each]) for name, each in questions.items()}
 
     def _state(self, zone: str, question: Question, response: Response) -> NameState:
         answer, wire = response
@@ -188,7 +183,7 @@ class Rfc2136Target:
             # A zone below it, on the same server.
             is_own = answer.zone in ("", zone)
             return NameState() if is_own else NameState(delegated=answer.zone)
-        values = tuple(value.decode("utf-8", "surrogateescape") for value in answer.values)
+        values = tuple(answer.texts)
         if answer.message is None:
             ttl, data = messages.only_record(wire, question)
             stored: tuple[bytes, ...] = (data,)
@@ -315,9 +310,8 @@ class Rfc2136Target:
         if not all(domains) or not 0 < len(domains) <= _MAX_GRANTS:
             domains = {"DOMAIN": None}
         key = self._key.rstrip(".") or "KEYNAME"
-        grants = " ".join(
-            f"`grant {key} wildcard *._domainkey.{printable(domain)} TXT;`" for domain in domains
-        )
+        rights = (f"wildcard *._domainkey.{printable(domain)} TXT;" for domain in domains)
+        grants = " ".join(f"`grant {key} {right}`" for right in rights)
         hint += (
             f" to read and change TXT records of the zone: in BIND, {grants} in update-policy; "
             "in Knot DNS, an ACL with the action update; in PowerDNS, dnsupdate=yes and "
