@@ -121,9 +121,8 @@ def _markdown(items: Sequence[Change], most_alike: int | None) -> Iterator[str]:
     yield f"### DKIM records: {_totals(items) or 'nothing to do'}\n"
     for (zone, target), group in itertools.groupby(items, lambda item: item.place):
         of_zone = list(group)
-        listed = (item for item in of_zone if item.action is not Action.KEEP)
-        shown = [item for item in listed if grouping.shows(item.action)]
-        if shown:
+        changed = (item for item in of_zone if item.action is not Action.KEEP)
+        if shown := [item for item in changed if grouping.shows(item.action)]:
             named = code(zone) if zone else "Unknown zone"
             place = f"{named} at {code(target)}" if target else "No DNS target"
             yield f"\n#### {place}: {_totals(of_zone)}\n\n"

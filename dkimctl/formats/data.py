@@ -30,7 +30,7 @@ def open_data(
     """The renderer of items in a format for programs: "json", "jsonl" or "csv".
 
     `fields` of an item are its members in JSON, `row` its cells below `columns`; without `row`, the
-    cells are its fields. A new format for programs is a class here, and a line in this function.
+    cells are its fields.
     """
     match fmt:
         case "json":

@@ -157,9 +157,8 @@ def resolve_name(sources: Sources) -> tuple[str, SetBy]:
     flags, given = sources.flags, sources.flags.get("profile")
     if flags.get("sandbox"):
         if given not in {None, values.SANDBOX}:
-            raise UsageError(
-                "--sandbox and --profile name two profiles", hint="give only one of them"
-            )
+            message = "--sandbox and --profile name two profiles"
+            raise UsageError(message, hint="give only one of them")
         return values.SANDBOX, option("sandbox")
     exported = sources.environ.get(variable("profile").name) or None
     for text, source in ((given, option("profile")), (exported, variable("profile"))):
@@ -243,8 +242,7 @@ def read_logins(state_dir: Path) -> tuple[dict[str, dict[str, str]], list[dict[s
     The secrets of the latter may still be stored. URLs may not be in canonical form.
     """
     path = state_dir / _LOGINS
-    data = _read_file(path, 16 << 20)  # bytes; a login has about 200
-    if data is None:
+    if (data := _read_file(path, 16 << 20)) is None:  # bytes; a login has about 200
         return {}, []
 
     def checked(login: Mapping[str, Any]) -> dict[str, str]:
@@ -310,8 +308,7 @@ def stored_login(profile: Profile, logins: Logins) -> Login:
 def read_used_profile(state_dir: Path) -> str | None:
     """The name that `profile use` chose, or None. Raises UsageError, also for a damaged file."""
     path = state_dir / "profile"
-    data = _read_file(path, 4096)  # bytes
-    if data is None:
+    if (data := _read_file(path, 4096)) is None:  # bytes
         return None
     name = data.decode("ascii", "replace").strip()
     if not values.is_profile_name(name):

@@ -218,16 +218,12 @@ class Entries:
             return
         other = first if spec.selector is None else positions.get(key_of(spec.sign_domain, None))
         if other is not None:
-            message = (
-                f"{quoted(spec.sign_domain)} has entries with and without a selector "
-                f"({self._place(other)})"
-            )
-            problems.problem(node, message, "give every entry of the domain a selector")
+            what = f"{quoted(spec.sign_domain)} has entries with and without a selector"
+            hint = "give every entry of the domain a selector"
+            problems.problem(node, f"{what} ({self._place(other)})", hint)
         positions[spec.key] = position
 
     def _place(self, position: int) -> str:
         """The line of an entry, and its file if that is another one."""
-        file = bisect(self._starts, position) - 1
-        line = f"line {self._lines[position]}"
-        is_same = file == len(self._files) - 1
-        return line if is_same else f"{line} of {printable(self._files[file])}"
+        file, line = self._files[bisect(self._starts, position) - 1], self._lines[position]
+        return f"line {line}" + ("" if file == self._files[-1] else f" of {printable(file)}")

@@ -28,9 +28,7 @@ from dkimctl.text import counted, few, printable, quoted
 _DOMAIN = "--domain"
 _YAML_EXAMPLE = "write a list such as '- example.com', or [] for no domains"
 # Other headings of our fields, in lower case and with an underscore for blanks and hyphens.
-_ALIASES = {
-    "bits": "key_len", "key_length": "key_len", "enabled": "enable",
-}  # fmt: skip
+_ALIASES = {"bits": "key_len", "key_length": "key_len", "enabled": "enable"}
 # Our own CSV has one of these beside the fields of an entry. It holds answers, which nobody sends.
 _ANSWERS = {"outcome", "stage", "verdict"}
 _MAX_ROW = 1 << 20  # characters; also the most lines, as in a spreadsheet
@@ -72,9 +70,8 @@ def read_specs(
     with naming(_DOMAIN):
         for domain in domains:
             if is_file(domain) and is_ordinary(domain.lower()):
-                raise UsageError(
-                    f"{domain} is the name of a file", hint=f"write {domain} without --domain"
-                )
+                hint = f"write {domain} without --domain"
+                raise UsageError(f"{domain} is the name of a file", hint=hint)
         names = [parse_domain(domain) for domain in domains]
         if repeated := _repeated(names):
             raise UsageError(f"{repeated} is named twice", hint="name each domain once")
