@@ -1,7 +1,4 @@
-"""What matters today: what is urgent, what comes this week and month, and how old the keys are.
-
-As values, as JSON, and as the text that fits one screen of a terminal.
-"""
+"""What matters today: as values, as JSON, and as text that fits one screen of a terminal."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""HTML pages for people without a terminal: each is one file, and fetches nothing.
-
-Their templates are those of this package, or of another that lays out what it has to say.
-"""
+"""HTML pages for people without a terminal: each is one file, and fetches nothing."""
 
 from __future__ import annotations
 
@@ -22,10 +19,9 @@ _WIDTH = 600.0  # of the bars, in units of the picture
 
 
 def environment(package: str) -> Environment:
-    """The templates of `package`; a page extends our base.html, which has the looks of all.
+    """The templates of `package`, which escape text; a page extends our base.html.
 
-    Text in them is escaped. A page fetches nothing and runs no script: its security policy forbids
-    both.
+    It fetches nothing and runs no script: its security policy forbids both.
     """
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
 

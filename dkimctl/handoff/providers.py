@@ -123,10 +123,7 @@ def read_yaml(name: str) -> dict[str, Any]:
 
 
 def find_places(names: Iterable[str], zones: Sequence[str] = ()) -> dict[str, DnsPlace]:
-    """The place of each name, as DNS has it; without an answer, what is known.
-
-    With `zones`, it is the longest of these, and nothing is asked.
-    """
+    """The place of each name, as DNS has it; of `zones`, the longest, and nothing is asked."""
     unique = list(dict.fromkeys(names))
     if zones:
         find = zone_finder(zones)

@@ -238,10 +238,7 @@ class SheetField(NamedTuple):
 
 
 def _page(sheet: Sheet, words: Words) -> dict[str, object]:
-    """What the templates show, from top to bottom, but for texts without conditions.
-
-    Zones and records are made when they are written, since there may be many.
-    """
+    """What the templates show; zones and records, of which there may be many, when written."""
     records = sheet.records
     rdtypes, count, first = {record.type for record in records}, len(records), records[0]
     delegates = "" if rdtypes == {"TXT"} else "_".join(sorted(rdtypes))

@@ -263,10 +263,7 @@ def read_logins(state_dir: Path) -> tuple[dict[str, dict[str, str]], list[dict[s
 
 @contextmanager
 def logins_lock(state_dir: Path) -> Iterator[None]:
-    """Keep other processes from changing the logins and their secrets. Raises UsageError.
-
-    Creates a missing state directory.
-    """
+    """Keep other processes from changing logins and secrets. Raises UsageError."""
     path = state_dir / _LOGINS
     with _usable(path):
         files.prepare_directory(state_dir)
