@@ -59,9 +59,6 @@ _HEADERS = {
     "Accept-Encoding": "identity",  # a small compressed body can expand to a huge one
 }
 _CONNECT_TIMEOUT = 10.0  # seconds, for each address of a host
-# Ages, in seconds, of answers from caches in front of services, which keep errors for a moment.
-_FRESH = "[0-9]{1,2}"
-_CLOSED = -1  # the descriptor of a socket that is closed, or that TLS took over
 
 
 class HttpRequest(NamedTuple):
@@ -221,10 +218,8 @@ class HttpClient:
         finally:
             deadline.stop()
             elapsed, sent = (time.monotonic() - started) * 1000, len(request.body or b"")
-            target = (
-                f"{request.method} {failures.origin_of(url) if request.has_secret_url else url}"
-            )
-            _log.info("%s: %s, %.0f ms, %d bytes sent", target, outcome, elapsed, sent)
+            shown = f"{request.method} {failures.origin_of(url) if request.has_secret_url else url}"
+            _log.info("%s: %s, %.0f ms, %d bytes sent", shown, outcome, elapsed, sent)
 
     def close(self) -> None:
         if self._watcher is not None:
@@ -270,7 +265,8 @@ class HttpClient:
                     message = f"the response from {host} is larger than {limit}"
                     raise MaybeProcessed(message, hint="check the profile's URLs")
             retry, date = (response.headers.get(name, "") for name in ("Retry-After", "Date"))
-            if not re.fullmatch(_FRESH, response.headers.get("Age", "0").strip()):
+            # Caches in front of services keep errors for a moment.
+            if not re.fullmatch("[0-9]{1,2}", response.headers.get("Age", "0").strip()):
                 date = ""  # from a cache: it is the time at which that got the answer
             wait = parse_retry_after(retry, date, time.time())
             return HttpResponse(response.status_code, bytes(body), wait, date)
@@ -318,10 +314,9 @@ def parse_retry_after(value: str, date: str, now: float) -> float | None:
     text = value.strip()
     if re.fullmatch("[0-9]+", text):
         return min(float(text), _MAX_RETRY_AFTER)
-    retry_at = _timestamp(text)
+    retry_at, sent_at = _timestamp(text), _timestamp(date)
     if retry_at is None:
         return None
-    sent_at = _timestamp(date)
     wait = retry_at - (now if sent_at is None else sent_at)
     return min(max(0.0, wait), _MAX_RETRY_AFTER)
 
@@ -361,8 +356,8 @@ class ResponseDeadline:
     def add_connection(self, connection: socket.socket) -> None:
         """Shut down `connection` as well when the deadline expires."""
         with self._lock:
-            self._sockets = [sock for sock in self._sockets if sock.fileno() != _CLOSED]
-            self._sockets.append(connection)
+            # -1: it is closed, or TLS took it over.
+            self._sockets = [sock for sock in self._sockets if sock.fileno() != -1] + [connection]
 
     def start(self, due: float) -> None:
         """Expect a complete response by `due` (monotonic seconds)."""

@@ -120,9 +120,8 @@ def decode_reply(body: bytes, *, is_saved: bool = False) -> Reply:
                 raise DecodeError(message) from None
     total = decoded.total
     if isinstance(total, int | float) and total > len(decoded.items):
-        faults.append(
-            f"the service found {total} results and returned {len(decoded.items)} of them"
-        )
+        found = f"the service found {total} results"
+        faults.append(f"{found} and returned {len(decoded.items)} of them")
     return Reply(tuple(items), tuple(faults), frozenset(retired))
 
 
@@ -205,6 +204,4 @@ def _integer(name: str, number: float | None) -> int | None:
 def _describe(error: Exception, path: str) -> str:
     """msgspec's message, with the JSON path from the root of the body."""
     text = str(error)
-    if "`$" in text:
-        return text.replace("`$", f"`${path}")
-    return f"{text} - at `${path}`"
+    return text.replace("`$", f"`${path}") if "`$" in text else f"{text} - at `${path}`"

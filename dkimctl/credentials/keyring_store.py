@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-
 # By the name of the exception's class, because importing the classes is slow.
 _EXPLANATIONS = {
     "NoKeyringError": "this machine has no keyring",

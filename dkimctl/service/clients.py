@@ -52,13 +52,10 @@ _exists = sa.select(_requested.c.client_id).where(
     _requested.c.client_id == sa.bindparam("client_id")
 )
 _id_or_first = sa.func.coalesce(_exists.scalar_subquery(), _first.c.client_id)
-_CLIENT_OR_FIRST = sa.select(
-    clients.c.client_id,
-    clients.c.state,
-    clients.c.secret_hash,
-    clients.c.previous_hash,
-    clients.c.previous_until,
-).select_from(_first.join(clients, clients.c.client_id == _id_or_first))
+_LOGIN = ("client_id", "state", "secret_hash", "previous_hash", "previous_until")
+_CLIENT_OR_FIRST = sa.select(*(clients.c[name] for name in _LOGIN)).select_from(
+    _first.join(clients, clients.c.client_id == _id_or_first)
+)
 
 
 class ClientState(StrEnum):
@@ -255,13 +252,9 @@ def cancel_delivery(store: Store, client_id: str, delivery_id: str) -> bool:
     """Delete this delivery of the client; False if the client has no such delivery."""
     if not _DELIVERY_ID.fullmatch(delivery_id):  # PostgreSQL takes no NUL
         return False
-    statement = (
-        sa.delete(deliveries)
-        .where(deliveries.c.delivery_id == delivery_id)
-        .where(deliveries.c.client_id == client_id)
-    )
+    mine = (deliveries.c.delivery_id == delivery_id) & (deliveries.c.client_id == client_id)
     with store.writing() as connection:
-        return connection.execute(statement).rowcount > 0
+        return connection.execute(sa.delete(deliveries).where(mine)).rowcount > 0
 
 
 def _hash(secret: str) -> bytes:

@@ -29,8 +29,6 @@ from dkimctl.service.location import DatabaseUrl, Location
 from dkimctl.service.schema import passphrases, registrations
 from dkimctl.text import install_beside, printable
 
-_Transactions = dict[str, dict[str, Any]]  # execution options of SQLAlchemy, by what it is for
-
 _FILE_HINT = "check the file, its permissions and the free disk space, or use another data file"
 _URL_HINT = "check that PostgreSQL runs, and that this user may connect to and change the database"
 _OWN_DIRECTORY = "use a data file in a directory of your own"
@@ -39,15 +37,15 @@ _APPLICATION_ID = 0x444B494D  # "DKIM" in ASCII: distinguishes our files from ot
 _LAYOUT = 3  # has a revision; earlier versions of dkimctl refuse it, by this number, as newer
 _LOOK = 0.1  # seconds between looks, while nothing is written, whether the file is in place
 BUSY_SECONDS = 10  # other processes may write to the file meanwhile
-_CACHE = 8 * 1024  # KiB a connection; the default of 2 MiB is too little for large indexes
 _SQLITE_SETTINGS = (
     "PRAGMA foreign_keys = ON",
-    f"PRAGMA cache_size = -{_CACHE}",
+    "PRAGMA cache_size = -8192",  # KiB; the default of 2 MiB is too little for large indexes
     # Overwrite replaced data, such as a key that is now encrypted, in the file's free pages.
     "PRAGMA secure_delete = ON",
 )
-# A lock requested in the middle of a transaction fails at once, whatever the timeout.
-_SQLITE_TRANSACTIONS: _Transactions = {
+# The execution options of SQLAlchemy, by what a transaction is for. A lock requested in the middle
+# of one fails at once, whatever the timeout.
+_SQLITE_TRANSACTIONS: dict[str, dict[str, Any]] = {
     "reading": {},
     "snapshot": {"begin": ["BEGIN"]},
     "durable": {"begin": ["PRAGMA synchronous = FULL", "BEGIN IMMEDIATE"]},
@@ -64,8 +62,7 @@ _POSTGRESQL_CONNECTION = {
     "tcp_user_timeout": 20_000,
     "client_encoding": "utf8",  # whatever the database has: all we store is ASCII
 }
-_POSTGRESQL_SETTINGS = ("SET statement_timeout = '15s'",)
-_POSTGRESQL_TRANSACTIONS: _Transactions = {
+_POSTGRESQL_TRANSACTIONS: dict[str, dict[str, Any]] = {
     "reading": {"isolation_level": "AUTOCOMMIT"},
     "snapshot": {
         "isolation_level": "REPEATABLE READ",
@@ -96,15 +93,12 @@ class Store:
         self.marker: bytes | None = None
         self._fernet: Fernet | None = None
         self._engine = engine
-        transactions = _SQLITE_TRANSACTIONS if path else _POSTGRESQL_TRANSACTIONS
-        self._engines = {
-            use: engine.execution_options(**options) for use, options in transactions.items()
-        }
+        uses = _SQLITE_TRANSACTIONS if path else _POSTGRESQL_TRANSACTIONS
+        self._engines = {use: engine.execution_options(**uses[use]) for use in uses}
         # SQLite lets one writer at a time, and has others look again every now and then: threads
         # that wait for a lock come in turn.
-        self._one_writer: AbstractContextManager[object] = (
-            threading.Lock() if path else nullcontext()
-        )
+        lock: AbstractContextManager[object] = threading.Lock() if path else nullcontext()
+        self._one_writer = lock
         self._identities = {path: file_identity(path)} if path else {}
         self._looked_at = 0.0
 
@@ -237,14 +231,10 @@ class Store:
 
     def _file_revision(self, connection: sa.Connection) -> str | None:
         """The same of a file, with "" before there were revisions."""
-        application_id, layout, tables = (
-            connection.exec_driver_sql(query).scalar_one()
-            for query in (
-                "PRAGMA application_id",
-                "PRAGMA user_version",
-                "SELECT count(*) FROM sqlite_master",
-            )
-        )
+        ask = connection.exec_driver_sql
+        application_id = ask("PRAGMA application_id").scalar_one()
+        layout = ask("PRAGMA user_version").scalar_one()
+        tables = ask("SELECT count(*) FROM sqlite_master").scalar_one()
         if not (tables or application_id or layout):  # a new file
             return None
         if application_id != _APPLICATION_ID:
@@ -316,11 +306,8 @@ class Store:
     def _encrypt_all(self, connection: sa.Connection, passphrase: Passphrase) -> None:
         """Encrypt the keys that are plain, or encrypted as before revision 0003."""
         domain, selector = registrations.c.sign_domain, registrations.c.selector
-        some = (
-            sa.select(domain, selector, registrations.c.private_key)
-            .order_by(domain, selector)
-            .limit(_AT_ONCE)
-        )
+        key_rows = sa.select(domain, selector, registrations.c.private_key)
+        some = key_rows.order_by(domain, selector).limit(_AT_ONCE)
         encrypt = (
             sa.update(registrations)
             .where(domain == sa.bindparam("domain"), selector == sa.bindparam("label"))
@@ -411,7 +398,7 @@ def _postgresql_engine(url: DatabaseUrl) -> sa.Engine:
         return _engine(
             sa.make_url(url.text).set(drivername="postgresql+psycopg"),
             _POSTGRESQL_CONNECTION,
-            _POSTGRESQL_SETTINGS,
+            ["SET statement_timeout = '15s'"],
             pool_pre_ping=True,  # the database may have been restarted
         )
     except ModuleNotFoundError as error:

@@ -31,7 +31,6 @@ _DOMAIN = re.compile(rf"(?:{_LABEL}\.)+(?![0-9]+$){_LABEL}")
 _DATE_TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9][+-](?:[01][0-9]|2[0-3]):[0-5][0-9]"
 )
-_DEFAULT_KEY_LEN = 1024
 _FQDN_OCTETS = 253
 _GENERATED_SELECTOR_OCTETS = 9
 _INTEGER_LIMIT = 2**63  # of SQLite
@@ -311,7 +310,7 @@ def validate_entry(entry: Mapping[str, Any]) -> Entry | Rejection:
     return Entry(
         sign_domain=entry["sign_domain"].lower(),
         selector=None if selector is None else selector.lower(),
-        key_len=int(entry.get("key_len", _DEFAULT_KEY_LEN)),
+        key_len=int(entry.get("key_len", 1024)),
         start_date=entry.get("start_date"),
         default=int(entry.get("default", 0)),
         enable=entry.get("enable", True),

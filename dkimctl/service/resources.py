@@ -31,8 +31,6 @@ METHODS = {
     "/readyz": ["GET", "HEAD"],
 }
 _PROTECTED = {"/domain/dkim", "/send/{delivery_id}"}  # by a bearer token
-_FORM = "application/x-www-form-urlencoded"
-_MAX_FIELDS = 100
 _ENTRY = 2048  # octets; the longest names take about 600
 _MIN_BODY, _MAX_BODY = 128 * 1024, 1024 * 1024
 
@@ -148,10 +146,8 @@ class Api:
 
     def _read(self, request: falcon.Request) -> bytes:
         """The whole body, sent with a length or in chunks; of one that is too large, no more."""
-        length = request.content_length
-        too_large = falcon.HTTPContentTooLarge(
-            description=f"The body exceeds {self._max_body} octets."
-        )
+        length, what = request.content_length, f"The body exceeds {self._max_body} octets."
+        too_large = falcon.HTTPContentTooLarge(description=what)
         if (length or 0) > self._max_body:
             raise too_large
         if not _has_body(request):
@@ -242,14 +238,12 @@ def _basic_credentials(header: str | None) -> tuple[str, str] | None:
 def _grant_type(content_type: str | None, body: bytes) -> str:
     """The only grant_type of the form; without a value it counts as missing (RFC 6749, 3.2)."""
     try:
-        if (content_type or "").partition(";")[0].strip().lower() != _FORM:
+        media_type = (content_type or "").partition(";")[0].strip().lower()
+        if media_type != "application/x-www-form-urlencoded":
             raise ValueError
-        parts = [
-            f"{part}=" if part == "grant_type" else part for part in body.decode("ascii").split("&")
-        ]
-        fields = parse_qsl(
-            "&".join(parts), strict_parsing=True, errors="strict", max_num_fields=_MAX_FIELDS
-        )
+        parts = body.decode("ascii").split("&")
+        form = "&".join(f"{part}=" if part == "grant_type" else part for part in parts)
+        fields = parse_qsl(form, strict_parsing=True, errors="strict", max_num_fields=100)
     except ValueError:
         raise _token_refused("invalid_request") from None
     values = [value for name, value in fields if name == "grant_type"]
@@ -277,9 +271,8 @@ def _requested_domains(body: bytes, max_domains: int) -> list[dict[str, Any]]:
     if not domains:
         raise _bad_request("domains is empty.")
     if len(domains) > max_domains:
-        raise _bad_request(
-            f"domains has {len(domains)} entries; at most {max_domains} are allowed."
-        )
+        number = f"domains has {len(domains)} entries"
+        raise _bad_request(f"{number}; at most {max_domains} are allowed.")
     return domains
 
 
