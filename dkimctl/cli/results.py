@@ -13,6 +13,7 @@ from dkimctl.cli.output import LONG_TABLE, OutputOptions, resolve_zones, table_l
 from dkimctl.cli.report import KEPT, Reporter
 from dkimctl.errors import ExitCode, OutputError, os_errors_as, worst
 from dkimctl.formats.renderer import (
+    NOT_FOR_DNS,
     Format,
     PerZoneRenderer,
     Renderer,
@@ -24,6 +25,7 @@ from dkimctl.formats.renderer import (
 from dkimctl.formats.results import open_results
 from dkimctl.models import USABLE, Outcome, Result, named
 from dkimctl.names import zone_finder
+from dkimctl.settings.delegation import Pool
 from dkimctl.text import MAX_ALIKE, counted, few, listed, without_names
 
 # Of each outcome, its exit code; in the order of the summary.
@@ -88,6 +90,20 @@ def write_results(
     is_paged = options.fmt is Format.TABLE and not must_arrive
     chunks = render_all(renderer, results)
     write_chunks(chunks, options.output, must_arrive=must_arrive, is_paged=is_paged)
+
+
+def at_targets(
+    results: Iterable[Result], fmt: Format, pool_of: Callable[[str], Pool | None]
+) -> Iterator[Result]:
+    """In formats that DNS reads, the record of a delegated key is where its CNAME leads."""
+    for result in results:
+        domain, selector = result.registration.key
+        record, pool = result.registration.record, None if fmt in NOT_FOR_DNS else pool_of(domain)
+        if record is not None and pool is not None and selector in pool.names():
+            record = record._replace(fqdn=pool.target_of(domain, selector))
+            yield result._replace(registration=result.registration._replace(record=record))
+        else:
+            yield result
 
 
 def show(

@@ -13,7 +13,7 @@ from dkimctl.cli import next_steps, options, selected
 from dkimctl.cli.options import App, option, read_duration
 from dkimctl.cli.output import OutputOptions, default_format, read_format, read_zone, write_chunks
 from dkimctl.cli.report import warn_alike
-from dkimctl.cli.results import write_results
+from dkimctl.cli.results import at_targets, write_results
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, UsageError, worst, worst_check
 from dkimctl.files import new_name
@@ -111,7 +111,8 @@ def rotate(
         session, picked, look=not no_check, max_age=max_age, assume_successors=assume_successors
     )
     results = retired_results(statuses)
-    write_results(results, output_options, session.reporter)
+    found = at_targets(results, output_options.fmt, session.config.pool_of)
+    write_results(found, output_options, session.reporter)
     unusable = [named(each.registration) for each in results if each.outcome is Outcome.UNUSABLE]
     if unusable and output_options.fmt is Format.NSUPDATE:
         session.reporter.warn(

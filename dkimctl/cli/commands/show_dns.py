@@ -9,7 +9,7 @@ import typer
 from dkimctl.cli import options, selected
 from dkimctl.cli.options import SAVED_RESULT, App, option, result_option
 from dkimctl.cli.output import read_output_options
-from dkimctl.cli.results import show, with_zones
+from dkimctl.cli.results import at_targets, show, with_zones
 from dkimctl.cli.session import open_session
 from dkimctl.errors import ExitCode, NegativeAnswer, worst
 from dkimctl.formats.renderer import NOT_FOR_DNS, Format, Provider
@@ -84,6 +84,7 @@ def show_dns(
         if not results and (unmatched := picked.unmatched()):
             hint = "leave out the selection to see everything in the file"
             raise NegativeAnswer(f"nothing in {saved} matches {few(unmatched)}", hint=hint)
+    results = at_targets(results, output_options.fmt, session.config.pool_of)
     if output_options.has_zones:
         results = list(results)
         output_options = with_zones(output_options, results, session.reporter)
