@@ -293,12 +293,7 @@ class Fault(NamedTuple):
     owner: str = ""  # of what is there, if it is another user
 
 
-def refuse(
-    fault: Fault | None,
-    error: Callable[..., Exception],
-    *,
-    hint: str = "",
-) -> None:
+def refuse(fault: Fault | None, error: Callable[..., Exception], *, hint: str = "") -> None:
     """Raise `error` for a fault, if there is one.
 
     `hint` is for one that has none; without it, the path is that of our state.

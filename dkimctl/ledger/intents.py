@@ -34,10 +34,7 @@ def select_open_requests(store: Any, account_id: int) -> Iterator[tuple[int, lis
 
 
 def insert_requests(
-    store: Any,
-    account_id: int,
-    sent_at: str,
-    requests: Iterable[Iterable[DomainSpec]],
+    store: Any, account_id: int, sent_at: str, requests: Iterable[Iterable[DomainSpec]]
 ) -> Iterator[tuple[int, list[Intent]]]:
     """Insert a row for each request, within the caller's transaction; what was inserted."""
     insert = "INSERT INTO open_request (account_id, sent_at, entries) VALUES (?, ?, ?)"

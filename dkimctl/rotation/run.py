@@ -133,10 +133,7 @@ class RotationRun:
         return self.report
 
     def _ask_service(
-        self,
-        over: Sequence[RetirementStatus],
-        known: KnownKeys,
-        due: DueKeys,
+        self, over: Sequence[RetirementStatus], known: KnownKeys, due: DueKeys
     ) -> Mapping[RegistrationKey, str]:
         """Register the successors that are due, and refresh keys past the grace period, and theirs.
 
@@ -341,11 +338,7 @@ class RotationRun:
         return Task(Step.REGISTER, State.DONE, registration, _replaces(spec), urgency)
 
     def _refresh(
-        self,
-        over: Iterable[RetirementStatus],
-        histories: Histories,
-        ledger: Ledger,
-        now: datetime,
+        self, over: Iterable[RetirementStatus], histories: Histories, ledger: Ledger, now: datetime
     ) -> Mapping[RegistrationKey, str]:
         """Send entries for these keys and their successors; the ledger gets the answers.
 
