@@ -136,18 +136,16 @@ class Batch:
 
     def new_results(self) -> list[tuple[BatchEntry, Result]]:
         """The results that are final and that their entries do not have yet."""
-        results = zip(self.entries, self._results, strict=True)
         return [
             (entry, result)
-            for position, (entry, result) in enumerate(results)
-            if entry.result is None and result is not None and position not in self._open
+            for position, entry in enumerate(self.entries)
+            if entry.result is None
+            and (result := self._results[position]) is not None
+            and position not in self._open
         ]
 
     def results_if_abandoned(self, reason: str) -> list[tuple[BatchEntry, Result]]:
-        """Results for the unfinished entries of a batch whose thread is abandoned.
-
-        The thread may still change the batch, so this reads only what the engine owns.
-        """
+        """Results for the unfinished entries; reads nothing that its thread may still change."""
         return [
             (entry, outcomes.unanswered(entry.spec, reason))
             if position in self._recorded

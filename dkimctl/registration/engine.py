@@ -65,8 +65,8 @@ class RegistrationEngine:
         self._warn = warn
         self._limits = limits
         self._channel = channel or WorkerChannel()
-        limiter = ConcurrencyLimiter(limits.concurrency, clock)
-        self._scheduler = BatchScheduler(limits.concurrency, limiter, self._channel)
+        self._limiter = ConcurrencyLimiter(limits.concurrency, clock)
+        self._scheduler = BatchScheduler(limits.concurrency, self._limiter, self._channel)
         self._error: DkimctlError | None = None  # ends the run; None: it goes on
         self._give_up_at = 0.0  # once it ends: until when answers are awaited
         self._unanswered = 0  # batches in a row
@@ -130,7 +130,7 @@ class RegistrationEngine:
                     else:
                         has_results = True
                         yield result
-                if self._scheduler.in_work or (self.stopped is None and self._scheduler.is_paused):
+                if self._scheduler.in_work or (self.stopped is None and self._limiter.pause_left()):
                     # Wait until workers report, and handle that.
                     self._handle_events(_TICK)
                     until = self._clock() + _GATHERING
@@ -150,11 +150,7 @@ class RegistrationEngine:
         intents = self._ledger.intents()
         keys = {spec.key for spec in specs} if intents else set()
         # An entry without a selector stands for any of its domain.
-        return [
-            intent
-            for intent in intents
-            if keys.isdisjoint({intent.key, key_of(intent.sign_domain, None)})
-        ]
+        return [each for each in intents if keys.isdisjoint({each.key, key_of(each[0], None)})]
 
     def _plan(self, spec: DomainSpec) -> BatchEntry:
         try:
@@ -200,7 +196,7 @@ class RegistrationEngine:
             except DkimctlError as error:
                 self._end(error)
         self._settle(batches)
-        self._scheduler.add_ready(batches)
+        self._scheduler.ready += batches  # the ledger has their intents
         self._release()
         if self._error is not None and self._clock() >= self._give_up_at:
             # Stop waiting for what is in flight; its intents stay in the ledger.
@@ -209,7 +205,8 @@ class RegistrationEngine:
             for batch in self._scheduler.in_work:
                 reason = "no answer had arrived when the run was stopped"
                 self._set_results(batch.results_if_abandoned(reason))
-            self._scheduler.abandon()
+            self._scheduler.in_work.clear()  # what is still reported of them is ignored
+            self._scheduler.permitted.clear()
 
     def _release(self) -> None:
         """Send what is recorded, as far as the limits allow; nothing once the run ends."""

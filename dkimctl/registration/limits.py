@@ -8,7 +8,7 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple, Protocol
 
@@ -94,7 +94,7 @@ class BatchScheduler:
         self._channel = channel
         self._pool: DaemonThreadPool[Batch] | None = None
         self._to_resend: list[Batch] = []  # to be recorded, then sent again
-        self._ready: list[Batch] = []  # recorded, without a permit
+        self.ready: list[Batch] = []  # recorded, without a permit
         self._next: Batch | None = None  # not to be recorded yet
         self.in_work: set[Batch] = set()
         self.permitted: set[Batch] = set()
@@ -127,12 +127,12 @@ class BatchScheduler:
     def next_to_record(self, next_batch: Callable[[], Batch | None]) -> list[Batch]:
         """What is to be sent now or soon: first what is sent again, then what is new."""
         at_service = sum(batch.permit.empty() for batch in self.permitted)
-        again = sum(batch.was_sent for batch in self._ready)
+        again = sum(batch.was_sent for batch in self.ready)
         free = max(0, self._limiter.limit - at_service - again)
         batches, self._to_resend = self._to_resend[:free], self._to_resend[free:]
         while len(self.in_work) < 3 * self._most - 2:  # at the service, and those ahead
             self._next = self._next or next_batch()
-            sent_at_once = len(self.permitted) + len(self._ready) + len(batches)
+            sent_at_once = len(self.permitted) + len(self.ready) + len(batches)
             is_now = sent_at_once < self._limiter.limit and len(self.in_work) < self._most
             if self._next is None or not (is_now or self._next.is_repeatable):
                 break
@@ -141,26 +141,22 @@ class BatchScheduler:
             self._next = None
         return batches
 
-    def add_ready(self, batches: Iterable[Batch]) -> None:
-        """These may be sent: the ledger has their intents."""
-        self._ready.extend(batches)
-
     def grant_permits(self) -> None:
         """Let go what is ready, as far as the limits allow."""
         # A batch to resend occupies a thread while it waits, so it goes before new ones.
-        if any(batch.was_sent for batch in self._ready):
+        if any(batch.was_sent for batch in self.ready):
             self.revoke_permits()
-        self._ready.sort(key=lambda batch: (not batch.was_sent, batch.order or sys.maxsize))
+        self.ready.sort(key=lambda batch: (not batch.was_sent, batch.order or sys.maxsize))
         limit = self._limiter.limit
         ahead = 2 * (self._most - 1) if limit == self._most else 0
         free = max(0, limit + ahead - len(self.permitted))
-        for batch in self._ready[:free]:
+        for batch in self.ready[:free]:
             self.permitted.add(batch)
             batch.permit.put(True)
             if not batch.order and self._pool is not None:
                 batch.order = next(self._order)
                 self._pool.submit(batch)
-        del self._ready[:free]
+        del self.ready[:free]
 
     def revoke_permits(self) -> None:
         """Take back the permits that no thread has used yet."""
@@ -168,13 +164,13 @@ class BatchScheduler:
             with contextlib.suppress(queue.Empty):
                 batch.permit.get_nowait()
                 self.permitted.discard(batch)
-                self._ready.append(batch)
+                self.ready.append(batch)
 
     def remove_waiting(self) -> list[Batch]:
         """Grant no more permits; returns the batches that wanted one."""
         self.revoke_permits()
-        waiting = [*self._ready, *self._to_resend, *filter(None, [self._next])]
-        self._ready, self._to_resend, self._next = [], [], None
+        waiting = [*self.ready, *self._to_resend, *filter(None, [self._next])]
+        self.ready, self._to_resend, self._next = [], [], None
         self.in_work.difference_update(waiting)
         return waiting
 
@@ -204,16 +200,6 @@ class BatchScheduler:
     def has_backlog(self) -> bool:
         """Whether the threads have enough to send for a while."""
         return len(self.permitted) > 2 * self._most - 1
-
-    @property
-    def is_paused(self) -> bool:
-        """Whether the service has asked for a time without requests."""
-        return self._limiter.pause_left() > 0
-
-    def abandon(self) -> None:
-        """Ignore whatever is still reported of what is in work."""
-        self.in_work.clear()
-        self.permitted.clear()
 
 
 class Stopped(Exception):
@@ -261,15 +247,12 @@ class WorkerChannel:
             raise Stopped
         batch.was_sent = True
 
-    def report_backoff(self, batch: Batch, failure: ServiceError, seconds: float) -> None:
-        self._events.put(WorkerEvent(WorkerState.BACKING_OFF, batch, failure, seconds))
+    def report(self, event: WorkerEvent) -> None:
+        self._events.put(event)
 
     def sleep(self, seconds: float) -> None:
         """Return after `seconds`, or at once when the run ends."""
         self._stopping.wait(seconds)
-
-    def report_done(self, batch: Batch) -> None:
-        self._events.put(WorkerEvent(WorkerState.DONE, batch))
 
     def collect(self, timeout: float) -> list[WorkerEvent]:
         """The reports that are there or arrive within `timeout` seconds; perhaps none."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 
 class SavedResults(NamedTuple):
-    """The content of a file."""
-
     registrations: Sequence[Registration]
     faults: Sequence[str]  # sentences about items that cannot be read
     retired: Set[Registration]  # those that were so when they were saved
@@ -104,11 +102,10 @@ def _with_valid_domain(result: Result) -> Result:
     registration = result.registration
     try:
         domain = parse_domain(registration.sign_domain)
+        fault = "" if domain == registration.sign_domain else f"in DNS the domain is {domain}"
     except UsageError as error:
-        return Result(registration, Outcome.INVALID, error.message)
-    if domain != registration.sign_domain:
-        return Result(registration, Outcome.INVALID, f"in DNS the domain is {domain}")
-    return result
+        fault = error.message
+    return Result(registration, Outcome.INVALID, fault) if fault else result
 
 
 def _conflict(record: DnsRecord, other: Registration) -> str:

@@ -107,22 +107,16 @@ class KnownKeys(NamedTuple):
 
     def after(self, looks: Looks, now: datetime) -> KnownKeys:
         """The same, with what looks have found, even where the ledger cannot be written."""
-
-        def history_after(registration: Registration, history: KeyHistory) -> KeyHistory:
-            key = registration.key
-            if (verdict := looks.latest.get(key)) is None:
-                return history
-            since = now if key in looks.breaks else min(history.published_at or now, now)
-            published_at = since if verdict is Verdict.PUBLISHED else None
-            return history._replace(published_at=published_at, looked_at=now, verdict=verdict)
-
-        domains = [
-            {
-                registration: history_after(registration, known[registration])
-                for registration in known
-            }
-            for known in self.domains
-        ]
+        domains = [dict(histories) for histories in self.domains]
+        for histories in domains:
+            for registration, history in histories.items():
+                key = registration.key
+                if (verdict := looks.latest.get(key)) is not None:
+                    since = now if key in looks.breaks else min(history.published_at or now, now)
+                    published_at = since if verdict is Verdict.PUBLISHED else None
+                    histories[registration] = history._replace(
+                        published_at=published_at, looked_at=now, verdict=verdict
+                    )
         return self._replace(domains=domains)
 
 
@@ -145,10 +139,7 @@ def review(
     checks: Mapping[RegistrationKey, Check],
     looks: Looks,
 ) -> list[RetirementStatus]:
-    """The status of each selected registration, by these `checks` of successors alone.
-
-    `looks` are what is certain of them; they were made before `policy.now`.
-    """
+    """The status of each selected registration, by new `checks` of successors, and `looks`."""
     statuses = []
     for status in known.after(looks, policy.now).statuses(policy._replace(seen_since=policy.now)):
         seen = [checks[each.key] for each in status.successors if each.key in checks]
@@ -260,22 +251,17 @@ def _status(
     first = [registration for registration in newer if keys[registration].replaces is None]
     assumed = _successors(old, first, keys, replacing) if first else []
     successors = [*recorded, *assumed] if policy.assume_successors else recorded
-    if not successors and assumed:
-        reason = f"it is not recorded whether {assumed[0].selector or ''} replaces it"
-        return RetirementStatus(old, history, Retirement.UNKNOWN, reason)
     if not successors:
+        retirement = Retirement.UNKNOWN if assumed else Retirement.CURRENT
         reason = "no newer selector of the domain replaces it: run `dkimctl rotate`"
-        return RetirementStatus(old, history, Retirement.CURRENT, reason)
-    takeovers = sorted(
-        (_takeover(successor, keys[successor], history, policy) for successor in successors),
-        key=lambda takeover: (
-            _RETIREMENTS.index(takeover.retirement),
-            takeover.took_over,
-            takeover.successor.starts_at or NEVER,
-        ),
-    )
+        if assumed:
+            reason = f"it is not recorded whether {assumed[0].selector or ''} replaces it"
+        return RetirementStatus(old, history, retirement, reason)
+    takeovers = [_takeover(each, keys[each], history, policy) for each in successors]
+    takeovers.sort(key=lambda each: each.successor.starts_at or NEVER)
+    takeovers.sort(key=lambda each: (_RETIREMENTS.index(each.retirement), each.took_over))
     best, certain = takeovers[0], (Retirement.RETIRED, Retirement.DUE)
-    deciding = [takeover.successor for takeover in takeovers if takeover.retirement in certain]
+    deciding = [each.successor for each in takeovers if each.retirement in certain]
     settings = policy.rotation.of(old.key.sign_domain)
     is_over = best.took_over <= policy.now - settings.grace
     if is_over and (thawed := settings.frozen_until(policy.now)) is not None:
@@ -296,13 +282,11 @@ def _successors(
         following = replacing.get(registration.key.selector, ())
         chain += [other for other in following if other not in chain]
     return [
-        registration
-        for registration in chain
-        if keys[registration].enabled_at is not None
-        and keys[registration].disabled_at is None
-        and registration.signs
-        and is_newer(registration, old)
-    ]
+        each
+        for each in chain
+        if keys[each].enabled_at is not None and keys[each].disabled_at is None
+        and each.signs and is_newer(each, old)
+    ]  # fmt: skip
 
 
 def _takeover(

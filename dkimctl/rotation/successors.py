@@ -72,17 +72,11 @@ def plan_rotation(
             schedules = [each._replace(due=due) for each, due in zip(schedules, dates, strict=True)]
         due, is_undated = _with_new_selectors(schedules, {*domain.selectors}, preferred, now, now)
         for newest, selector, _ in due:
-            old = newest.selector or ""
             # Its fields are all set, so that the defaults of a profile change nothing.
-            spec = DomainSpec(
-                newest.key.sign_domain,
-                selector,
-                policy.key_len or settings.key_len or _KEY_LEN,
-                policy.start_date,
-                newest.third_party,
-                enable=True,
-                replaces=old if is_name(old) else None,  # spec files take no other
-            )
+            key_len = policy.key_len or settings.key_len or _KEY_LEN
+            asked = key_len, policy.start_date, newest.third_party, True
+            old = newest.selector if is_name(newest.selector or "") else None  # as spec files take
+            spec = DomainSpec(domain.sign_domain, selector, *asked, replaces=old)
             rotation.successors.append(spec)
             if _is_too_long(spec.sign_domain, selector):
                 too_long.append(spec.sign_domain)
@@ -198,14 +192,12 @@ def find_due(
     today = now.astimezone(UTC).date()
     for domain in domains:
         policy = policies.of(domain.sign_domain)
-        if (quota := quotas.get(id(policy))) is None:
-            quota = quotas[id(policy)] = _Quota(policy)
+        quota = quotas.setdefault(id(policy), _Quota(policy))
         quota.used += sum(
-            history.replaces is not None
-            and registration.created_at is not None
-            and registration.created_at.date() == today
+            history.replaces is not None and (made := registration.created_at) is not None
+            and made.date() == today
             for registration, history in domain.histories.items()
-        )
+        )  # fmt: skip
         schedules = schedules_of(domain, policies, now)
         quota.dates += (schedule.due for schedule in schedules)
         if _is_selected(domain, selection):
@@ -222,9 +214,9 @@ def find_due(
                 early = due_of(domain, policies, now, until)
                 due += (key for key in early if now < key.due <= until)
     specs, postponed = list[DomainSpec](), list[DomainSpec]()
-    for key in sorted(
-        due, key=lambda key: (not key.is_begun, key.due, key.registration.created_at or now)
-    ):
+    undecided = [key for key in due if key.spec is None]
+    due.sort(key=lambda key: (not key.is_begun, key.due, key.registration.created_at or now))
+    for key in due:
         if key.spec is not None:
             quota = quotas[id(policies.of(key.spec.sign_domain))]
             quota.used += 1
@@ -232,7 +224,6 @@ def find_due(
                 specs.append(key.spec)
             elif key.due <= now:
                 postponed.append(key.spec)
-    undecided = [key for key in due if key.spec is None]
     limits = limits_too_low(((each.policy, len(each.dates)) for each in quotas.values()), now)
     return DueKeys(specs, undecided, postponed, low, [*limits])
 
@@ -328,11 +319,9 @@ def due_of(
             spec = spec_of(old, successor.selector, settings, now)
             yield DueKey(old, spec._replace(enable=not has_other), is_begun=True)
 
-    schedules = schedules_of(domain, policies, now)
+    schedules, used = schedules_of(domain, policies, now), {*domain.selectors}
     preferred = _selectors_of(settings.selectors, now)(domain.sign_domain)
-    due, is_undated = _with_new_selectors(
-        schedules, {*domain.selectors}, preferred, now, until or now
-    )
+    due, is_undated = _with_new_selectors(schedules, used, preferred, now, until or now)
     *_, last = histories
     if any(_is_too_long(domain.sign_domain, selector) for _, selector, _ in due):
         yield DueKey(last, reason=f"the selector is too long for {domain.sign_domain}")
@@ -396,11 +385,9 @@ def _with_new_selectors(
         if schedule.newest is None:
             is_undated = True
         elif schedule.due <= until:
-            names = (f"{preferred}-{number}" for number in itertools.count(2))
-            free = (
-                name for name in itertools.chain([preferred], names) if name.lower() not in used
-            )
-            selector = next(free)
+            selector, numbers = preferred, itertools.count(2)
+            while selector.lower() in used:
+                selector = f"{preferred}-{next(numbers)}"
             used.add(selector.lower())
             due.append((schedule.newest, selector, schedule.due))
     return due, is_undated
@@ -464,12 +451,6 @@ def spec_of(
         start = max(schedule.start, now + settings.lead * _SHORTEST)
     elif (thawed := settings.frozen_until(start)) is not None:
         start = min(schedule.start, thawed)
-    return DomainSpec(
-        old.sign_domain,
-        selector,
-        settings.key_len or max(_KEY_LEN, old.key_len or 0),
-        start_date(start, timedelta()),
-        old.third_party,
-        enable=True,
-        replaces=old.selector,
-    )
+    key_len = settings.key_len or max(_KEY_LEN, old.key_len or 0)
+    asked = key_len, start_date(start, timedelta()), old.third_party, True
+    return DomainSpec(old.sign_domain, selector, *asked, replaces=old.selector)
