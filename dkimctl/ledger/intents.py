@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dkimctl.ledger.tables import damage_error, require_row_id
-from dkimctl.models import DomainSpec, Registration, RegistrationKey, key_of
+from dkimctl.models import DomainSpec, RegistrationKey, key_of
 
 
 class Intent(NamedTuple):
@@ -51,15 +51,6 @@ def update_requests(store: Any, remaining: Mapping[int, Sequence[Intent]]) -> No
     store.executemany("DELETE FROM open_request WHERE id = ?", closed)
 
 
-def closed_by(answers: Iterable[Registration]) -> Iterator[RegistrationKey]:
-    """The keys whose intents these answers close."""
-    for registration in answers:
-        yield registration.key
-        # One of another account does not answer a request that let the service choose a selector.
-        if not registration.is_taken:
-            yield key_of(registration.sign_domain, None)
-
-
 class OpenRequests:
     """The open requests of an account, in memory for 100,000 lookups. Names ignore case."""
 
@@ -86,9 +77,9 @@ class OpenRequests:
         remaining: dict[int, list[Intent]] = {}
         for request_id, closed_keys in closed.items():
             intents = self._requests[request_id]
-            is_answered = len(closed_keys) == len(intents)  # the usual case: the whole request
-            left = () if is_answered else intents.items()
-            remaining[request_id] = [intent for key, intent in left if key not in closed_keys]
+            remaining[request_id] = [
+                intent for key, intent in intents.items() if key not in closed_keys
+            ]
         return remaining
 
     def update(self, remaining: Mapping[int, Iterable[Intent]]) -> None:

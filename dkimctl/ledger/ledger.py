@@ -335,10 +335,10 @@ class Ledger:
         """The alarms, sorted by subject and problem, without those whose times are invalid."""
         alarms = []
         for subject, problem, *columns in self._rows(_ALARMS):
-            first_seen, looked_at, told_at = map(time_of, columns)
-            if first_seen is not None and looked_at is not None:
+            first, looked_at, told_at = map(time_of, columns)
+            if first and looked_at:
                 text = text_of(subject) or "", text_of(problem) or ""
-                alarms.append(Alarm(*text, first_seen, looked_at, told_at))
+                alarms.append(Alarm(*text, first, looked_at, told_at))
         return sorted(alarms, key=itemgetter(0, 1))
 
     def events(self, since: datetime | None = None) -> Iterator[Event]:
@@ -348,11 +348,10 @@ class Ledger:
 
     def replace_alarms(self, old: Iterable[Alarm], new: Iterable[Alarm]) -> None:
         """Replace these alarms, all or nothing; durable on return. Those of other runs stay."""
-        rows = [(*alarm[:2], *map(written, alarm[2:])) for alarm in new]
         with self._transaction():
             delete = "DELETE FROM alarm WHERE account_id = ? AND subject = ? AND problem = ?"
             self._execute_many(delete, (alarm[:2] for alarm in old))
-            self._execute_many(_ALARM, rows)
+            self._execute_many(_ALARM, ((*alarm[:2], *map(written, alarm[2:])) for alarm in new))
 
     def note_looks(
         self,
@@ -420,8 +419,7 @@ class Ledger:
 
     def removed_registration(self, key: RegistrationKey) -> Registration | None:
         """A closed key as it was registered, if the ledger has its record."""
-        rows = self._rows(_REMOVED, *key)
-        return next((tables.registration_of(row[1:]) for row in rows), None)
+        return next((tables.registration_of(row[1:]) for row in self._rows(_REMOVED, *key)), None)
 
     def forget(self, registrations: Iterable[Registration]) -> None:
         """Delete registrations and their histories, but no intents; durable on return."""
@@ -477,7 +475,9 @@ class Ledger:
         if not (answered or settled or requests):
             return
         resent = (spec.key for specs in requests for spec in specs)
-        closed = itertools.chain(settled, resent, intents.closed_by(answered))
+        # One of another account does not answer a request that let the service choose a selector.
+        ours = (key_of(each.sign_domain, None) for each in answered if not each.is_taken)
+        closed = itertools.chain(settled, resent, (each.key for each in answered), ours)
         try:
             with self._transaction():
                 open_requests, domains = self._open_requests(), self._signing_domains()

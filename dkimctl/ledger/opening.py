@@ -25,12 +25,11 @@ from dkimctl.errors import LedgerError, UsageError
 from dkimctl.ledger.intents import select_open_requests, update_requests
 from dkimctl.ledger.tables import (
     ADD_ACCOUNT,
-    FIND_ACCOUNT,
     IS_OURS,
     OF_ACCOUNT,
     STEPS,
     damage_error,
-    require_row_id,
+    find_account,
 )
 
 # What SQLite reports where it cannot create its side files (-wal, -shm).
@@ -95,16 +94,24 @@ class SqliteStore:
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
         """All or nothing, durable at the end, and no other writer in between."""
-        require_in_place(self._path, self._identity)
+        self._require_in_place()
         with self._connection:
             self._connection.execute("BEGIN IMMEDIATE")
             yield
+
+    def _require_in_place(self) -> None:
+        """Raise LedgerError if the file was moved or deleted: what is written would be lost."""
+        if files.file_identity(self._path) != self._identity:
+            raise LedgerError(
+                f"the ledger {self._path} was moved or replaced while it was in use",
+                hint="find out what moved it, then run the same command again",
+            )
 
     def translating(self) -> contextlib.AbstractContextManager[None]:
         return translate_errors(self._path)
 
     def check(self, account_id: int) -> None:
-        require_in_place(self._path, self._identity)
+        self._require_in_place()
         with quarantining(self._path, self._clock, self.close):
             self.verify(account_id)
 
@@ -118,18 +125,21 @@ class SqliteStore:
     def find_quarantined(self) -> Path | None:
         """The newest quarantined ledger next to this one, if any."""
         prefix = self._path.name + _INFIX
-        with self.translating():
-            try:
-                names = [
-                    each for each in self._path.parent.iterdir() if each.name.startswith(prefix)
-                ]
-            except FileNotFoundError:
-                return None
-        return max((each for each in names if not each.name.endswith(_SUFFIXES[:-1])), default=None)
+        with self.translating(), contextlib.suppress(FileNotFoundError):
+            paths = [each for each in self._path.parent.iterdir() if each.name.startswith(prefix)]
+            paths = [each for each in paths if not each.name.endswith(_SUFFIXES[:-1])]
+            return max(paths, default=None)
+        return None
 
     def require_disk_space(self, entries: int) -> None:
+        """Raise LedgerError unless there is space for this many answers."""
         with self.translating():
-            require_disk_space(self._path, entries)
+            log_growth = max(0, _FULL_LOG - size_of(side_file(self._path, "-wal")))
+            needed = entries * (_BYTES_OF_ANSWER + _BYTES_IN_LOG) + log_growth
+            disk = shutil.disk_usage(self._path.parent)
+        if disk.total and disk.free < needed:  # some network file systems report no sizes
+            megabytes = f"{needed / 1e6:.1f} MB, and only {disk.free / 1e6:.1f} MB are free"
+            raise _no_space(self._path, f"the answers to {entries} entries may need {megabytes}")
 
 
 def open_for_writing(path: Path, base_url: str, client_id: str) -> tuple[sqlite3.Connection, int]:
@@ -155,7 +165,7 @@ def open_for_writing(path: Path, base_url: str, client_id: str) -> tuple[sqlite3
             migrate(connection, path)
             # Also if it is there: only a write makes SQLite report that the file is read-only.
             connection.execute(ADD_ACCOUNT, (base_url, client_id))
-            return connection, _find_account(connection, base_url, client_id)
+            return connection, find_account(connection, base_url, client_id)
 
 
 def open_read_only(path: Path, base_url: str, client_id: str) -> tuple[sqlite3.Connection, int]:
@@ -164,13 +174,13 @@ def open_read_only(path: Path, base_url: str, client_id: str) -> tuple[sqlite3.C
     connection = _connect_read_only(path)
     with _closing_on_error(connection):
         if version_of(connection, path) == _VERSION:
-            return connection, _find_account(connection, base_url, client_id)
+            return connection, find_account(connection, base_url, client_id)
     copy = sqlite3.connect(":memory:", isolation_level=None)
     with _closing_on_error(copy):
         with contextlib.closing(connection):
             connection.backup(copy)
         migrate(copy, path)
-        return copy, _find_account(copy, base_url, client_id)
+        return copy, find_account(copy, base_url, client_id)
 
 
 def domains_with_prefix(
@@ -286,21 +296,6 @@ def _create_if_missing(path: Path) -> None:
         new.unlink(missing_ok=True)
 
 
-def _find_account(connection: sqlite3.Connection, base_url: str, client_id: str) -> int:
-    """The account's ID, or one that no row has if the account is not in the ledger."""
-    row = connection.execute(FIND_ACCOUNT, (base_url, client_id)).fetchone()
-    return -1 if row is None else require_row_id(row[0])
-
-
-def require_in_place(path: Path, identity: tuple[int, int] | None) -> None:
-    """Raise LedgerError if the file was moved or deleted: what is written now would be lost."""
-    if files.file_identity(path) != identity:
-        raise LedgerError(
-            f"the ledger {path} was moved or replaced while it was in use",
-            hint="find out what moved it, then run the same command again",
-        )
-
-
 @contextlib.contextmanager
 def quarantining(
     path: Path, clock: Callable[[], float], close: Callable[[], None] = lambda: None
@@ -348,16 +343,6 @@ def _move_away(path: Path, now: float) -> Path:
         with contextlib.suppress(FileNotFoundError):
             side_file(path, suffix).rename(side_file(quarantined, suffix))
     return quarantined
-
-
-def require_disk_space(path: Path, entries: int) -> None:
-    """Raise LedgerError unless there is space for this many answers."""
-    log_growth = max(0, _FULL_LOG - size_of(side_file(path, "-wal")))
-    needed = entries * (_BYTES_OF_ANSWER + _BYTES_IN_LOG) + log_growth
-    disk = shutil.disk_usage(path.parent)
-    if disk.total and disk.free < needed:  # some network file systems report no sizes
-        megabytes = f"{needed / 1e6:.1f} MB, and only {disk.free / 1e6:.1f} MB are free"
-        raise _no_space(path, f"the answers to {entries} entries may need {megabytes}")
 
 
 @contextlib.contextmanager
@@ -436,13 +421,12 @@ def _merge_equivalent_accounts(connection: sqlite3.Connection) -> None:
     """Make every account's URL canonical, within the caller's transaction."""
     accounts = "SELECT id, base_url, client_id FROM account ORDER BY id"
     for account_id, base_url, client_id in connection.execute(accounts).fetchall():
-        try:
+        url = base_url
+        with contextlib.suppress(UsageError):  # stays as it is
             url = str(parse_url(base_url)) if isinstance(base_url, str) else base_url
-        except UsageError:  # stays as it is
-            continue
         if url == base_url:
             continue
-        if (target := _find_account(connection, url, client_id)) == -1:
+        if (target := find_account(connection, url, client_id)) == -1:
             connection.execute("UPDATE account SET base_url = ? WHERE id = ?", (url, account_id))
         else:
             _merge(connection, account_id, target)

@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 from dkimctl.errors import LedgerError, LedgerUnavailable
 from dkimctl.ledger.account_lock import UNKNOWN, Purpose, waited_too_long
 from dkimctl.ledger.intents import select_open_requests
-from dkimctl.ledger.tables import ADD_ACCOUNT, FIND_ACCOUNT, STEPS, require_row_id
+from dkimctl.ledger.tables import ADD_ACCOUNT, STEPS, find_account, require_row_id
 from dkimctl.models import NOBODY, Actor
 from dkimctl.text import install_beside, printable
 
@@ -93,8 +93,7 @@ class Database:
             if for_writing:  # also if it is there, so that the server says if it is read-only
                 with self.transaction():
                     self.execute(ADD_ACCOUNT, (base_url, client_id))
-            row = self.execute(FIND_ACCOUNT, (base_url, client_id)).fetchone()
-            return -1 if row is None else require_row_id(row[0])
+            return find_account(self, base_url, client_id)
 
     def disconnect(self) -> None:
         if self._connection is not None:
@@ -204,8 +203,9 @@ class Database:
             hint += "whose answers are not in the ledger"
         elif isinstance(error, sqlite3.DatabaseError):
             what, hint = f"the ledger {self} is damaged", "restore a backup of the database"
-        lines = (" ".join(line.split()) for line in str(error).splitlines())
-        reason = "; ".join(filter(None, lines))
+        reason = "; ".join(
+            " ".join(each.split()) for each in str(error).splitlines() if each.strip()
+        )
         raise LedgerUnavailable(f"{what}: {reason}", hint=hint) from error
 
     # Connecting.

@@ -109,7 +109,6 @@ COLUMNS = (
 )
 COLUMN_TYPES = (str, str, int, str, int, int, str, str, str, str, str, str)  # of the columns
 IS_OURS = "NOT (coalesce(code, '') = '409' AND value IS NULL)"
-FIND_ACCOUNT = "SELECT id FROM account WHERE base_url = ? AND client_id = ?"
 ADD_ACCOUNT = "INSERT INTO account (base_url, client_id) VALUES (?, ?) ON CONFLICT DO NOTHING"
 # The registrations of an account, by its names.
 OF_ACCOUNT = """
@@ -234,6 +233,13 @@ def damage_error(reason: str) -> sqlite3.DatabaseError:
     error = sqlite3.DatabaseError(reason)
     error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
     return error
+
+
+def find_account(store: Any, base_url: str, client_id: str) -> int:
+    """The account's ID, or one that no row has if the account is not in the ledger."""
+    query = "SELECT id FROM account WHERE base_url = ? AND client_id = ?"
+    row = store.execute(query, (base_url, client_id)).fetchone()
+    return -1 if row is None else require_row_id(row[0])
 
 
 def require_row_id(value: object) -> int:
