@@ -5,12 +5,13 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from dkimctl.errors import LedgerError
-from dkimctl.ledger.opening import open_for_writing, require_disk_space, translate_errors
+from dkimctl.ledger.opening import SqliteStore, open_for_writing, translate_errors
 from dkimctl.models import DomainSpec
 
 # As on a file system that has no write-ahead log.
@@ -88,7 +89,8 @@ def test_a_lock_of_another_program_is_reported(write, path):
 def test_a_file_system_that_reports_no_size_is_assumed_to_have_space():
     path = Path("/proc/ledger.db")
     assert shutil.disk_usage(path.parent).free == 0
-    require_disk_space(path, 1)
+    with closing(sqlite3.connect(":memory:")) as connection:
+        SqliteStore(connection, path).require_disk_space(1)
 
 
 def test_every_commit_reaches_the_disk_before_it_returns(write, path, account):
