@@ -192,12 +192,11 @@ def find_due(
     today = now.astimezone(UTC).date()
     for domain in domains:
         policy = policies.of(domain.sign_domain)
-        quota = quotas.setdefault(id(policy), _Quota(policy))
-        quota.used += sum(
-            history.replaces is not None and (made := registration.created_at) is not None
-            and made.date() == today
-            for registration, history in domain.histories.items()
-        )  # fmt: skip
+        if (quota := quotas.get(id(policy))) is None:
+            quota = quotas[id(policy)] = _Quota(policy)
+        for registration, history in domain.histories.items():
+            if history.replaces is not None and (made := registration.created_at) is not None:
+                quota.used += made.date() == today
         schedules = schedules_of(domain, policies, now)
         quota.dates += (schedule.due for schedule in schedules)
         if _is_selected(domain, selection):
