@@ -78,7 +78,7 @@ class Terminal:
         self._run("kill-server")
 
     def _enter(self, text: str) -> None:
-        self._run("send-keys", "-l", text)
+        self._run("send-keys", "-l", "--", text)
         self._run("send-keys", "Enter")
 
     def _wait(self) -> None:
