@@ -196,9 +196,9 @@ def keys_of(
     else:
         for key in _registered_keys(domain, settings, policies, now, latest, left):
             # What to do about a successor that is due also depends on the name of the domain.
-            is_open = key.action in (NextAction.REGISTER, NextAction.DECIDE)
-            is_due = is_open and (key.due is None or key.due <= now)
-            if alike is not None and life and not (is_due or key.is_last):
+            is_due = key.action is NextAction.REGISTER and (key.due is None or key.due <= now)
+            is_open = is_due or key.action is NextAction.DECIDE or key.is_last
+            if alike is not None and life and not is_open:
                 if len(alike) >= _MOST_ALIKE:
                     alike.clear()
                 alike[life] = key

@@ -10,7 +10,7 @@ from dkimctl.ledger.intents import Intent
 from dkimctl.ledger.ledger import DomainKeys
 from dkimctl.models import KeyHistory, Registration, key_of
 from dkimctl.rotation.life import KeyStage, NextAction, keys_of
-from dkimctl.settings.rotation import Policies
+from dkimctl.settings.rotation import Policies, RotationSettings
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -137,3 +137,13 @@ def test_a_successor_whose_request_got_no_answer_is_shown():
         assert one.since == one.due == NOW
         assert what in one.note
         assert one.needs_attention
+
+
+def test_what_a_key_waits_for_in_a_freeze_names_its_own_domain():
+    freeze = ((NOW - DAY, NOW + 60 * DAY),)
+    policies, alike = Policies([RotationSettings(freeze=freeze)]), {}
+    for name in ("example.net", "example.com"):
+        fields, history = key(made=174, published=174)
+        domain = DomainKeys(name, {Registration(name, "s1", **fields): history})
+        [found] = keys_of(domain, policies, NOW, alike)
+        assert (found.action, name in found.note) == (NextAction.DECIDE, True)
