@@ -18,7 +18,7 @@ from dkimctl.cli.output import LONG_TABLE, table_layout, write_chunks
 from dkimctl.cli.progress import REDRAW, ProgressDisplay
 from dkimctl.cli.report import Reporter, warn_alike
 from dkimctl.cli.session import Session
-from dkimctl.cli.terminal import ending_like_ctrl_c
+from dkimctl.cli.terminal import interrupting
 from dkimctl.dkim import record_fault, with_key_len
 from dkimctl.dns.verdicts import Check, Looks, Urgency, Verdict, is_good, recording_looks
 from dkimctl.errors import ExitCode, Interrupted, LedgerError, OutputError, UsageError, worst_check
@@ -152,7 +152,7 @@ def check_records(
     progress = CheckProgress(reporter, wanted)
     by_key: dict[RegistrationKey, Check] = {}
     try:
-        with ending_like_ctrl_c(), recorded_looks(session) as looks:
+        with interrupting(), recorded_looks(session) as looks:
 
             def kept() -> Iterator[Check]:
                 for check in check_publication(

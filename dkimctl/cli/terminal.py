@@ -142,7 +142,7 @@ def _prompt(read: Callable[[], str]) -> str:
         raise
 
 
-def stopping(stop: Callable[[], None] | None) -> AbstractContextManager[None]:
+def stopping(stop: Callable[[], None]) -> AbstractContextManager[None]:
     """Within the block, the first signal calls `stop`, every later one raises KeyboardInterrupt.
 
     A signal that is ignored (nohup ignores SIGHUP) stays ignored. Outside the main thread, where
@@ -153,34 +153,38 @@ def stopping(stop: Callable[[], None] | None) -> AbstractContextManager[None]:
     into a queue.SimpleQueue, which is reentrant.
     """
 
-    def handle() -> None:
-        nonlocal stop
-        if stop is None:
+    is_first = True
+
+    def handle(*_: object) -> None:
+        nonlocal is_first
+        if not is_first:
             raise KeyboardInterrupt
-        first, stop = stop, None
-        first()
+        is_first = False
+        stop()
 
     return _handling(handle, ("SIGINT", *_ENDINGS))
 
 
-def interrupting() -> AbstractContextManager[None]:
-    """Like `stopping`, but every signal raises KeyboardInterrupt, so that work can be undone."""
-    return stopping(None)
+@contextmanager
+def interrupting() -> Iterator[None]:
+    """Within the block, each signal raises KeyboardInterrupt, so that work can be undone.
 
+    SIGTERM and SIGHUP do what Ctrl-C does, which asyncio handles itself: it cancels its tasks
+    first. Raised anywhere, the interruption could be lost: dnspython takes any exception while it
+    parses a message for an error of that message.
+    """
 
-def ending_like_ctrl_c() -> AbstractContextManager[None]:
-    """Like `stopping`, but SIGTERM and SIGHUP do what Ctrl-C does, which asyncio handles itself."""
-
-    def handle() -> None:
+    def handle(*_: object) -> None:
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of a job in the background
             raise KeyboardInterrupt
         signal.raise_signal(signal.SIGINT)
 
-    return _handling(handle, _ENDINGS)
+    with _handling(signal.default_int_handler, ["SIGINT"]), _handling(handle, _ENDINGS):
+        yield
 
 
 @contextmanager
-def _handling(handle: Callable[[], None], names: Iterable[str]) -> Iterator[None]:
+def _handling(handle: Callable[..., None], names: Iterable[str]) -> Iterator[None]:
     # An ExitStack restores every handler, even if a signal raises while it does.
     with ExitStack() as previous:
         if threading.current_thread() is threading.main_thread():
@@ -189,5 +193,5 @@ def _handling(handle: Callable[[], None], names: Iterable[str]) -> Iterator[None
                 # None: not set from Python, so it could not be restored.
                 if current is not None and current is not signal.SIG_IGN:
                     previous.callback(signal.signal, number, current)
-                    signal.signal(number, lambda *_: handle())
+                    signal.signal(number, handle)
         yield

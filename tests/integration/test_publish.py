@@ -313,10 +313,11 @@ def test_killed_at_any_moment_each_name_is_old_or_new(cli, server, number):
         os.kill(run.pid, number)
         _, err = run.communicate(timeout=60)
         assert b"Traceback" not in err
+        # Less than 130 or the number: before it has a handler of its own.
+        assert run.returncode in {0, 130, -number, -signal.SIGINT}, err
         seen.add(run.returncode)
         for domain, value in values.items():
             assert value_of(server, domain) in ([], [value])
-    assert seen <= {0, 130, -number, -signal.SIGINT}  # before it has a handler of its own
     assert seen != {0}, "it was never stopped"
     assert publish(cli, "--yes").status == 0
     assert publish(cli, "--dry-run").status == 0

@@ -138,7 +138,10 @@ def test_a_wrong_key_is_refused_and_explained(serve, program, part, options, rea
         target.read("example.com", NAMES)
     failed = errors(target.apply("example.com", list(map(new, NAMES))))
     assert all(re.search(reason, str(error)) for error in failed.values())
-    with pytest.raises(DnsRefused, match=re.escape(raised.value.message)):
+    again = re.escape(raised.value.message)
+    if part == "clock":  # a second later it may differ by a second less
+        again = reason
+    with pytest.raises(DnsRefused, match=again):
         target.check_access("example.com", NAMES)
     assert raised.value.hint
     assert (transfer(server), serial(server)) == before

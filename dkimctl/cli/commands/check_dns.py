@@ -14,7 +14,7 @@ from dkimctl.cli.notify import CheckNotices, require_notify, send_test_notice
 from dkimctl.cli.options import SAVED_RESULT, App, OutputOption, option
 from dkimctl.cli.output import read_format
 from dkimctl.cli.session import Session, open_session
-from dkimctl.cli.terminal import ending_like_ctrl_c
+from dkimctl.cli.terminal import interrupting
 from dkimctl.dns.check import check_publication
 from dkimctl.dns.verdicts import Check, Looks, Verdict, same_records
 from dkimctl.errors import Interrupted, LedgerError, UsageError, worst_check
@@ -122,7 +122,7 @@ def check_dns(
     renderer = checking.open_renderer(fmt, output, session.reporter, policy.wanted, run)
     looks = Looks(())
     try:
-        with ending_like_ctrl_c(), checking.recorded_looks(session, checkable.counted) as looks:
+        with interrupting(), checking.recorded_looks(session, checkable.counted) as looks:
             missing: dict[str, str] = {}  # with their zones
             notices = CheckNotices(session, source, policy, looks, checkable.retired)
 
