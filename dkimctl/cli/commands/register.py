@@ -15,7 +15,7 @@ from dkimctl.cli import next_steps, options
 from dkimctl.cli.options import argument, option
 from dkimctl.cli.output import OutputOptions, read_output_options
 from dkimctl.cli.progress import RegistrationProgress
-from dkimctl.cli.results import Doing, show, summary
+from dkimctl.cli.results import Doing, at_targets, show, summary
 from dkimctl.cli.sandbox import sandbox_data
 from dkimctl.cli.session import Session, open_session
 from dkimctl.cli.terminal import confirms, interrupting, stopping
@@ -268,7 +268,8 @@ def _register(
         with stopping(run.stop), closing(settled()) as results:
             try:
                 shown = show(
-                    results, output, reporter, doing, expected=len(specs),
+                    at_targets(results, output.fmt, session.config.pool_of),
+                    output, reporter, doing, expected=len(specs),
                     shown_by=reporter.complete(next_steps.command("show-dns", selection)),
                     in_background=True,  # a slow reader of stdout does not hold up the run
                 )  # fmt: skip
