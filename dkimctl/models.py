@@ -1,7 +1,11 @@
 """Domain specs, registrations, and the results of commands."""
 
+from __future__ import annotations
+
 import sys
-from datetime import UTC, datetime
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import UTC, date, datetime
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple, NoReturn, Protocol
@@ -241,6 +245,42 @@ class Event(NamedTuple):
     @property
     def key(self) -> RegistrationKey:
         return key_of(self.sign_domain, self.selector)
+
+
+class ReportedMail:
+    """The mail with a key in a DMARC report: messages, by network (/24, /48) they came from."""
+
+    def __init__(self, passed: Mapping[str, int] = {}, failed: Mapping[str, int] = {}) -> None:
+        self.passed_from = Counter(passed)
+        self.failed_from = Counter(failed)
+
+    def add(self, other: ReportedMail) -> None:
+        self.passed_from.update(other.passed_from)
+        self.failed_from.update(other.failed_from)
+
+    def __iter__(self) -> Iterator[Counter[str]]:
+        return iter((self.passed_from, self.failed_from))
+
+
+class DmarcReport(NamedTuple):
+    """What a receiver saw."""
+
+    reporter: str
+    report_id: str
+    day: date  # the last that it covers (UTC)
+    mail: Mapping[RegistrationKey, ReportedMail]
+    others: int  # messages with signatures of domains that are not ours
+    wrong: int  # rows that cannot be read
+
+
+class MailStats(NamedTuple):
+    """What reports say of the mail with a key: messages of the last 7 days."""
+
+    passed: int
+    failed: int
+    first_on: date | None  # of the days with mail
+    last_on: date | None
+    passed_on: date | None  # the last on which mail passed
 
 
 class Secret:

@@ -50,6 +50,7 @@ _PANELS = {
         "handoff": "Write a sheet for the owner of the DNS: what to add, and how.",
         "check-dns": "Check that DNS has the registered records. No token is needed.",
         "verify": "Verify the DKIM signatures of received mail, and their keys.",
+        "reports": "Read DMARC reports: with which keys mail passed, and failed.",
         "rotate": "Print specs (YAML) for the successors of old keys.",
         "rotate run": "Replace old keys, publish, check, and remove retired records.",
         "timer": "Install a systemd timer or cron line for `rotate run`.",

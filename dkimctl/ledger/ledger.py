@@ -8,7 +8,9 @@ import contextlib
 import functools
 import heapq
 import itertools
+import json
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
 from operator import itemgetter
@@ -25,15 +27,19 @@ from dkimctl.models import (
     Actor,
     Alarm,
     ClosedKey,
+    DmarcReport,
     DomainSpec,
     Event,
     EventKind,
     KeyHistory,
+    MailStats,
     Registration,
     RegistrationKey,
+    ReportedMail,
     key_of,
     utc_time,
 )
+from dkimctl.text import DAY
 
 if TYPE_CHECKING:
     from dkimctl.ledger.postgresql import Database
@@ -137,6 +143,27 @@ WHERE NOT EXISTS (SELECT * FROM registration {_SAME} AND {IS_OURS})
 """
 _LATEST = "SELECT detail FROM event WHERE account_id = ?1 AND what = ?8 ORDER BY id DESC LIMIT 1"
 _POLICY = f"{_EVENT} WHERE coalesce(({_LATEST}), '') <> ?9"
+_KEPT_MAIL = 60  # days; the last mail with a key is kept
+_THIS_MAIL = f"{_THIS} AND day = ?4 AND reporter = ?5"
+_MAIL_OF = f"SELECT passed_from, failed_from FROM mail {_THIS_MAIL}"
+_MAIL = """
+INSERT INTO mail VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (account_id, sign_domain, selector, day, reporter) DO UPDATE SET
+  passed = excluded.passed, failed = excluded.failed,
+  passed_from = excluded.passed_from, failed_from = excluded.failed_from
+"""
+_MAIL_STATS = """
+SELECT sign_domain, selector, CAST(sum(CASE WHEN day > ?2 THEN passed ELSE 0 END) AS bigint),
+  CAST(sum(CASE WHEN day > ?2 THEN failed ELSE 0 END) AS bigint),
+  min(day), max(day), max(CASE WHEN passed > 0 THEN day END)
+FROM mail WHERE account_id = ?1 GROUP BY sign_domain, selector
+"""
+_FORGET_MAIL = """
+DELETE FROM mail WHERE account_id = ?1 AND day < ?2 AND EXISTS (
+  SELECT * FROM mail AS newer WHERE newer.account_id = ?1 AND newer.passed > 0
+  AND newer.sign_domain = mail.sign_domain AND newer.selector = mail.selector
+  AND newer.day > mail.day)
+"""
 _SIGNS = f"{_EVENT} WHERE EXISTS (SELECT * FROM closed_key {_THIS})"
 _FIELDS = "at", "sign_domain", "selector", "what", "detail", "username", "machine", "command"
 _EVENTS = f"""
@@ -389,6 +416,49 @@ class Ledger:
         """Store that the records of these keys were written into DNS, and where; durable."""
         with self._transaction():
             self._note(EventKind.PUBLISHED, [(*key, text) for key, text in where.items()])
+
+    def note_reports(self, reports: Iterable[DmarcReport]) -> list[DmarcReport]:
+        """Store what is in these reports, each once; returns those that are new. Durable."""
+        given = {(report.reporter, report.report_id): report for report in reports}
+        with self._transaction():
+            query = "SELECT 1 FROM report WHERE account_id = ? AND reporter = ? AND report_id = ?"
+            known = self._each(query, given)
+            new = [report for report, row in zip(given.values(), known, strict=True) if row is None]
+            rows = ((*report[:2], report.day.isoformat()) for report in new)
+            self._execute_many("INSERT INTO report VALUES (?, ?, ?, ?)", rows)
+            mail: dict[tuple[str, str, str, str], ReportedMail] = {}
+            for report in new:
+                for key, seen in report.mail.items():
+                    name = (*key, report.day.isoformat(), report.reporter)
+                    mail.setdefault(name, ReportedMail()).add(seen)
+            for seen, row in zip(mail.values(), self._each(_MAIL_OF, mail), strict=True):
+                if row is not None:
+                    seen.add(ReportedMail(*map(json.loads, row)))
+            self._execute_many(_MAIL, (
+                (*name, passed.total(), failed.total(), json.dumps(passed), json.dumps(failed))
+                for name, (passed, failed) in mail.items()
+            ))  # fmt: skip
+            old = self._day(_KEPT_MAIL)
+            self._execute_many("DELETE FROM report WHERE account_id = ? AND day < ?", [(old,)])
+            self._execute_many(_FORGET_MAIL, [(old,)])
+        return new
+
+    def mail(self) -> dict[RegistrationKey, MailStats]:
+        """What reports say of the mail with each key; one of "" is of keys that are not known."""
+        return {
+            key_of(domain, selector): MailStats(passed, failed, *map(tables.date_of, days))
+            for domain, selector, passed, failed, *days in self._rows(_MAIL_STATS, self._day(7))
+        }
+
+    def networks(self, key: RegistrationKey) -> Counter[str]:
+        """From where mail that passed with a key came in the last 7 days, with messages."""
+        query = f"SELECT passed_from FROM mail {_THIS} AND day > ?4"
+        rows = self._rows(query, *key, self._day(7))
+        return sum((Counter(json.loads(row[0])) for row in rows), Counter())
+
+    def _day(self, ago: int) -> str:
+        """The day (UTC) so many days ago."""
+        return time.strftime("%Y-%m-%d", time.gmtime(self._clock() - ago * DAY))
 
     def note_policy(self, text: str) -> None:
         """Record the policies of a run as an event, unless the run before it had the same."""

@@ -3,14 +3,14 @@
 `PRAGMA user_version` holds the version: 0 is a file without tables, 1 has no table for open
 requests, 2 none for publications, 3 no `history`, which has replaced that. 4 may have several
 accounts whose URLs are equivalent. 5 has no tables for closed keys and alarms, 6 neither the
-records of closed keys nor when they came back, and 7 no events.
+records of closed keys nor when they came back, 7 no events, and 8 nothing of DMARC reports.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from sys import intern
 from typing import Any
@@ -95,14 +95,28 @@ CREATE TABLE event (
   what TEXT NOT NULL, detail TEXT NOT NULL
 )
 """
+# See ReportedMail. `day`: YYYY-MM-DD, the last that a report covers; networks: JSON, with messages.
+_MAIL = f"""
+CREATE TABLE report ({_OF_ACCOUNT},
+  reporter TEXT NOT NULL, report_id TEXT NOT NULL, day TEXT NOT NULL,
+  PRIMARY KEY (account_id, reporter, report_id)
+);
+CREATE TABLE mail ({_OF_KEY},
+  day TEXT NOT NULL, reporter TEXT NOT NULL, passed INTEGER NOT NULL, failed INTEGER NOT NULL,
+  passed_from TEXT NOT NULL, failed_from TEXT NOT NULL,
+  PRIMARY KEY (account_id, sign_domain, selector, day, reporter)
+)
+"""
 # Each step upgrades a file by one version.
 STEPS = (
     _REGISTRATIONS, _SENDINGS, _PUBLICATIONS, _HISTORIES, _OPEN_REQUESTS, _CLOSED_KEYS, _RECORDS,
-    _EVENTS,
+    _EVENTS, _MAIL,
 )  # fmt: skip
 
 # Those with rows of an account.
-TABLES = ("registration", "open_request", "history", "closed_key", "alarm", "event")
+TABLES = (
+    "registration", "open_request", "history", "closed_key", "alarm", "event", "report", "mail"
+)  # fmt: skip
 COLUMNS = (
     'sign_domain, selector, key_len, start_date, "default", enable, '
     "fqdn, type, value, regist_date, code, message"
@@ -221,6 +235,13 @@ def text_of(value: Text) -> str | None:
 def time_of(value: Text) -> datetime | None:
     """A time (UTC); None also for other text."""
     return None if value is None else utc_time(text_of(value))
+
+
+def date_of(value: Text) -> date | None:
+    try:
+        return date.fromisoformat(text_of(value) or "")
+    except ValueError:
+        return None
 
 
 def written(time: datetime | None) -> str | None:

@@ -1,0 +1,154 @@
+"""`dkimctl reports`: what receivers say of signed mail, in DMARC aggregate reports."""
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import IO, Annotated, Any
+
+import typer
+
+from dkimctl.cli.options import App, OutputOption, TableOrJson, TableOrJsonOption, argument
+from dkimctl.cli.output import read_format, table_layout, write_chunks
+from dkimctl.cli.progress import ProgressDisplay
+from dkimctl.cli.report import warn_alike
+from dkimctl.cli.session import open_session
+from dkimctl.errors import ExitCode, UsageError
+from dkimctl.formats.table import Row, table
+from dkimctl.mail.reports import Fault, read_reports
+from dkimctl.models import DmarcReport, RegistrationKey, ReportedMail
+from dkimctl.text import printable, readable
+
+app = App()
+_TOGETHER = 500  # reports that are stored at once
+
+
+@app.command(
+    "dkimctl reports /var/mail/dmarc/",
+    "dkimctl reports google.com!example.com!1795000000!1795086399.zip",
+    "dkimctl reports - < mail.eml",
+    takes_profile=True,
+)
+def reports(
+    ctx: typer.Context,
+    files: Annotated[list[str], argument("FILE...",
+        "Reports, archives or mails with them, mboxes, or directories such as a maildir; - is "
+        "standard input.")],
+    fmt: TableOrJsonOption = None,
+    output: OutputOption = None,
+) -> int:  # fmt: skip
+    """Read DMARC reports: with which keys mail passed, and failed.
+
+    A report is XML, alone or in gzip, zip, tar or a mail. Each counts once, by reporter and ID. The
+    ledger keeps by key and day how many messages passed and failed, and the networks (/24, /48)
+    they came from; domains that are not in it are only counted.
+
+    `rotate run` removes no key with which mail passed in the last five days.
+    """
+    session = open_session(ctx)
+    fmt = read_format(TableOrJson, fmt, output)
+    ledger = session.open_ledger(for_writing=False)
+    keys = {*ledger.known_keys()} | {closed.key for closed in ledger.closed_keys()}
+    domains = {domain for domain, _ in keys}
+
+    def known(key: RegistrationKey) -> RegistrationKey | None:
+        if key in keys:
+            return key
+        return key._replace(selector="") if key.sign_domain in domains else None
+
+    counts, faults, batch = Counter[str](), list[Fault](), list[DmarcReport]()
+    found: dict[RegistrationKey, _Row] = {}
+
+    def store() -> None:
+        with session.open_ledger(for_writing=True) as ledger:
+            new = ledger.note_reports(batch)
+        counts["new"] += len(new)
+        counts["known before"] += len(batch) - len(new)
+        for report in new:
+            for key, mail in report.mail.items():
+                found.setdefault(key, _Row()).add(report, mail)
+        batch.clear()
+
+    with ProgressDisplay(session.reporter) as progress:
+        for name, file, is_named in _opened(files):
+            for item in read_reports(name, file, known, datetime.now(UTC)):
+                if isinstance(item, Fault):
+                    counts["other files"] += item.is_other and not is_named
+                    faults += [] if item.is_other and not is_named else [item]
+                    continue
+                batch.append(item)
+                counts["messages of other domains"] += item.others
+                counts["unreadable rows"] += item.wrong
+                if len(batch) >= _TOGETHER:
+                    store()
+                if progress.is_due:
+                    done = counts["new"] + counts["known before"]
+                    progress.draw(done, None, f"{done:,} reports")
+        store()
+    rows = [found[key].fields(key) for key in sorted(found)]
+    layout = table_layout(session.reporter, output)
+    if fmt is TableOrJson.JSON:
+        chunks: Iterable[str] = [json.dumps({"items": rows, "count": len(rows)}, indent=2) + "\n"]
+    else:
+        cells = ([readable(row["sign_domain"], layout.encoding), row["selector"] or "unknown",
+                  f"{row['passed']:,}", f"{row['failed']:,}", row["last_day"],
+                  str(row["reporters"])] for row in rows)  # fmt: skip
+        titles = ("DOMAIN", "SELECTOR", "PASSED", "FAILED", "LAST DAY", "REPORTERS")
+        chunks = table(titles, map(Row, cells), layout, optional=("REPORTERS",))
+    write_chunks(chunks, output, is_paged=fmt is not TableOrJson.JSON)
+    warn_alike(session.reporter, ((f"{printable(fault.name)}: {fault.reason}", fault.reason,
+                                   "no_report") for fault in faults))  # fmt: skip
+    text = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    session.reporter.summarize(f"reports: {text or 'none'}", counts)
+    return ExitCode.NO if faults else ExitCode.OK
+
+
+class _Row:
+    """What new reports say of a key."""
+
+    def __init__(self) -> None:
+        self.passed, self.failed = 0, 0
+        self.day = date.min
+        self.reporters: set[str] = set()
+
+    def add(self, report: DmarcReport, mail: ReportedMail) -> None:
+        self.passed += mail.passed_from.total()
+        self.failed += mail.failed_from.total()
+        self.day = max(self.day, report.day)
+        self.reporters.add(report.reporter)
+
+    def fields(self, key: RegistrationKey) -> dict[str, Any]:
+        return {"sign_domain": key.sign_domain, "selector": key.selector or None,
+                "passed": self.passed, "failed": self.failed, "last_day": str(self.day),
+                "reporters": len(self.reporters)}  # fmt: skip
+
+
+def _opened(names: Iterable[str]) -> Iterator[tuple[str, IO[bytes], bool]]:
+    """Each file, and whether it was named itself. Raises UsageError for one that was."""
+    for name in names:
+        if name == "-":
+            with tempfile.TemporaryFile() as file:
+                shutil.copyfileobj(sys.stdin.buffer, file)
+                yield "<stdin>", file, True
+        elif Path(name).is_dir():
+            for place, folders, inside in os.walk(name):
+                if "cur" in folders and "tmp" in folders:  # a maildir: mail that is not there yet
+                    folders.remove("tmp")
+                for each in sorted(inside):
+                    with suppress(FileNotFoundError), Path(place, each).open("rb") as file:
+                        yield str(Path(place, each)), file, False
+        else:
+            try:
+                with Path(name).open("rb") as file:
+                    yield name, file, True
+            except OSError as error:
+                why = error.strerror or "it cannot be opened"
+                raise UsageError(
+                    f"cannot read {printable(name)}: {why}", hint="check the path and permissions"
+                ) from None

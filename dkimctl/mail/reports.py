@@ -1,0 +1,304 @@
+"""DMARC aggregate reports (RFC 7489 appendix C, RFC 9990): what receivers say of signed mail.
+
+All of a report is foreign: it is read in a stream, within limits of size, depth and time, and what
+is not as it should be counts for nothing.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import ipaddress
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import IO, Any, NamedTuple
+from xml.parsers import expat
+
+from dkimctl.models import DmarcReport, RegistrationKey, ReportedMail, key_of
+from dkimctl.text import printable
+
+_MAX_BYTES = 64 << 20  # of a mail, or of an archive inside something else
+_MAX_REPORT = 256 << 20  # bytes of XML
+_MAX_UNPACKED, _MAX_RATIO = 1 << 30, 100  # bytes of all that a file holds, or times its size
+_MAX_DEPTH = 4  # a report in a gzip in a zip in a mail
+_MAX_TAG, _MAX_PIECES = 1 << 20, 100  # bytes of a tag, and parts of 8 KiB of a text
+_MAX_LEVELS = 20  # of elements
+_MAX_TEXT = 250  # characters of a name or an ID
+_MAX_COUNT = 10**9
+_MAX_NETWORKS = 100  # of a key in a report
+OTHER_NETWORKS = "others"
+_LONGEST = timedelta(days=31)
+_CHUNK = 1 << 16
+_FAULTS = (
+    OSError, EOFError, ValueError, RuntimeError, zlib.error, zipfile.BadZipFile, tarfile.TarError,
+    expat.ExpatError,
+)  # fmt: skip
+# Gives the key under which mail with a signature counts; None if its domain is not ours.
+Known = Callable[[RegistrationKey], RegistrationKey | None]
+
+
+class Fault(NamedTuple):
+    """Why a file, or one in it, gives no report."""
+
+    name: str
+    reason: str
+    is_other: bool = False  # it does not even seem to be one
+
+
+class _NoReportError(ValueError):
+    """Why something is no report."""
+
+
+class _OtherFileError(ValueError):
+    """Something that is neither a report nor has one."""
+
+
+class _Unpacked:
+    """How many bytes may still be unpacked from a file."""
+
+    def __init__(self, size: int) -> None:
+        self.left = max(_MAX_UNPACKED, _MAX_RATIO * size)
+
+
+class _Stream(io.RawIOBase):
+    """A file that counts what is read from it."""
+
+    def __init__(self, file: IO[bytes], unpacked: _Unpacked) -> None:
+        self._file = file
+        self._unpacked = unpacked
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        self._unpacked.left -= len(data)
+        if self._unpacked.left < 0:
+            raise _NoReportError("too much is packed into it")
+        return len(data)
+
+
+def read_reports(
+    name: str, file: IO[bytes], known: Known, now: datetime
+) -> Iterator[DmarcReport | Fault]:
+    """The reports in a file: XML, gzip, zip, tar, a mail or an mbox, also inside each other."""
+    size = file.seek(0, io.SEEK_END)
+    file.seek(0)
+    return _reports(name, file, known, now, _Unpacked(size), 0)
+
+
+def _reports(
+    name: str, file: IO[bytes], known: Known, now: datetime, unpacked: _Unpacked, depth: int
+) -> Iterator[DmarcReport | Fault]:
+    """The reports in an open file, which may be a stream."""
+    try:
+        stream: Any = io.BufferedReader(_Stream(file, unpacked), _CHUNK)
+        head = stream.peek()
+        if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"<", b"\xff", b"\xfe"):
+            yield _Parser(known, now).read(stream)
+        elif depth >= _MAX_DEPTH:
+            raise _NoReportError("too many archives inside each other")
+        else:
+            is_zip = head.startswith(b"PK\x03\x04")
+            if is_zip and depth:  # it is read from its end
+                file = io.BytesIO(_limited(stream))
+            for inner, inside in _in_zip(file) if is_zip else _files(head, stream):
+                inner_name = f"{name}/{inner}" if inner else name
+                yield from _reports(inner_name, inside, known, now, unpacked, depth + 1)
+    except _FAULTS as error:
+        reason = str(error)[:_MAX_TEXT] or type(error).__name__
+        yield Fault(name, reason, isinstance(error, _OtherFileError))
+
+
+def _in_zip(file: IO[bytes]) -> Iterator[tuple[str, Any]]:
+    with zipfile.ZipFile(file) as archive:
+        for info in archive.infolist():
+            if not info.is_dir():
+                with archive.open(info) as member:
+                    yield info.filename, member
+
+
+def _files(head: bytes, stream: IO[bytes]) -> Iterator[tuple[str, Any]]:
+    """The files in an archive or in mails, each with its name."""
+    if head.startswith(b"\x1f\x8b"):
+        with gzip.GzipFile(fileobj=stream) as unzipped:
+            yield "", unzipped
+    elif head[257:262] == b"ustar":
+        with tarfile.open(fileobj=stream, mode="r|") as tar:
+            for entry in tar:
+                if (extracted := tar.extractfile(entry)) is not None:
+                    yield entry.name, extracted
+    elif head.startswith(b"From "):
+        for number, mail in enumerate(_mails(stream), start=1):
+            yield str(number), io.BytesIO(mail)
+    else:
+        import email
+
+        parts = [*email.message_from_bytes(_limited(stream)).walk()]
+        kinds = ("application/", "text/xml")
+        for part in parts:
+            if part.get_content_type().startswith(kinds) or part.get_filename():
+                payload = part.get_payload(decode=True)
+                yield (
+                    part.get_filename() or "",
+                    io.BytesIO(payload if isinstance(payload, bytes) else b""),
+                )
+        if len(parts) == 1 and not parts[0].get_content_type().startswith(kinds):
+            raise _OtherFileError("it is neither a report nor an archive, nor a mail with one")
+
+
+def _limited(stream: IO[bytes]) -> bytes:
+    data = stream.read(_MAX_BYTES + 1)
+    if len(data) > _MAX_BYTES:
+        raise _NoReportError(f"it is larger than {_MAX_BYTES >> 20} MiB")
+    return data
+
+
+def _mails(stream: IO[bytes]) -> Iterator[bytes]:
+    """The mails of an mbox (RFC 4155), without the lines between them."""
+    lines, size, is_begin = list[bytes](), 0, True
+    for line in iter(lambda: stream.readline(_CHUNK), b""):
+        if is_begin and line.startswith(b"From "):
+            if lines:
+                yield b"".join(lines)
+            lines, size = [], 0
+        else:
+            lines.append(line)
+            size += len(line)
+            if size > _MAX_BYTES:
+                raise _NoReportError(f"a mail in it is larger than {_MAX_BYTES >> 20} MiB")
+        is_begin = not line.strip()
+    if lines:
+        yield b"".join(lines)
+
+
+class _Parser:
+    """Reads the XML of one report in a stream."""
+
+    def __init__(self, known: Known, now: datetime) -> None:
+        self._known, self._now = known, now
+        self._mail: dict[RegistrationKey, ReportedMail] = {}
+        self._others = self._wrong = self._level = 0
+        self._about: dict[str, str] = {}  # the metadata
+        self._row: dict[str, str] | None = None
+        self._signature: dict[str, str] | None = None
+        self._signatures: list[dict[str, str]] = []
+        self._is_in_results = False
+        self._text: list[str] = []
+
+    def read(self, stream: IO[bytes]) -> DmarcReport:
+        """Raises one of _FAULTS."""
+        parser = expat.ParserCreate()
+        parser.buffer_text = True
+        parser.StartDoctypeDeclHandler = self._refuse_doctype
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._text.append
+        size = 0
+        while chunk := stream.read(_CHUNK):
+            size += len(chunk)
+            if size > _MAX_REPORT:
+                raise _NoReportError(f"the report is larger than {_MAX_REPORT >> 20} MiB")
+            parser.Parse(chunk)
+            if size - parser.CurrentByteIndex > _MAX_TAG or len(self._text) > _MAX_PIECES:
+                raise _NoReportError("a tag or a text in it is too long")
+        parser.Parse(b"", True)
+        return self._made()
+
+    def _made(self) -> DmarcReport:
+        about = {name: printable(text)[:_MAX_TEXT] for name, text in self._about.items()}
+        reporter, report_id = about.get("org_name") or about.get("email"), about.get("report_id")
+        if not (reporter and report_id):
+            raise _NoReportError("no report: its metadata lacks org_name or report_id")
+        begin, end = (_number(self._about.get(name, "")) for name in ("begin", "end"))
+        latest = self._now + timedelta(days=1)
+        if not begin <= end <= latest.timestamp() or end - begin > _LONGEST.total_seconds():
+            raise _NoReportError("the dates of the report cannot be right")
+        day = datetime.fromtimestamp(max(end - 1, begin), UTC).date()
+        return DmarcReport(reporter, report_id, day, self._mail, self._others, self._wrong)
+
+    def _refuse_doctype(self, *_: object) -> None:
+        raise _NoReportError("no report: it declares a document type")
+
+    def _start(self, name: str, _: object) -> None:
+        self._level += 1
+        if self._level > _MAX_LEVELS:
+            raise _NoReportError("no report: its elements are too deep")
+        self._text.clear()
+        if name == "dkim":
+            if self._is_in_results:
+                self._signature = {}
+        elif name == "record":
+            self._row, self._signatures = {}, []
+        elif name == "auth_results":
+            self._is_in_results = True
+
+    def _end(self, name: str) -> None:
+        self._level -= 1
+        if (signature := self._signature) is not None:
+            if name == "dkim":
+                self._signatures.append(signature)
+                self._signature = None
+            elif name in _OF_SIGNATURE:
+                signature[name] = "".join(self._text).strip()
+        elif self._row is None:
+            if name in _OF_REPORT:
+                self._about.setdefault(name, "".join(self._text).strip())
+        elif name in _OF_ROW:
+            self._row[name] = "".join(self._text).strip()
+        elif name == "auth_results":
+            self._is_in_results = False
+        elif name == "record":
+            self._add(self._row)
+            self._row = None
+        self._text.clear()
+
+    def _add(self, row: Mapping[str, str]) -> None:
+        """Count the signatures of a row; several with one key are one, which passed if any did."""
+        count = _number(row.get("count", ""))
+        if not 0 < count <= _MAX_COUNT:
+            self._wrong += 1
+            return
+        results: dict[RegistrationKey, bool] = {}
+        for signature in self._signatures[:_MAX_TEXT]:
+            result = signature.get("result", "").lower()
+            key = key_of(signature.get("domain", "").rstrip("."), signature.get("selector"))
+            ours = self._known(key)
+            if ours is None:
+                self._others += count
+            elif result in _RESULTS:
+                results[ours] = results.get(ours, False) or result == "pass"
+        for key, is_good in results.items():
+            mail = self._mail.get(key)
+            if mail is None:
+                mail = self._mail[key] = ReportedMail()
+            counts = mail.passed_from if is_good else mail.failed_from
+            network = _network(row.get("source_ip", ""))
+            if network not in counts and len(counts) >= _MAX_NETWORKS:
+                network = OTHER_NETWORKS
+            counts[network] += count
+
+
+_OF_REPORT = frozenset(("org_name", "email", "report_id", "begin", "end"))
+_OF_ROW = frozenset(("source_ip", "count"))
+_OF_SIGNATURE = frozenset(("domain", "selector", "result"))
+_RESULTS = frozenset(("pass", "fail", "policy", "neutral", "permerror"))  # of those that say one
+
+
+def _number(text: str) -> int:
+    """0 for what is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else 0
+
+
+@lru_cache(maxsize=4096)
+def _network(address: str) -> str:
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:
+        return OTHER_NETWORKS
+    return str(ipaddress.ip_network((ip, 24 if ip.version == 4 else 48), strict=False))
