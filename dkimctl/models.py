@@ -178,6 +178,7 @@ class KeyHistory(NamedTuple):
     verdict: str | None = None
     closed_at: datetime | None = None  # when its record was removed, and not seen again since
     signed_at: datetime | None = None  # when mail showed that it signs although it was replaced
+    passed_on: date | None = None  # the last day on which mail passed with it, by DMARC reports
 
 
 class ClosedKey(NamedTuple):

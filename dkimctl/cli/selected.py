@@ -262,10 +262,15 @@ def report_not_retired(session: Session, statuses: Iterable[RetirementStatus]) -
         hint = f"publish what is missing, then run {next_steps.command('check-dns', selection)}"
         text = f"not listed until their successors are published: {len(due)}"
         reporter.warn(text, hint=hint, code="due")
+    signing = by_state[Retirement.SIGNING]
+    warn_alike(reporter, (
+        (f"{named(status.registration)} is not listed: {status.reason}", "still signing", "signing")
+        for status in signing
+    ))  # fmt: skip
     waiting = by_state[Retirement.WAITING]
     if frozen := [named(status.registration) for status in waiting if status.is_over]:
         reporter.note(f"dkimctl: not listed before a freeze ends: {len(frozen)} ({few(frozen)})")
-    elif not (due or by_state[Retirement.RETIRED]):
+    elif not (due or signing or by_state[Retirement.RETIRED]):
         reporter.note(
             "dkimctl: nothing is retired: a key is retired when its successor has been enabled and "
             "published for the grace period (14 days by default), and has started that long ago"

@@ -97,7 +97,7 @@ def _row(
         lines.append(f"{INDENT}{styled(printable(key.fqdn), Style.DIM, layout)}\n")
     if notes and key.note and key.needs_attention:
         note, style = key.note, Style.YELLOW
-        if key.urgency or key.is_last:
+        if key.urgency or key.is_last or key.is_not_followed:
             note, style = f"URGENT: {note}", Style.BOLD_RED
         lines += below(note, layout, style)
     cells = (

@@ -181,6 +181,7 @@ class DomainKeys(NamedTuple):
     intents: Sequence[Intent] = ()
     begun: Mapping[RegistrationKey, str] = {}  # see `Ledger.begun_successors`
     closed: Sequence[ClosedKey] = ()
+    mail: Mapping[RegistrationKey, MailStats] = {}  # see `Ledger.mail`
 
     @property
     def selectors(self) -> Set[str]:
@@ -322,12 +323,20 @@ class Ledger:
         keys = map(_registered, self._rows(query))
         registered = itertools.groupby(keys, lambda pair: pair[0].key.sign_domain)
         merged = heapq.merge(registered, others, key=itemgetter(0))
+        mail: dict[str, dict[RegistrationKey, MailStats]] = {}
+        for key, stats in self.mail().items():
+            mail.setdefault(key.sign_domain, {})[key] = stats
         for domain, parts in itertools.groupby(merged, itemgetter(0)):
             histories = {
                 registration: history for _, part in parts for registration, history in part
             }
+            of_mail = mail.get(domain, {})
+            for registration in histories if of_mail else ():
+                if (seen := of_mail.get(registration.key)) is not None:
+                    known = histories[registration]
+                    histories[registration] = known._replace(passed_on=seen.passed_on)
             more = sent.get(domain, ()), begun.get(domain, {}), closed.get(domain, ())
-            yield DomainKeys(domain, histories, *more)
+            yield DomainKeys(domain, histories, *more, of_mail)
 
     def rotated_domains(self) -> set[str]:
         """The signing domains, in lower case, with a key that another was made to replace."""

@@ -14,7 +14,15 @@ from dkimctl.dkim import with_key_len
 from dkimctl.dns.verdicts import ACCEPTED, Urgency
 from dkimctl.ledger.intents import Intent
 from dkimctl.ledger.ledger import DomainKeys, Ledger
-from dkimctl.models import NEVER, ClosedKey, KeyHistory, Registration, RegistrationKey, utc_time
+from dkimctl.models import (
+    NEVER,
+    ClosedKey,
+    KeyHistory,
+    MailStats,
+    Registration,
+    RegistrationKey,
+    utc_time,
+)
 from dkimctl.names import Selection
 from dkimctl.rotation.retirement import Retirement, RetirementPolicy, RetirementStatus, statuses_of
 from dkimctl.rotation.successors import (
@@ -40,6 +48,7 @@ class KeyStage(StrEnum):
     SUCCESSOR_PUBLISHED = "successor published"
     SUCCESSOR_SIGNING = "successor signing"  # but not published, as far as is known
     GRACE = "grace period"
+    STILL_SIGNING = "still signing"  # past its grace period
     RETIRED = "retired"
     REMOVED = "removed"
     UNANSWERED = "unanswered"  # a request got no answer, so the service may have it
@@ -95,6 +104,8 @@ class Key(NamedTuple):
     age: timedelta | None = None  # of a key in use
     policy: RotationSettings = RotationSettings()
     left: int | None = None  # selectors in the pool of its domain, whose newest key it is
+    mail: MailStats | None = None  # by DMARC reports
+    is_not_followed: bool = False  # mail passes with it, and none with its successor
 
     @property
     def sign_domain(self) -> str:
@@ -139,7 +150,7 @@ class Key(NamedTuple):
     def needs_attention(self) -> bool:
         """Whether it is urgent, or needs a decision of the user."""
         waits = self.action in (NextAction.REGISTER_AGAIN, NextAction.DECIDE)
-        return bool(self.urgency) or waits or self.is_last
+        return bool(self.urgency) or waits or self.is_last or self.is_not_followed
 
     @property
     def is_last(self) -> bool:
@@ -171,6 +182,8 @@ def read_keys(
         known += (*domain.intents, *domain.closed)
         if next(selection.pick(known), None) is not None:
             keys = keys_of(domain, policies, now, alike)
+            if domain.mail:
+                keys = (key._replace(mail=domain.mail.get(key.key)) for key in keys)
             yield from sorted(selection.pick(keys), key=_by_start)
 
 
@@ -273,6 +286,14 @@ def _registered_key(
                 due = thawed
             if status.is_over:
                 stage, since = KeyStage.RETIRED, removable_at
+            elif status.retirement is Retirement.SIGNING and removable_at is not None:
+                stage, since, due = (
+                    KeyStage.STILL_SIGNING,
+                    removable_at,
+                    removable_at + settings.lead,
+                )
+                # In the end somebody has to find what signs with it.
+                action = NextAction.DECIDE if due < now else NextAction.WAIT
         elif begins <= now:
             stage, since, due = KeyStage.SUCCESSOR_SIGNING, begins, None
         elif took_over == NEVER:
@@ -305,7 +326,7 @@ def _registered_key(
     age = max(now - created_at, timedelta()) if created_at and is_used else None
     return Key(
         registration, history, stage, since, action, due, dates, urgency, note, starts_at, age,
-        settings,
+        settings, is_not_followed=status.is_not_followed,
     )  # fmt: skip
 
 

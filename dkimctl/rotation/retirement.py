@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -33,12 +33,15 @@ class Retirement(StrEnum):
 
     RETIRED = "retired"
     DUE = "due"  # its successor must be seen published first
+    SIGNING = "still signing"  # past its grace period, mail passes with it
     WAITING = "waiting"  # for the end of the grace period, or of a freeze
     UNKNOWN = "unknown"  # whether a newer key replaces it
     CURRENT = "current"
 
 
 _RETIREMENTS = list(Retirement)
+_DAYS_OF_MAIL = 5  # since the last mail with a key; reports arrive a day late
+_SWITCHED = timedelta(days=3)  # after which signers should use a key that has begun
 
 
 class RetirementPolicy(NamedTuple):
@@ -75,6 +78,8 @@ class RetirementStatus(NamedTuple):
     is_over: bool = False
     takeover: Takeover | None = None  # by the successor that decides, if there is any
     is_unanswered: bool = False  # DNS gave no answer about any of them
+    #: Mail passes with it, days after its successor began, and none with that.
+    is_not_followed: bool = False
 
     @property
     def needs_record(self) -> bool:
@@ -263,11 +268,25 @@ def _status(
     best, certain = takeovers[0], (Retirement.RETIRED, Retirement.DUE)
     deciding = [each.successor for each in takeovers if each.retirement in certain]
     settings = policy.rotation.of(old.key.sign_domain)
-    is_over = best.took_over <= policy.now - settings.grace
+    is_over, is_not_followed = best.took_over <= policy.now - settings.grace, False
+    if (passed_on := history.passed_on) is not None:
+        name, since = best.successor.selector, best.begins + min(_SWITCHED, NEVER - best.begins)
+        is_not_followed = keys[best.successor].passed_on is None and passed_on >= since.date()
+        reason = f"mail passed with it on {passed_on}"
+        if is_not_followed:
+            reason += f", and none with {name}, which began on {best.begins.date()}"
+        if policy.now.date() - passed_on <= timedelta(days=_DAYS_OF_MAIL) and is_over:
+            best = best._replace(retirement=Retirement.SIGNING, reason=f"still signing: {reason}")
+            is_over = False  # its record is needed
+        elif is_not_followed:
+            best = best._replace(reason=f"{best.reason}; {reason}")
     if is_over and (thawed := settings.frozen_until(policy.now)) is not None:
         reason = f"{best.reason}; nothing is removed before {thawed.date()} (freeze)"
         best = best._replace(retirement=Retirement.WAITING, reason=reason)
-    return RetirementStatus(old, history, best.retirement, best.reason, deciding, is_over, best)
+    return RetirementStatus(
+        old, history, best.retirement, best.reason, deciding, is_over, best,
+        is_not_followed=is_not_followed,
+    )  # fmt: skip
 
 
 def _successors(

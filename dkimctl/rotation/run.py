@@ -459,7 +459,9 @@ class RotationRun:
             registration, retirement = status.registration, status.retirement
             sure = [each.selector for each in status.successors if each.key in reliable]
             is_due = retirement in (Retirement.DUE, Retirement.WAITING) and status.is_over
-            if is_due or retirement is Retirement.UNKNOWN:  # it cannot be removed yet
+            if retirement is Retirement.SIGNING or status.is_not_followed:
+                self._note_mail(status, now)
+            elif is_due or retirement is Retirement.UNKNOWN:  # it cannot be removed yet
                 self._tasks.append(Task(Step.REMOVE, State.WAITING, registration, status.reason))
             elif (
                 retirement is Retirement.RETIRED
@@ -472,6 +474,17 @@ class RotationRun:
                 due[registration.key] = status.takeover.took_over + grace
         if removals:
             self._remove(removals, due)
+
+    def _note_mail(self, status: RetirementStatus, now: datetime) -> None:
+        """Tell that mail passes with a key that has been replaced, and from where it comes."""
+        old, takeover = status.registration, status.takeover
+        policy = self._policy.rotation.of(old.key.sign_domain)
+        networks = self._tools.open_ledger(for_writing=False).networks(old.key)
+        sources = few([network for network, _ in networks.most_common()])
+        reason = f"{status.reason}; from {sources}" if networks else status.reason
+        is_late = takeover and takeover.took_over < now - policy.grace - policy.lead
+        state = State.BLOCKED if is_late or status.is_not_followed else State.WAITING
+        self._tasks.append(Task(Step.REMOVE, state, old, reason))
 
     def _remove(
         self, removals: Mapping[Registration, str | None], due: Mapping[RegistrationKey, datetime]
