@@ -33,7 +33,6 @@ _TOGETHER = 500  # reports that are stored at once
     "dkimctl reports /var/mail/dmarc/",
     "dkimctl reports google.com!example.com!1795000000!1795086399.zip",
     "dkimctl reports - < mail.eml",
-    takes_profile=True,
 )
 def reports(
     ctx: typer.Context,
