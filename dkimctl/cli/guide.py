@@ -171,8 +171,8 @@ def guide_of(
         return Guide([*lines, summary], by_run if targets else steps)
 
     well = "All is well."
-    # A key that waits for its successor's start is not counted beside it.
-    waiting = (KeyStage.SUCCESSOR_REGISTERED, KeyStage.SUCCESSOR_PUBLISHED)
+    # A key that waits for its successor's start is not counted beside it, nor for its last mail.
+    waiting = (KeyStage.SUCCESSOR_REGISTERED, KeyStage.SUCCESSOR_PUBLISHED, KeyStage.STILL_SIGNING)
     planned = [(key.due, key) for key in keys if key.due and key.stage not in waiting
                and key.action is not NextAction.NONE]  # fmt: skip
     if planned:

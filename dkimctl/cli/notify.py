@@ -239,6 +239,10 @@ def _problems(report: Report) -> Iterator[KeyProblem]:
         key, what = task.registration.key, f"{task.step}: {task.state}"
         subject = _subject(key.sign_domain)
         yield KeyProblem(subject, what, task.urgency, task.reason, action, key=key)
+    for mail in report.failing:
+        subject, what = _subject(mail.sign_domain), f"mail with {mail.selector} fails"
+        action = "find out what sends it, and whether it signs with the registered key"
+        yield KeyProblem(subject, what, detail=str(mail), action=action)
     for error in report.errors:
         yield KeyProblem("rotate run", error.code, detail=error.message, action=error.hint)
 

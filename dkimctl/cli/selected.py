@@ -240,7 +240,7 @@ def review_retired(
 
 def report_not_retired(session: Session, statuses: Iterable[RetirementStatus]) -> ExitCode:
     """Warn about those that are due, and cannot be listed; returns the exit code for these."""
-    from dkimctl.rotation.retirement import Retirement
+    from dkimctl.rotation.retirement import Retirement, why_it_stays
 
     reporter = session.reporter
     by_state: dict[Retirement, list[RetirementStatus]] = {state: [] for state in Retirement}
@@ -262,10 +262,10 @@ def report_not_retired(session: Session, statuses: Iterable[RetirementStatus]) -
         hint = f"publish what is missing, then run {next_steps.command('check-dns', selection)}"
         text = f"not listed until their successors are published: {len(due)}"
         reporter.warn(text, hint=hint, code="due")
-    signing = by_state[Retirement.SIGNING]
+    signing, ledger = by_state[Retirement.SIGNING], session.open_ledger(for_writing=False)
     warn_alike(reporter, (
-        (f"{named(status.registration)} is not listed: {status.reason}", "still signing", "signing")
-        for status in signing
+        (f"{named(status.registration)} is not listed: {why_it_stays(status, ledger)}",
+         "still signing", "still_signing") for status in signing
     ))  # fmt: skip
     waiting = by_state[Retirement.WAITING]
     if frozen := [named(status.registration) for status in waiting if status.is_over]:
@@ -275,4 +275,5 @@ def report_not_retired(session: Session, statuses: Iterable[RetirementStatus]) -
             "dkimctl: nothing is retired: a key is retired when its successor has been enabled and "
             "published for the grace period (14 days by default), and has started that long ago"
         )
-    return worst_check(ExitCode.SERVICE if status.is_unanswered else ExitCode.NO for status in due)
+    left = [*due, *(status for status in signing if status.is_late)]
+    return worst_check(ExitCode.SERVICE if status.is_unanswered else ExitCode.NO for status in left)

@@ -459,9 +459,10 @@ class Ledger:
             for domain, selector, passed, failed, *days in self._rows(_MAIL_STATS, self._day(7))
         }
 
-    def networks(self, key: RegistrationKey) -> Counter[str]:
-        """From where mail that passed with a key came in the last 7 days, with messages."""
-        query = f"SELECT passed_from FROM mail {_THIS} AND day > ?4"
+    def networks(self, key: RegistrationKey, *, failed: bool = False) -> Counter[str]:
+        """Whence mail that passed (or failed) with a key came in the last 7 days, with messages."""
+        column = "failed_from" if failed else "passed_from"
+        query = f"SELECT {column} FROM mail {_THIS} AND day > ?4"
         rows = self._rows(query, *key, self._day(7))
         return sum((Counter(json.loads(row[0])) for row in rows), Counter())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +14,7 @@ from dkimctl.models import KeyHistory, Registration, RegistrationKey
 from dkimctl.rotation.life import urgency_of_start, warning_time
 from dkimctl.rotation.retirement import Histories, described
 from dkimctl.settings.rotation import Policies
+from dkimctl.text import few
 
 if TYPE_CHECKING:
     from dkimctl.dns.check import Progress
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from dkimctl.publishing.plan import Target
     from dkimctl.registration.limits import Limits, RunObserver
     from dkimctl.registration.retrying import Send
+
+NO_REPORTS_FOR = timedelta(days=14)
 
 
 class Step(StrEnum):
@@ -65,6 +68,23 @@ class Task(NamedTuple):
             yield ExitCode.SERVICE
 
 
+class FailingMail(NamedTuple):
+    """Mail of the last 7 days with a key, much of which failed, by DMARC reports."""
+
+    sign_domain: str
+    selector: str
+    passed: int  # messages
+    failed: int
+    networks: Sequence[str]  # where mail that failed came from
+    is_removed: bool
+
+    def __str__(self) -> str:
+        text = (
+            f"{self.failed:,} of {self.passed + self.failed:,} messages in the last 7 days, from "
+        )
+        return text + few(self.networks)
+
+
 class Report(NamedTuple):
     """The tasks of a run, and errors that concern more than one key."""
 
@@ -75,6 +95,8 @@ class Report(NamedTuple):
     unknown: frozenset[Step] = frozenset()
     limits: Sequence[str] = ()  # of policies that cannot keep up with their keys
     not_asked: int = 0  # keys that a dry run did not look up: the last look saw them published
+    failing: Sequence[FailingMail] = ()
+    unreported: Sequence[str] = ()  # domains that sign, and had no DMARC report for NO_REPORTS_FOR
 
     @property
     def is_due(self) -> bool:

@@ -287,13 +287,10 @@ def _registered_key(
             if status.is_over:
                 stage, since = KeyStage.RETIRED, removable_at
             elif status.retirement is Retirement.SIGNING and removable_at is not None:
-                stage, since, due = (
-                    KeyStage.STILL_SIGNING,
-                    removable_at,
-                    removable_at + settings.lead,
-                )
+                stage, since = KeyStage.STILL_SIGNING, removable_at
+                due, removable_at = _after(removable_at, settings.lead), None
                 # In the end somebody has to find what signs with it.
-                action = NextAction.DECIDE if due < now else NextAction.WAIT
+                action = NextAction.DECIDE if status.is_late else NextAction.WAIT
         elif begins <= now:
             stage, since, due = KeyStage.SUCCESSOR_SIGNING, begins, None
         elif took_over == NEVER:

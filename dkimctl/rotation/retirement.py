@@ -24,6 +24,7 @@ from dkimctl.models import (
 from dkimctl.names import Selection
 from dkimctl.registration import outcomes
 from dkimctl.settings.rotation import Policies
+from dkimctl.text import few
 
 Histories = Mapping[RegistrationKey, KeyHistory]  # as the ledger has them
 
@@ -40,7 +41,7 @@ class Retirement(StrEnum):
 
 
 _RETIREMENTS = list(Retirement)
-_DAYS_OF_MAIL = 5  # since the last mail with a key; reports arrive a day late
+_LATELY = timedelta(days=5)  # since mail with a key passed; reports arrive a day late
 _SWITCHED = timedelta(days=3)  # after which signers should use a key that has begun
 
 
@@ -80,6 +81,7 @@ class RetirementStatus(NamedTuple):
     is_unanswered: bool = False  # DNS gave no answer about any of them
     #: Mail passes with it, days after its successor began, and none with that.
     is_not_followed: bool = False
+    is_late: bool = False  # mail passes with it although its grace period ended a `lead` ago
 
     @property
     def needs_record(self) -> bool:
@@ -208,6 +210,12 @@ def keys_past_grace(
     }
 
 
+def why_it_stays(status: RetirementStatus, ledger: Ledger) -> str:
+    """The reason, with the networks from which mail with the key comes."""
+    networks = dict(ledger.networks(status.registration.key).most_common())
+    return f"{status.reason}; from {few([*networks])}" if networks else status.reason
+
+
 def not_seen_gone(statuses: Iterable[RetirementStatus]) -> dict[str, str]:
     """What the last look at each of these records found, unless it was missing; by name.
 
@@ -268,14 +276,18 @@ def _status(
     best, certain = takeovers[0], (Retirement.RETIRED, Retirement.DUE)
     deciding = [each.successor for each in takeovers if each.retirement in certain]
     settings = policy.rotation.of(old.key.sign_domain)
-    is_over, is_not_followed = best.took_over <= policy.now - settings.grace, False
-    if (passed_on := history.passed_on) is not None:
-        name, since = best.successor.selector, best.begins + min(_SWITCHED, NEVER - best.begins)
-        is_not_followed = keys[best.successor].passed_on is None and passed_on >= since.date()
+    is_over = best.took_over <= policy.now - settings.grace
+    is_not_followed = is_late = False
+    # What passed longer ago proves nothing: reports may have ceased to come.
+    if (passed_on := history.passed_on) and policy.now.date() - passed_on <= _LATELY:
+        is_late = best.took_over < policy.now - settings.grace - settings.lead
         reason = f"mail passed with it on {passed_on}"
+        is_switched = any(keys[each].passed_on is not None for each in successors)
+        is_not_followed = not is_switched and passed_on - best.begins.date() >= _SWITCHED
         if is_not_followed:
-            reason += f", and none with {name}, which began on {best.begins.date()}"
-        if policy.now.date() - passed_on <= timedelta(days=_DAYS_OF_MAIL) and is_over:
+            reason += f", and none with {best.successor.selector}, which began on "
+            reason += str(best.begins.date())
+        if is_over:
             best = best._replace(retirement=Retirement.SIGNING, reason=f"still signing: {reason}")
             is_over = False  # its record is needed
         elif is_not_followed:
@@ -285,7 +297,7 @@ def _status(
         best = best._replace(retirement=Retirement.WAITING, reason=reason)
     return RetirementStatus(
         old, history, best.retirement, best.reason, deciding, is_over, best,
-        is_not_followed=is_not_followed,
+        is_not_followed=is_not_followed, is_late=is_late,
     )  # fmt: skip
 
 

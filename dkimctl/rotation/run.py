@@ -24,6 +24,7 @@ from dkimctl.errors import ClocksDiffer, DkimctlError, Interrupted, LedgerError,
 from dkimctl.ledger.ledger import DomainKeys, Ledger
 from dkimctl.models import (
     USABLE,
+    ClosedKey,
     DomainSpec,
     KeyHistory,
     Outcome,
@@ -40,6 +41,8 @@ from dkimctl.registration import outcomes
 from dkimctl.registration.engine import RegistrationEngine
 from dkimctl.registration.preflight import Planner, clock_fault
 from dkimctl.rotation.due import (
+    NO_REPORTS_FOR,
+    FailingMail,
     Report,
     RunPolicy,
     State,
@@ -58,10 +61,12 @@ from dkimctl.rotation.retirement import (
     RetirementStatus,
     is_newer,
     known_keys,
+    why_it_stays,
 )
 from dkimctl.rotation.successors import FEW_LEFT, DueKeys, few_left, find_due, spec_of
 from dkimctl.text import few
 
+_FEW, _SHARE = 19, 0.05  # messages that may fail with a key in a week, and of all of them
 _MAX_ROUNDS = 3  # of selectors that another account has
 _STATES = {Outcome.PENDING: State.DUE, Outcome.FAILED: State.FAILED, Outcome.UNKNOWN: State.FAILED}
 
@@ -82,20 +87,24 @@ class RotationRun:
         self._targets_error: DkimctlError | None = None  # why none of them can be used
         self._begun_early: list[str] = []  # names of new keys that sign already
         self._clocks_differ = False  # the service's and ours
+        self._failing: list[FailingMail] = []
+        self._unreported: list[str] = []
 
     @property
     def report(self) -> Report:
         """What was done and found so far."""
         unknown = frozenset(self._unknown)
         return Report(
-            self._tasks, self._errors, self._postponed, unknown, self._limits, self._not_asked
-        )
+            self._tasks, self._errors, self._postponed, unknown, self._limits, self._not_asked,
+            self._failing, self._unreported,
+        )  # fmt: skip
 
     def execute(self) -> Report:
         """Raises LedgerError if the ledger cannot be read, and Interrupted."""
         domains = self._read()
         known = self._known(domains)
         due = find_due(domains, self._selection, self._policy.rotation, self._tools.clock())
+        self._read_mail(domains)
         del domains  # there may be 100,000
         statuses = self._statuses(known, self._tools.clock())
         over = [
@@ -131,6 +140,28 @@ class RotationRun:
             statuses = self._statuses(known, self._tools.clock())
         self._work_on_dns(known, statuses, confirmed)
         return self.report
+
+    def _read_mail(self, domains: Sequence[DomainKeys]) -> None:
+        """Note the keys whose mail fails by DMARC reports, and domains without any."""
+        if not any(domain.mail for domain in domains):
+            return
+        since = self._tools.clock() - NO_REPORTS_FOR
+        for domain in domains:
+            picked = [*self._selection.pick(domain.histories)]
+            keys: list[Registration | ClosedKey] = [*picked, *self._selection.pick(domain.closed)]
+            for key in keys:
+                mail = domain.mail.get(key.key)
+                if mail and mail.failed > max(_FEW, _SHARE * (mail.passed + mail.failed)):
+                    ledger = self._tools.open_ledger(for_writing=False)
+                    networks = [*dict(ledger.networks(key.key, failed=True).most_common())]
+                    self._failing.append(FailingMail(
+                        key.sign_domain, key.key.selector, mail.passed, mail.failed, networks,
+                        is_removed=isinstance(key, ClosedKey),
+                    ))  # fmt: skip
+            days = (mail.last_on for mail in domain.mail.values())
+            is_reported = any(day is not None and day >= since.date() for day in days)
+            begun = (key.signs and key.starts_at and key.starts_at <= since for key in picked)
+            self._unreported += [domain.sign_domain] if any(begun) and not is_reported else []
 
     def _ask_service(
         self, over: Sequence[RetirementStatus], known: KnownKeys, due: DueKeys
@@ -460,7 +491,9 @@ class RotationRun:
             sure = [each.selector for each in status.successors if each.key in reliable]
             is_due = retirement in (Retirement.DUE, Retirement.WAITING) and status.is_over
             if retirement is Retirement.SIGNING or status.is_not_followed:
-                self._note_mail(status, now)
+                state = State.BLOCKED if status.is_late or status.is_not_followed else State.WAITING
+                reason = why_it_stays(status, tools.open_ledger(for_writing=False))
+                self._tasks.append(Task(Step.REMOVE, state, registration, reason))
             elif is_due or retirement is Retirement.UNKNOWN:  # it cannot be removed yet
                 self._tasks.append(Task(Step.REMOVE, State.WAITING, registration, status.reason))
             elif (
@@ -474,17 +507,6 @@ class RotationRun:
                 due[registration.key] = status.takeover.took_over + grace
         if removals:
             self._remove(removals, due)
-
-    def _note_mail(self, status: RetirementStatus, now: datetime) -> None:
-        """Tell that mail passes with a key that has been replaced, and from where it comes."""
-        old, takeover = status.registration, status.takeover
-        policy = self._policy.rotation.of(old.key.sign_domain)
-        networks = self._tools.open_ledger(for_writing=False).networks(old.key)
-        sources = few([network for network, _ in networks.most_common()])
-        reason = f"{status.reason}; from {sources}" if networks else status.reason
-        is_late = takeover and takeover.took_over < now - policy.grace - policy.lead
-        state = State.BLOCKED if is_late or status.is_not_followed else State.WAITING
-        self._tasks.append(Task(Step.REMOVE, state, old, reason))
 
     def _remove(
         self, removals: Mapping[Registration, str | None], due: Mapping[RegistrationKey, datetime]

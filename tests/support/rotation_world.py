@@ -23,7 +23,14 @@ from dkimctl.dns.zones import Zone
 from dkimctl.errors import DkimctlError
 from dkimctl.ledger.account_lock import account_lock
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models import DnsRecord, DomainSpec, Registration
+from dkimctl.models import (
+    DmarcReport,
+    DnsRecord,
+    DomainSpec,
+    Registration,
+    ReportedMail,
+    key_of,
+)
 from dkimctl.names import Selection
 from dkimctl.publishing.plan import Access, Change, NameState
 from dkimctl.registration.limits import Limits
@@ -55,6 +62,7 @@ class World:
         self.asked: set[str] = set()  # names that DNS was asked about
         self.stale: dict[str, str] = {}  # records that servers have, and the provider has not
         self.is_covered = True
+        self.reports = 0
         self.effects = 0
         self.kill_at: int | None = None
         self.lock = threading.RLock()
@@ -79,6 +87,16 @@ class World:
         specs = [DomainSpec(domain, selector, **({"key_len": 2048} | fields)) for domain in domains]
         with self.open_ledger(for_writing=True) as ledger:
             ledger.record(self.send(specs).items)
+
+    def report(self, selector: str, *, passed: int = 0, failed: int = 0, domain: str = "a.example",
+               ago: int = 0) -> None:  # fmt: skip
+        """Have a receiver report of mail with a key, so many days ago."""
+        mail = ReportedMail({"192.0.2.0/24": passed}, {"198.51.100.0/24": failed})
+        self.reports += 1
+        day = (self.now - timedelta(days=ago)).date()
+        report = DmarcReport("mx", str(self.reports), day, {key_of(domain, selector): mail}, 0, 0)
+        with self.open_ledger(for_writing=True) as ledger:
+            ledger.note_reports([report])
 
     def tools(self) -> Tools:
         return Tools(
@@ -106,7 +124,9 @@ class World:
     def open_ledger(self, *, for_writing: bool) -> Ledger:
         path = self.directory / "ledger.db"
         if not for_writing:
-            return self._opened.enter_context(Ledger.open_existing(path, **ACCOUNT))
+            existing = self._opened.enter_context(Ledger.open_existing(path, **ACCOUNT))
+            existing._clock = self.now.timestamp
+            return existing
         ledger = _Ledger.open(path, **ACCOUNT, clock=self.now.timestamp)
         ledger.world = self
         return ledger

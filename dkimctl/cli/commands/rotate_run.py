@@ -16,7 +16,7 @@ from dkimctl.cli.notify import send_run_notices
 from dkimctl.cli.options import App, TableOrJson, option, read_duration
 from dkimctl.cli.output import read_format, table_layout, write_chunks
 from dkimctl.cli.progress import RegistrationProgress
-from dkimctl.cli.report import Reporter
+from dkimctl.cli.report import Reporter, warn_alike
 from dkimctl.cli.selected import SelectionArgument, read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import Session, open_session
 from dkimctl.cli.terminal import interrupting, stopping
@@ -25,13 +25,14 @@ from dkimctl.formats.renderer import TableLayout
 from dkimctl.formats.table import Row, Style, below, table
 from dkimctl.models import named
 from dkimctl.publishing.targets import open_targets
-from dkimctl.rotation.due import Report, RunPolicy, State, Step, Task, Tools
+from dkimctl.rotation.due import NO_REPORTS_FOR, Report, RunPolicy, State, Step, Task, Tools
 from dkimctl.rotation.run import RotationRun
 from dkimctl.text import (
     MAX_ALIKE,
     Grouping,
     and_more,
     counted,
+    few,
     listed,
     printable,
     readable,
@@ -154,7 +155,8 @@ def show_report(
         if fmt is TableOrJson.JSON:
             items = [_fields(task) for task in tasks]
             document = {"items": items, "count": len(items), "postponed": report.postponed,
-                        "not_asked": report.not_asked}  # fmt: skip
+                        "not_asked": report.not_asked,
+                        "failing": [mail._asdict() for mail in report.failing]}  # fmt: skip
             write_chunks([json.dumps(document, indent=2) + "\n"], output)
         else:
             write_chunks(_table(reporter, tasks, output), output, is_paged=True)
@@ -182,6 +184,14 @@ def show_report(
         )
     for text in report.limits:
         reporter.warn(text, code="limit")
+    warn_alike(reporter, (
+        (f"mail with {'the removed key ' * mail.is_removed}{named(mail)} fails: {mail}",
+         "mail with these keys fails", "failing") for mail in report.failing
+    ))  # fmt: skip
+    if report.unreported:
+        text = f"no reports for {counted(len(report.unreported), 'domain')} in the last "
+        text += f"{NO_REPORTS_FOR.days} days ({few(report.unreported)})"
+        reporter.note(f"dkimctl: {text}")
     for step, state, text, command in _LEFT:
         domains = [
             task.registration.sign_domain

@@ -113,6 +113,25 @@ def test_a_key_that_another_replaces(stages_of, new, stage, since, action, due):
 
 
 @pytest.mark.parametrize(
+    ("began", "passed", "stage", "action", "due"),
+    [
+        (13, 1, "grace period", NextAction.REMOVE, -1),
+        (16, 5, "still signing", NextAction.WAIT, -5),
+        (22, 5, "still signing", NextAction.DECIDE, 1),
+        (22, 6, "retired", NextAction.REMOVE, 8),
+    ],
+)
+def test_a_key_with_which_mail_passes_is_not_removed(stages_of, began, passed, stage, action, due):
+    new, seen = key(made=30, starts=began, published=29, replaces="old"), ago(passed).date()
+    old = (SIGNING[0], SIGNING[1]._replace(passed_on=seen))
+    keys = stages_of(old=old, new=(new[0], new[1]._replace(passed_on=ago(1).date())))
+    assert (keys["old"].stage, keys["old"].action) == (stage, action)
+    assert keys["old"].due == ago(due)
+    assert keys["old"].needs_attention == (action is NextAction.DECIDE)
+    assert (keys["old"].dates.removable_at is None) == (stage == "still signing")
+
+
+@pytest.mark.parametrize(
     ("one", "urgency"),
     [(key(made=3, starts=-4, verdict=None), ""),
      (key(made=3.5, starts=-3.5, verdict=None), "soon"),

@@ -21,12 +21,13 @@ from dkimctl.rotation.retirement import (
     review,
     statuses_of,
 )
+from dkimctl.settings.rotation import Policies, RotationSettings
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 POLICY = RetirementPolicy(NOW, NOW - DAY)
 ASSUMING = POLICY._replace(assume_successors=True)
-RETIRED, DUE, WAITING, UNKNOWN, CURRENT = Retirement
+RETIRED, DUE, SIGNING, WAITING, UNKNOWN, CURRENT = Retirement
 
 
 def ago(days: float) -> str:
@@ -39,13 +40,15 @@ def time(days: float | None) -> datetime | None:
 
 def started(days: float, *, enabled: float | None = 1000, disabled: float | None = None,
             replaces: str | None = None, published: float | None = None, looked: float = 0,
-            verdict: str | None = None, **fields) -> tuple[dict, KeyHistory]:  # fmt: skip
+            verdict: str | None = None, passed: int | None = None,
+            **fields) -> tuple[dict, KeyHistory]:  # fmt: skip
     """A key that has started so many days ago; its other times are in days ago, too."""
     if published is not None:
         verdict = verdict or "published"
     history = KeyHistory(
         time(enabled), time(disabled), replaces, time(published),
         time(looked) if verdict else None, verdict,
+        passed_on=None if passed is None else (NOW - passed * DAY).date(),
     )  # fmt: skip
     return {"start_date": ago(days), **fields}, history
 
@@ -219,3 +222,73 @@ def test_a_record_that_came_back_is_published_since_then(make_keys):
         looks.add(Check("example.com", "new", "", None, None, Finding(verdict)))
     [after] = KnownKeys([keys], frozenset()).after(looks, NOW).histories.values()
     assert (after.published_at, after.looked_at) == (NOW, NOW)
+
+
+@pytest.mark.parametrize(
+    ("passed", "began", "retirement", "is_late"),
+    [
+        (None, 30, RETIRED, False),
+        (6, 30, RETIRED, False),
+        (5, 30, SIGNING, True),
+        (-1, 30, SIGNING, True),  # by a report about the day that has just begun elsewhere
+        (5, 14, SIGNING, False),  # the grace period is over now
+        (5, 13.9, WAITING, False),
+        (5, 21, SIGNING, False),  # and by now a lead ago
+        (5, 21.1, SIGNING, True),
+    ],
+)
+def test_a_key_with_which_mail_passed_in_the_last_five_days_stays(
+    status_of, passed, began, retirement, is_late
+):
+    new = started(began, published=30, replaces="old", passed=1)
+    status = status_of(old=started(200, passed=passed), new=new)["old"]
+    assert (status.retirement, status.is_late) == (retirement, is_late)
+    assert status.needs_record == (retirement is not RETIRED)
+    if retirement is SIGNING:
+        assert status.reason == f"still signing: mail passed with it on {status.history.passed_on}"
+
+
+@pytest.mark.parametrize(
+    ("passed", "began", "of_new", "is_told"),
+    [
+        (0, 3, None, True),
+        (0, 2.5, None, False),
+        (1, 3, None, False),
+        (5, 30, None, True),
+        (6, 30, None, False),  # no mail at all since then is no proof of anything
+        (None, 30, None, False),
+        (0, 30, 9, False),
+    ],
+)
+def test_a_key_is_not_followed_if_mail_passes_only_with_it_days_after_its_successor_began(
+    status_of, passed, began, of_new, is_told
+):
+    new = started(began, published=30, replaces="old", passed=of_new)
+    status = status_of(old=started(200, passed=passed), new=new)["old"]
+    assert status.is_not_followed is is_told
+    told = f"and none with new, which began on {new[0]['start_date'][:10]}"
+    assert (told in status.reason) == is_told
+
+
+def test_mail_with_any_of_its_successors_shows_that_a_key_is_followed(status_of):
+    keys = {
+        "first": started(400, passed=0), "second": started(200, replaces="first", published=200),
+        "third": started(20, replaces="second", published=20, passed=0),
+    }  # fmt: skip
+    statuses = status_of(**keys)
+    assert stages(statuses) == [SIGNING, RETIRED, CURRENT]
+    assert not any(status.is_not_followed for status in statuses.values())
+
+
+@pytest.mark.parametrize(("passed", "retirement"), [(5, SIGNING), (6, WAITING)])
+def test_in_a_freeze_it_is_told_that_a_key_still_signs(status_of, passed, retirement):
+    freeze = RotationSettings(freeze=((NOW - DAY, NOW + DAY),))
+    new = started(30, published=30, replaces="old", passed=1)
+    policy = POLICY._replace(rotation=Policies([freeze]))
+    status = status_of(policy, old=started(200, passed=passed), new=new)["old"]
+    assert (status.retirement, status.is_over) == (retirement, retirement is WAITING)
+
+
+def test_a_successor_that_begins_at_the_end_of_all_times_is_not_too_late_to_compare(status_of):
+    new = started(0, start_date="9999-12-31T23:59-12:00", published=30, replaces="old")
+    assert not status_of(old=started(200, passed=0), new=new)["old"].is_not_followed

@@ -725,3 +725,76 @@ def test_a_removed_key_that_mail_is_signed_with_is_put_back_for_a_grace_period(r
     assert done(removed.run()) == [("remove", "s1")]
     assert (removed.closed(), fqdn("s1") in removed.records) == ({f"s1 {A}"}, False)
     assert in_life(removed, "s1").dates.removed_at == removed.now
+
+
+def test_a_key_with_which_mail_passes_is_told_and_is_removed_on_the_sixth_day_after(old):
+    """From the end of the grace period on, and with an exit code when a lead has passed."""
+    old.run()
+    new = "s20270630"
+    seen = []
+    for day in range(20, 40):
+        old.pass_time(days=1 if day > 20 else 20)
+        old.report(new, passed=1000, ago=1)
+        if day <= 31:
+            old.report("s1", passed=1, ago=1)
+        report = old.run()
+        seen += [(day, *state, {*report.exit_codes()}) for state in states(report)]
+        if day == 31:
+            [task] = report.tasks
+            assert task.reason == (
+                f"still signing: mail passed with it on {old.now - timedelta(days=1):%Y-%m-%d}; "
+                "from 192.0.2.0/24"
+            )
+            assert fqdn("s1") in old.records
+    waiting = [(day, "remove", "waiting", set()) for day in range(21, 29)]
+    blocked = [(day, "remove", "blocked", {ExitCode.NO}) for day in range(29, 36)]
+    assert seen == [*waiting, *blocked, (36, "remove", "done", set())]
+
+
+def test_a_successor_that_signs_no_mail_is_told_within_the_grace_period(old):
+    old.run()
+    old.pass_time(days=11)
+    old.report("s1", passed=10, ago=2)
+    assert old.run().tasks == []
+    old.report("s1", passed=10, ago=1)
+    [task] = old.run().tasks
+    assert (task.step, task.state, [*task.exit_codes()]) == ("remove", "blocked", [ExitCode.NO])
+    assert "; mail passed with it on 2027-07-10, and none with s20270630" in task.reason
+    old.report("s20270630", passed=1, ago=1)
+    assert old.run().tasks == []
+
+
+@pytest.mark.parametrize(
+    ("selector", "passed", "failed", "ago", "is_told"),
+    [("s20270630", 379, 20, 0, True), ("s20270630", 380, 20, 0, False),
+     ("s20270630", 0, 19, 0, False), ("s20270630", 0, 20, 7, False), ("", 0, 90, 0, False),
+     ("s1", 0, 20, 6, True)],
+)  # fmt: skip
+def test_mail_that_fails_is_told_also_of_a_removed_key(
+    removed, selector, passed, failed, ago, is_told
+):
+    removed.report(selector, passed=passed, failed=failed, ago=ago)
+    report = removed.run()
+    assert [*report.exit_codes()] == []
+    told = [(mail.selector, mail.is_removed, str(mail)) for mail in report.failing]
+    text = f"{failed} of {passed + failed} messages in the last 7 days, from 198.51.100.0/24"
+    assert told == [(selector, selector == "s1", text)] * is_told
+    assert removed.run("other.example").failing == []
+
+
+def test_domains_without_reports_are_named_if_there_are_reports_of_others(world):
+    world.register(A, "b.example")
+    world.run()
+    world.pass_time(days=13)
+    world.register("new.example")
+    world.pass_time(days=1)
+    assert world.run().unreported == []
+    world.report("s1", passed=1)
+    assert world.run().unreported == ["b.example"]
+    world.report("", failed=1, domain="b.example")
+    assert world.run().unreported == []
+    world.pass_time(days=14)
+    assert world.run().unreported == ["new.example"]
+    world.pass_time(days=1)
+    assert world.run().unreported == [A, "b.example", "new.example"]
+    assert world.run("b.*").unreported == ["b.example"]
