@@ -6,7 +6,6 @@ is not as it should be counts for nothing.
 
 from __future__ import annotations
 
-import gzip
 import io
 import ipaddress
 import tarfile
@@ -24,8 +23,12 @@ from dkimctl.text import printable
 _MAX_BYTES = 64 << 20  # of a mail, or of an archive inside something else
 _MAX_REPORT = 256 << 20  # bytes of XML
 _MAX_UNPACKED, _MAX_RATIO = 1 << 30, 100  # bytes of all that a file holds, or times its size
+_LEAST = 16 << 10  # bytes that a file in another counts, so that there are not too many
 _MAX_DEPTH = 4  # a report in a gzip in a zip in a mail
-_MAX_TAG, _MAX_PIECES = 1 << 20, 100  # bytes of a tag, and parts of 8 KiB of a text
+_MAX_LIST = 4 << 20  # bytes of the list of files in a zip
+_MAX_HEADER = 64 << 10  # bytes of what tar has before a file, or of a field of a mail
+_MAX_SEARCH = 20_000_000  # lines of a mail, times boundaries that each may be
+_MAX_TAG, _MAX_PIECES = 1 << 20, 20  # bytes of a tag, and parts of at most 64 KiB of a text
 _MAX_LEVELS = 20  # of elements
 _MAX_TEXT = 250  # characters of a name or an ID
 _MAX_COUNT = 10**9
@@ -34,8 +37,8 @@ OTHER_NETWORKS = "others"
 _LONGEST = timedelta(days=31)
 _CHUNK = 1 << 16
 _FAULTS = (
-    OSError, EOFError, ValueError, RuntimeError, zlib.error, zipfile.BadZipFile, tarfile.TarError,
-    expat.ExpatError,
+    OSError, EOFError, LookupError, ValueError, RuntimeError, zlib.error, zipfile.BadZipFile,
+    tarfile.TarError, expat.ExpatError,
 )  # fmt: skip
 # Gives the key under which mail with a signature counts; None if its domain is not ours.
 Known = Callable[[RegistrationKey], RegistrationKey | None]
@@ -57,6 +60,10 @@ class _OtherFileError(ValueError):
     """Something that is neither a report nor has one."""
 
 
+class _TooMuchError(Exception):
+    """A file has more in it than may be unpacked: nothing more is read of it."""
+
+
 class _Unpacked:
     """How many bytes may still be unpacked from a file."""
 
@@ -70,6 +77,7 @@ class _Stream(io.RawIOBase):
     def __init__(self, file: IO[bytes], unpacked: _Unpacked) -> None:
         self._file = file
         self._unpacked = unpacked
+        unpacked.left -= _LEAST
 
     def readable(self) -> bool:
         return True
@@ -79,7 +87,7 @@ class _Stream(io.RawIOBase):
         buffer[: len(data)] = data
         self._unpacked.left -= len(data)
         if self._unpacked.left < 0:
-            raise _NoReportError("too much is packed into it")
+            raise _TooMuchError
         return len(data)
 
 
@@ -89,7 +97,51 @@ def read_reports(
     """The reports in a file: XML, gzip, zip, tar, a mail or an mbox, also inside each other."""
     size = file.seek(0, io.SEEK_END)
     file.seek(0)
-    return _reports(name, file, known, now, _Unpacked(size), 0)
+    try:
+        yield from _reports(name, file, known, now, _Unpacked(size), 0)
+    except _TooMuchError:
+        yield Fault(name, "too much is packed into it")
+
+
+class _Unzipped:
+    """What is in a gzip. What follows it, as the line end of some reporters, is left."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._gzip = zlib.decompressobj(31)
+
+    def read(self, size: int) -> bytes:
+        while not self._gzip.eof:
+            packed = self._gzip.unconsumed_tail or self._file.read(_CHUNK)
+            if data := self._gzip.decompress(packed, size):
+                return data
+            if not packed:
+                raise EOFError("it is cut off")
+        return b""
+
+
+class _Zipped:
+    """A zip whose list of files, which is read at once, is not too long."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
+
+    def read(self, size: int = -1) -> bytes:
+        if size > _MAX_LIST:
+            raise _NoReportError("there are too many files in it")
+        return self._file.read(size)
+
+
+class _TarEntry(tarfile.TarInfo):
+    """A file in a tar. What stands before it, and is read at once, is not too long."""
+
+    @classmethod
+    def frombuf(cls, *args: Any) -> _TarEntry:
+        entry = super().frombuf(*args)
+        if not entry.isreg() and entry.size > _MAX_HEADER:
+            raise _NoReportError("a header in it is too long")
+        return entry
 
 
 def _reports(
@@ -107,18 +159,27 @@ def _reports(
             is_zip = head.startswith(b"PK\x03\x04")
             if is_zip and depth:  # it is read from its end
                 file = io.BytesIO(_limited(stream))
+            has_any = False
             for inner, inside in _in_zip(file) if is_zip else _files(head, stream):
-                inner_name = f"{name}/{inner}" if inner else name
-                yield from _reports(inner_name, inside, known, now, unpacked, depth + 1)
+                inner_name = f"{name}/{inner[:_MAX_TEXT]}" if inner else name
+                for item in _reports(inner_name, inside, known, now, unpacked, depth + 1):
+                    # Mail has other attachments, too: nothing to tell.
+                    if not (isinstance(item, Fault) and item.is_other):
+                        has_any = True
+                        yield item
+            if not has_any:
+                raise _OtherFileError("there is no report in it")
     except _FAULTS as error:
-        reason = str(error)[:_MAX_TEXT] or type(error).__name__
+        reason = printable(str(error))[:_MAX_TEXT] or type(error).__name__
         yield Fault(name, reason, isinstance(error, _OtherFileError))
 
 
 def _in_zip(file: IO[bytes]) -> Iterator[tuple[str, Any]]:
-    with zipfile.ZipFile(file) as archive:
+    with zipfile.ZipFile(_Zipped(file)) as archive:
         for info in archive.infolist():
             if not info.is_dir():
+                if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    raise _NoReportError("it is packed in a way that no reporter uses")
                 with archive.open(info) as member:
                     yield info.filename, member
 
@@ -126,12 +187,12 @@ def _in_zip(file: IO[bytes]) -> Iterator[tuple[str, Any]]:
 def _files(head: bytes, stream: IO[bytes]) -> Iterator[tuple[str, Any]]:
     """The files in an archive or in mails, each with its name."""
     if head.startswith(b"\x1f\x8b"):
-        with gzip.GzipFile(fileobj=stream) as unzipped:
-            yield "", unzipped
+        yield "", _Unzipped(stream)
     elif head[257:262] == b"ustar":
-        with tarfile.open(fileobj=stream, mode="r|") as tar:
-            for entry in tar:
-                if (extracted := tar.extractfile(entry)) is not None:
+        with tarfile.open(fileobj=stream, mode="r|", tarinfo=_TarEntry) as tar:
+            while (entry := tar.next()) is not None:
+                tar.members.clear()  # type: ignore[attr-defined]
+                if entry.isreg() and (extracted := tar.extractfile(entry)) is not None:
                     yield entry.name, extracted
     elif head.startswith(b"From "):
         for number, mail in enumerate(_mails(stream), start=1):
@@ -139,17 +200,17 @@ def _files(head: bytes, stream: IO[bytes]) -> Iterator[tuple[str, Any]]:
     else:
         import email
 
-        parts = [*email.message_from_bytes(_limited(stream)).walk()]
-        kinds = ("application/", "text/xml")
-        for part in parts:
-            if part.get_content_type().startswith(kinds) or part.get_filename():
+        data = _limited(stream)
+        if data.count(b"\n") * data.lower().count(b"boundary") > _MAX_SEARCH:
+            raise _NoReportError("the mail has too many parts and lines")
+        for part in email.message_from_bytes(data).walk():
+            fields = (str(part.get(name, "")) for name in ("content-type", "content-disposition"))
+            if max(map(len, fields)) > _MAX_HEADER:
+                raise _NoReportError("a field of the mail is too long")
+            kind, filename = part.get_content_type(), part.get_filename()
+            if filename or kind.startswith(("application/", "text/xml")):
                 payload = part.get_payload(decode=True)
-                yield (
-                    part.get_filename() or "",
-                    io.BytesIO(payload if isinstance(payload, bytes) else b""),
-                )
-        if len(parts) == 1 and not parts[0].get_content_type().startswith(kinds):
-            raise _OtherFileError("it is neither a report nor an archive, nor a mail with one")
+                yield filename or "", io.BytesIO(payload if isinstance(payload, bytes) else b"")
 
 
 def _limited(stream: IO[bytes]) -> bytes:
@@ -196,8 +257,8 @@ class _Parser:
         parser = expat.ParserCreate()
         parser.buffer_text = True
         parser.StartDoctypeDeclHandler = self._refuse_doctype
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
+        parser.StartElementHandler = self._start_root
+        self._parser = parser
         parser.CharacterDataHandler = self._text.append
         size = 0
         while chunk := stream.read(_CHUNK):
@@ -224,6 +285,16 @@ class _Parser:
 
     def _refuse_doctype(self, *_: object) -> None:
         raise _NoReportError("no report: it declares a document type")
+
+    def _start_root(self, name: str, _: object) -> None:
+        self._level = 1
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        if prefix := name[: name.find(":") + 1]:
+            self._parser.StartElementHandler = lambda name, _: self._start(
+                name.removeprefix(prefix), _
+            )
+            self._parser.EndElementHandler = lambda name: self._end(name.removeprefix(prefix))
 
     def _start(self, name: str, _: object) -> None:
         self._level += 1
