@@ -276,7 +276,10 @@ class _Parser:
         reporter, report_id = about.get("org_name") or about.get("email"), about.get("report_id")
         if not (reporter and report_id):
             raise _NoReportError("no report: its metadata lacks org_name or report_id")
-        begin, end = (_number(self._about.get(name, "")) for name in ("begin", "end"))
+        # Some write them with a fraction.
+        begin, end = (
+            _number(self._about.get(name, "").partition(".")[0]) for name in ("begin", "end")
+        )
         latest = self._now + timedelta(days=1)
         if not begin <= end <= latest.timestamp() or end - begin > _LONGEST.total_seconds():
             raise _NoReportError("the dates of the report cannot be right")
