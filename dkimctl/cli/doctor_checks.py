@@ -21,6 +21,7 @@ from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from dkimctl import __version__
 from dkimctl.addresses import Address
@@ -31,16 +32,18 @@ from dkimctl.cli.timers import installed_timer
 from dkimctl.client.failures import TEST_PATH, strange_answer
 from dkimctl.client.http import HttpRequest
 from dkimctl.credentials.store import IN_ENVIRONMENT
-from dkimctl.dns import nameserver
+from dkimctl.dkim import KeyRecordError, parse_tag_list
+from dkimctl.dns import messages, nameserver
 from dkimctl.dns.messages import SOA, USEFUL, make_question, rcode_text
-from dkimctl.dns.zones import find_zone
+from dkimctl.dns.queries import gather
+from dkimctl.dns.zones import answer_data, find_zone, look_up
 from dkimctl.errors import InputError, UsageError
 from dkimctl.files import access_hint, path_fault
 from dkimctl.formats.overview_text import make_overview
 from dkimctl.formats.renderer import publishable
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import Outcome, Registration, named
-from dkimctl.names import Selection
+from dkimctl.names import MAX_NAME, Selection, is_name, parents
 from dkimctl.publishing.targets import check_access, open_targets, where_led
 from dkimctl.registration.outcomes import verified
 from dkimctl.rotation.life import NextAction, read_keys
@@ -52,6 +55,9 @@ from dkimctl.text import counted, few, format_duration, printable
 # A start date is a matter of days; but a signed DNS update is refused if clocks differ by more
 # than five minutes (RFC 8945 section 10).
 _NOTE_SECONDS, _WRONG_SECONDS = 30, 300
+_MAX_REPORTED = 100  # domains whose DMARC records are looked up, at once
+_MAX_LABELS = 7  # of a domain above (RFC 9989 section 4.10)
+_MAX_ADDRESSES = 2  # of a DMARC record; receivers need not send to more
 _RESOLVER_HINT = "check /etc/resolv.conf or the network settings of this machine"
 
 
@@ -376,6 +382,102 @@ def check_targets(session: Session) -> Iterator[Remark]:
         names = few([registration.sign_domain for registration in uncovered])
         hint = "add their zones to `dns` in the config file"
         yield Remark(Health.WARNING, f"no target has the zone of {names}", hint)
+
+
+def check_reports(session: Session) -> Iterator[Remark]:
+    """Whether DMARC reports about the domains that are signed reach somebody."""
+    with open_ledger(session) as ledger:
+        domains = [*dict.fromkeys(each.sign_domain for each in ledger.ours() if each.signs)]
+    yield from asyncio.run(report_remarks(nameserver.system_nameservers(), domains))
+
+
+async def report_remarks(nameservers: Sequence[Address], domains: Sequence[str]) -> list[Remark]:
+    """Where DMARC reports about the first of these domains go (RFC 9989, RFC 9990)."""
+    resolver = nameserver.RecursiveResolver(nameservers, _MAX_REPORTED)
+    groups: dict[_ReportTarget, dict[str, str]] = {}
+    looked = domains[:_MAX_REPORTED]
+    found = await gather(_report_targets(domain, resolver) for domain in looked)
+    for domain, targets in zip(looked, found, strict=True):
+        for target, record in targets:
+            groups.setdefault(target, {})[domain] = record
+    remarks = [Remark(Health.OK, f"looked at {len(looked)} of {counted(len(domains), 'domain')}")]
+    for (state, before, after, hint), records in groups.items():
+        text = f"{before} about {counted(len(records), 'domain')} ({few([*records])}){after}"
+        remarks.append(Remark(state, text, hint + few([*filter(None, records.values())])))
+    return remarks
+
+
+# What is to say before and after the domains that it is about, and the hint.
+_ReportTarget = tuple[Health, str, str, str]
+
+
+async def _report_targets(
+    domain: str, resolver: nameserver.RecursiveResolver
+) -> list[tuple[_ReportTarget, str]]:
+    """Each address that gets reports about a domain, and the name of the record that is missing."""
+    try:
+        policies = await _policies(domain, resolver)
+        place = domain if domain in policies else [domain, *policies][-1]
+        uris = re.split(r"\s*,\s*", policies.get(place, {}).get("rua", ""))
+        mail = [uri for uri in uris if uri.lower().startswith("mailto:")]  # others get no reports
+        targets = [await _report_target(place, uri, resolver) for uri in mail[:_MAX_ADDRESSES]]
+        hint = 'write `"v=DMARC1; p=none; rua=mailto:ADDRESS"`, or add the rua, at '
+        nowhere = Health.NOTE, "no rua: receivers send no reports", "", hint
+        return targets or [(nowhere, f"_dmarc.{place}")]
+    except KeyRecordError as error:
+        after = f" may not come, since receivers may ignore a DMARC record: {error}"
+        return [((Health.WARNING, "reports", after, "correct the DMARC record"), "")]
+    except nameserver.NoAnswer as error:
+        unknown = Health.UNKNOWN, "no answer", f": {printable(str(error))}", _RESOLVER_HINT
+        return [(unknown, "")]
+
+
+async def _report_target(
+    place: str, uri: str, resolver: nameserver.RecursiveResolver
+) -> tuple[_ReportTarget, str]:
+    address = unquote(re.split("[?!]", uri)[0][len("mailto:") :])  # without a limit of size
+    host, fault, record = address.rpartition("@")[2].lower(), "", ""
+    if "@" not in address or not is_name(host):
+        fault = "it is no email address"
+    else:
+        data: list[object] = []
+        for rdtype in (messages.MX, messages.A, messages.AAAA):
+            answer = await look_up(resolver, make_question(host, rdtype))
+            if data := answer_data(answer, rdtype):
+                break
+        # Within one organization, no permission is needed (RFC 9990 section 4).
+        tops = {[name, *await _policies(name, resolver)][-1] for name in (place, host)}
+        permission = f"{place}._report._dmarc.{host}"
+        if all(str(getattr(each, "exchange", "")) == "." for each in data):  # RFC 7505
+            fault = f"{host} takes no mail, by its MX and address records"
+        elif len(tops) > 1 and not await _dmarc_records(permission, resolver):
+            fault, record = f"{host} does not say that it takes those of others", permission
+    address = printable(address[:MAX_NAME])
+    if not fault:
+        return (Health.OK, "reports", f" go to {address}", ""), ""
+    hint = 'its owner has to write `"v=DMARC1"` at ' if record else "correct the DMARC record"
+    return (Health.WARNING, "reports", f" do not reach {address}: {fault}", hint), record
+
+
+async def _policies(
+    domain: str, resolver: nameserver.RecursiveResolver
+) -> dict[str, dict[str, str]]:
+    """The tags of the DMARC records of a domain and of those above, up to its organization's."""
+    policies: dict[str, dict[str, str]] = {}
+    for name in parents(domain):
+        if "." in name and (name == domain or name.count(".") < _MAX_LABELS):
+            for record in await _dmarc_records(f"_dmarc.{name}", resolver):
+                if name in policies:
+                    raise KeyRecordError(f"there are several at _dmarc.{name}")
+                policies[name] = parse_tag_list(record)
+    return policies
+
+
+async def _dmarc_records(name: str, resolver: nameserver.RecursiveResolver) -> list[str]:
+    if len(name) > MAX_NAME:
+        return []
+    texts = (await look_up(resolver, messages.make_txt_question(name))).texts
+    return [text for text in texts if re.match(r"v\s*=\s*DMARC1\s*(;|\Z)", text)]
 
 
 def _registered(session: Session, most: int) -> list[Registration]:

@@ -17,7 +17,8 @@ from dns_servers import SECRET, WRONG_SECRET, key_file, serving
 from ports import free_port
 from published import APEX, register
 
-ONLINE = {"auth URL", "base URL", "clock", "token", "resolver", "IPv6", "DNS targets"}
+ONLINE = {"auth URL", "base URL", "clock", "token", "resolver", "IPv6", "DNS targets",
+          "DMARC reports"}  # fmt: skip
 TARGET = """
 dns: [{{provider: rfc2136, server: "{server}", zones: [example.com], key_file: tsig.key,
        profiles: [sandbox]}}]

@@ -74,6 +74,8 @@ CHECKS = (
     Probe("resolver", checks.check_resolver, is_online=True),
     Probe("IPv6", checks.check_ipv6, is_online=True),
     Probe("DNS targets", checks.check_targets, (*_PROFILE, "ledger"), is_online=True),
+    Probe("DMARC reports", checks.check_reports, (*_PROFILE, "ledger"), is_online=True,
+          in_sandbox=False),
     Probe("keys", checks.check_keys, (*_PROFILE, "ledger"), also=("timer",)),
     Probe("notices", checks.check_notices, _CONFIG),
 )  # fmt: skip
@@ -90,8 +92,8 @@ def doctor(
     """Check the set-up: what is wrong, and what to do about it.
 
     Checks the installation, the config file, the service and the clock, the credentials, the
-    ledger, DNS, and what is overdue. It obtains a token, and tries an update of DNS that changes
-    nothing. Nothing is stored or repaired.
+    ledger, DNS, where DMARC reports go, and what is overdue. It obtains a token, and tries an
+    update of DNS that changes nothing. Nothing is stored or repaired.
 
     The exit code is 1 if something is wrong.
     """

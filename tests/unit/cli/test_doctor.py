@@ -18,6 +18,7 @@ from dkimctl.cli.doctor_checks import (
     check_libraries,
     clock_finding,
     library_problem,
+    report_remarks,
     resolver_remarks,
 )
 from dkimctl.cli.report import Reporter
@@ -157,3 +158,77 @@ def test_a_resolver_that_answers_beside_one_that_does_not(zone, tmp_path, needs_
         found = resolver_remarks_of([no, yes], "mail.example.com")
     assert [one.state for one in found] == [Health.WARNING, Health.OK, Health.NOTE, Health.OK]
     assert found[-1].message == "mail.example.com is in the zone example.com"
+
+
+_PERMITTED = """$TTL 60
+@ SOA ns.example. root 1 3600 600 86400 60
+@ NS ns.example.
+@ MX 10 mx
+mx A 192.0.2.1
+no-mx A 192.0.2.2
+null MX 0 .
+text TXT "no mail"
+example.com._report._dmarc TXT "v=DMARC1"
+"""
+_DMARC = {
+    "@": '"v=DMARC1; p=none; " "rua=mailto:dmarc@example.com!10m, mailto:all@reports.test"',
+    "own": "v=DMARC1;rua=mailto:dmarc@own.example.com",
+    "quiet": "v=DMARC1; p=none; rua=https://example.com/",
+    "null": "v=DMARC1; rua=MAILTO:d%6Darc@null.reports.test",
+    "silent": "v=DMARC1; rua=mailto:dmarc@text.reports.test",
+    "foreign": "v=DMARC1; rua=mailto:dmarc@no-mx.reports.test",
+    "odd": "v=DMARC1; rua=mailto:nobody , mailto:\\027[31m@b..",
+    "list": "v=DMARC1; rua=mailto:a@example.com; rua=x",
+    "other": "v=DMARC10; rua=mailto:a@other.test",
+}  # fmt: skip
+
+
+@pytest.mark.slow
+def test_where_dmarc_reports_go_and_whether_they_arrive(zone, tmp_path, needs_tool):
+    """As receivers find it: the record of the domain, or of the highest name above; permissions."""
+    lines = ["mx A 192.0.2.1", "@ MX 10 mx", "own A 192.0.2.3"]
+    for name, value in _DMARC.items():
+        at = "_dmarc" if name == "@" else f"_dmarc.{name}"
+        lines.append(f"{at} TXT {value if value[0] == chr(34) else chr(34) + value + chr(34)}")
+    zone.write_text(_EXAMPLE + "\n".join([*lines, '_dmarc.two TXT "v=DMARC1"',
+                                          '_dmarc.two TXT "v=DMARC1; p=none"', ""]))  # fmt: skip
+    (tmp_path / "reports.zone").write_text(_PERMITTED)
+    (tmp_path / "root.zone").write_text(_ROOT)
+    more = "".join(
+        f'zone "{name}" {{ type primary; file "{tmp_path / file}"; }};'
+        for name, file in [(".", "root.zone"), ("reports.test", "reports.zone")]
+    )
+    names = ["deep.a.b", "own", "quiet", "null", "silent", "foreign", "odd", "list", "other", "two"]
+    domains = ["example.com", *(f"{name}.example.com" for name in names), "example.org"]
+    with serving("named", zone, tmp_path, needs_tool, more=more) as server:
+        yes = Address("127.0.0.1", server.port)
+        looked, *found = asyncio.run(report_remarks([yes], domains))
+    assert looked.message == "looked at 12 of 12 domains"
+    said = {one.message.replace(".example.com", ""): one for one in found}
+    lost = "may not come, since receivers may ignore a DMARC record: "
+    takes = "takes no mail, by its MX and address records"
+    states = {text: str(one.state) for text, one in said.items()}
+    assert states == {
+        "reports about 3 domains (example.com, deep.a.b, other) go to dmarc@example.com": "ok",
+        "reports about 3 domains (example.com, deep.a.b, other) go to all@reports.test": "ok",
+        "reports about 1 domain (own) go to dmarc@own": "ok",
+        "no rua: receivers send no reports about 2 domains (quiet, example.org)": "note",
+        "reports about 1 domain (null) do not reach dmarc@null.reports.test: "
+        f"null.reports.test {takes}": "warning",
+        "reports about 1 domain (silent) do not reach dmarc@text.reports.test: "
+        f"text.reports.test {takes}": "warning",
+        "reports about 1 domain (foreign) do not reach dmarc@no-mx.reports.test: "
+        "no-mx.reports.test does not say that it takes those of others": "warning",
+        "reports about 1 domain (odd) do not reach nobody: it is no email address": "warning",
+        "reports about 1 domain (odd) do not reach \\x1b[31m@b..: "
+        "it is no email address": "warning",
+        f"reports about 1 domain (list) {lost}its tag rua= occurs twice": "warning",
+        f"reports about 1 domain (two) {lost}there are several at _dmarc.two": "warning",
+    }  # fmt: skip
+    hints = "\n".join(one.hint for one in found)
+    assert "foreign.example.com._report._dmarc.no-mx.reports.test" in hints
+    assert "_dmarc.quiet.example.com, _dmarc.example.org" in hints
+    with silent_server() as no:
+        some, unknown = asyncio.run(report_remarks([no], ["example.com"] * 101))
+    assert some.message == "looked at 100 of 101 domains"
+    assert (unknown.state, "(example.com)" in unknown.message) == (Health.UNKNOWN, True)
