@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple, NoReturn, Protocol
@@ -274,6 +274,9 @@ class DmarcReport(NamedTuple):
     wrong: int  # rows that cannot be read
 
 
+NO_REPORTS_FOR = timedelta(days=14)  # then nothing is known of the mail of a domain
+
+
 class MailStats(NamedTuple):
     """What reports say of the mail with a key: messages of the last 7 days."""
 
@@ -282,6 +285,27 @@ class MailStats(NamedTuple):
     first_on: date | None  # of the days with mail
     last_on: date | None
     passed_on: date | None  # the last on which mail passed
+    is_reported: bool = True  # reports of NO_REPORTS_FOR tell of its domain; else none is known
+
+    @property
+    def messages(self) -> int:
+        return self.passed + self.failed
+
+    @property
+    def failed_percent(self) -> str:
+        percent = f"{self.failed / max(self.messages, 1):.1%}"
+        return percent if percent != "0.0%" else "<0.1%" if self.failed else "0%"
+
+    def __str__(self) -> str:
+        if not self.is_reported:
+            return f"none of its domain in the last {NO_REPORTS_FOR.days} days"
+        counts = f"{self.messages:,} messages with this key in 7 days, {self.failed_percent} failed"
+        return f"{counts}; the last passed on {self.passed_on}" if self.passed_on else counts
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether so many failed that somebody should look at it."""
+        return self.failed > max(19, 0.05 * self.messages)
 
 
 class Secret:

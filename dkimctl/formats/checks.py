@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from dkimctl.dns.verdicts import ACCEPTED, Check, Urgency, Verdict, is_good
 from dkimctl.formats.data import JsonRenderer, open_data
+from dkimctl.formats.keys import MAIL_FIELDS, mail_row
 from dkimctl.formats.monitoring import NO_RUN, NagiosRenderer, PrometheusRenderer, Run
 from dkimctl.formats.renderer import CheckFormat, Renderer, TableLayout, render_all
 from dkimctl.formats.table import Row, Style, below, hidden_rows, table, wrapped
@@ -189,6 +190,7 @@ def _signature_fields(signature: CheckedSignature) -> dict[str, object]:
         "stage": known.stage if known else None,
         "in_dns": in_dns.verdict if in_dns else None,
         "in_dns_reason": in_dns.reason if in_dns else "",
+        **dict(zip(MAIL_FIELDS, mail_row(known.mail if known else None), strict=True)),
     }
 
 
@@ -197,7 +199,8 @@ def _mail_row(signature: CheckedSignature, layout: TableLayout) -> Row:
     if in_dns:
         of_dns = Style.GREEN if in_dns.verdict in ACCEPTED else Style.RED
     lines = [*below(signature.reason, layout, style)]
-    for note in signature.notes:
+    mail = signature.known.mail if signature.known else None
+    for note in (*signature.notes, *([f"DMARC reports: {mail}"] if mail else ())):
         lines += below(note, layout, Style.DIM)
     cells = (
         readable(signature.sign_domain, layout.encoding)[:_MAX_NAME],

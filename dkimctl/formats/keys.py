@@ -11,16 +11,18 @@ from dkimctl.dns.verdicts import Verdict
 from dkimctl.formats.data import open_data
 from dkimctl.formats.renderer import KeyFormat, TableLayout, render_all
 from dkimctl.formats.table import INDENT, Row, Style, below, styled, table
-from dkimctl.models import own_time
+from dkimctl.models import MailStats, own_time
 from dkimctl.rotation.life import NOT_CHECKED, Key, NextAction
 from dkimctl.rotation.successors import FEW_LEFT
 from dkimctl.settings.rotation import Policies
 from dkimctl.text import format_duration, printable, readable
 
+MAIL_FIELDS = ("mail_passed_on", "mail_passed", "mail_failed")
 KEY_COLUMNS = (
     "sign_domain", "name", "selector", "key_len", "age_days", "created_at", "starts_at", "enable",
     "state", "looked_at", "stage", "since", "next", "due", "urgency", "note", "fqdn",
     "published_at", "replaced_at", "removable_at", "removed_at", "selectors_left", "owner",
+    *MAIL_FIELDS,
 )  # fmt: skip
 
 
@@ -65,8 +67,14 @@ def key_row(key: Key) -> tuple[str | int | None, ...]:
         key.urgency or None, key.note or None, key.fqdn,
         written_time(dates.published_at), written_time(dates.replaced_at),
         written_time(dates.removable_at), written_time(dates.removed_at), key.left,
-        key.policy.owner or None,
+        key.policy.owner or None, *mail_row(key.mail),
     )  # fmt: skip
+
+
+def mail_row(mail: MailStats | None) -> tuple[str | int | None, ...]:
+    """The values of MAIL_FIELDS, without messages where no reports tell of the domain."""
+    counts = mail[:2] if mail is not None and mail.is_reported else (None, None)
+    return str(mail.passed_on) if mail and mail.passed_on else None, *counts
 
 
 @lru_cache(maxsize=1024)  # keys that were registered or seen together have the same times
@@ -75,12 +83,13 @@ def written_time(time: datetime | None) -> str | None:
     return None if time is None else time.astimezone(UTC).isoformat(timespec="seconds")
 
 
+MAIL_COLUMNS = ("PASSED ON", "MAIL", "FAILED")
 _COLUMNS = (
     "DOMAIN", "SELECTOR", "BITS", "AGE", "START", "ON", "STATE", "SEEN", "STAGE", "NEXT", "DUE",
-    "LEFT", "OWNER",
+    *MAIL_COLUMNS, "LEFT", "OWNER",
 )  # fmt: skip
 # The first that a narrow table lacks first.
-_OPTIONAL = ("ON", "SEEN", "BITS", "AGE", "START", "OWNER")
+_OPTIONAL = ("ON", "SEEN", "BITS", "AGE", "START", "OWNER", *reversed(MAIL_COLUMNS))
 _GOOD_STATES = {
     Verdict.PUBLISHED: Style.GREEN,
     Verdict.DIFFERS: Style.YELLOW,
@@ -100,6 +109,7 @@ def _row(
         if key.urgency or key.is_last or key.is_not_followed:
             note, style = f"URGENT: {note}", Style.BOLD_RED
         lines += below(note, layout, style)
+    mail = key.mail
     cells = (
         readable(key.sign_domain, layout.encoding),
         key.selector,
@@ -113,6 +123,9 @@ def _row(
         # In one word, since most rows have it.
         "register" if key.action is NextAction.REGISTER else key.action,
         _day(key.due),
+        str(mail.passed_on or "") if mail is not None else "",
+        "" if mail is None else f"{mail.messages:,}" if mail.is_reported else "no reports",
+        mail.failed_percent if mail is not None and mail.messages else "",
         "" if key.left is None else str(key.left),
         key.policy.owner,
     )
@@ -123,6 +136,8 @@ def _row(
 def _style(key: Key, column: str) -> str:
     if column == "STATE" and key.state is not None:
         return Style.BOLD_RED if key.urgency else _GOOD_STATES.get(key.state, Style.RED)
+    if column == "FAILED" and key.mail is not None and key.mail.is_failing:
+        return Style.YELLOW
     if column == "LEFT" and key.left is not None and key.left <= FEW_LEFT:
         return Style.BOLD_RED if key.is_last else Style.YELLOW
     if key.urgency and column in ("NEXT", "DUE"):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
 import time
+from calendar import timegm
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.dns.verdicts import Check, Urgency, Verdict, is_good
 from dkimctl.formats.renderer import Renderer
-from dkimctl.models import named, utc_time
+from dkimctl.models import MailStats, RegistrationKey, named, utc_time
 from dkimctl.text import printable
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ class Run(NamedTuple):
     is_incomplete: Callable[[], bool] = bool  # asked at its end: something was not checked
     left: Mapping[str, int] = {}  # selectors in pools that have few, by signing domain
     owner_of: Callable[[str], str] = lambda sign_domain: ""
+    mail: Mapping[RegistrationKey, MailStats] = {}  # see `Ledger.mail`
 
 
 NO_RUN = Run("", 0.0)
@@ -49,6 +52,7 @@ class CheckCounter(Renderer[Check]):
         self._verdicts: Counter[Verdict] = Counter()
         self._urgencies: Counter[Urgency] = Counter()
         self._wrong: dict[Urgency, list[Check]] = {urgency: [] for urgency in Urgency}
+        self._mail: list[tuple[MailStats, RegistrationKey]] = []
         self._good = 0
         # When the oldest key that may sign was made; None: not known.
         self._oldest: datetime | None = None
@@ -62,6 +66,8 @@ class CheckCounter(Renderer[Check]):
             self._good += 1
         elif len(self._wrong[item.urgency]) < MAX_NAMED:
             self._wrong[item.urgency].append(item)
+        if (mail := self._run.mail.get(item.key)) is not None and mail.is_reported:
+            self._mail.append((mail, item.key))
         made = utc_time(item.regist_date) or utc_time(item.start_date)
         if made is not None and item.enable is not False and verdict is not Verdict.RETIRED:
             self._oldest = min(made, self._oldest or made)
@@ -91,6 +97,7 @@ class PrometheusRenderer(CheckCounter):
         for check in self._first_wrong(MAX_NAMED):
             cells = [check.sign_domain, check.selector, check.finding.verdict, check.urgency]
             problems.append(([*cells, self._run.owner_of(check.key.sign_domain)], 1))
+        mail = heapq.nlargest(MAX_NAMED, self._mail, key=lambda pair: pair[0].failed)
         # Of each metric, its name, text and labels, and samples: their labels and values.
         metrics: list[tuple[str, str, list[str], Sequence[tuple[Sequence[str], float]]]] = [
             ("keys", "Keys whose records were checked in DNS, by verdict.", ["verdict"],
@@ -105,6 +112,15 @@ class PrometheusRenderer(CheckCounter):
              ["sign_domain", "selector", "verdict", "urgency", "owner"], problems),
             ("selectors_left", "Selectors in the pool of each delegated domain that has few.",
              ["sign_domain"], [([domain], left) for domain, left in self._run.left.items()]),
+            ("key_messages",
+             "Messages of 7 days with each key, by DMARC reports, where most have failed.",
+             ["sign_domain", "selector", "result"],
+             [((*key, name), count) for of_key, key in mail
+              for name, count in (("passed", of_key.passed), ("failed", of_key.failed))]),
+            ("key_passed_timestamp_seconds", "The last day on which mail passed with each of them.",
+             ["sign_domain", "selector"],
+             [(key, timegm(of_key.passed_on.timetuple()))
+              for of_key, key in mail if of_key.passed_on is not None]),
             ("oldest_key_timestamp_seconds", "When the oldest enabled key was made.", [],
              [([], made.timestamp()) for made in [self._oldest] if made]),
             ("check_timestamp_seconds", "When the check ended.", [], [([], now)]),

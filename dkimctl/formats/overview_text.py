@@ -16,6 +16,7 @@ from dkimctl.formats.data import json_line
 from dkimctl.formats.keys import key_fields, written_time
 from dkimctl.formats.renderer import TableLayout
 from dkimctl.formats.table import Style, columns_of, padded_to, set_apart, styled, wrapped
+from dkimctl.models import NO_REPORTS_FOR, MailStats
 from dkimctl.rotation.life import NOT_IN_USE, Key, KeyStage, NextAction, due_first
 from dkimctl.rotation.successors import limits_too_low
 from dkimctl.settings.rotation import RotationSettings
@@ -47,6 +48,37 @@ class AgeBand(NamedTuple):
     keys: int
 
 
+class MailOverview:
+    """The mail of the last 7 days, as DMARC reports tell of it."""
+
+    def __init__(self) -> None:
+        self.is_known = False  # there are reports
+        self.passed = self.failed = 0
+        self.unreported = 0  # domains that sign for long, and of which no reports tell
+        self.failing: list[Key] = []
+        self._keys: list[tuple[MailStats, Key]] = []  # with mail
+
+    @property
+    def worst(self) -> list[tuple[MailStats, Key]]:
+        """The MOST_DOMAINS keys with the most mail that failed."""
+        return heapq.nlargest(MOST_DOMAINS, self._keys, key=lambda pair: pair[0].failed)
+
+    def add(self, of_domain: Iterable[Key], now: datetime) -> None:
+        is_unreported = False
+        for key in of_domain:
+            if (mail := key.mail) is None:
+                return
+            self.is_known, since = True, key.dates.signs_since or now
+            is_unreported |= not mail.is_reported and since <= now - NO_REPORTS_FOR
+            self.passed += mail.passed
+            self.failed += mail.failed
+            self.failing += [key] if mail.is_failing else []
+            self._keys += [(mail, key)] if mail.messages else []
+        self.unreported += is_unreported
+        if len(self._keys) > 25 * MOST_DOMAINS:
+            self._keys = self.worst
+
+
 class Overview(NamedTuple):
     """The keys in use, counted; those that need people; and events, in order."""
 
@@ -66,6 +98,7 @@ class Overview(NamedTuple):
     first: Sequence[Key]  # of the MOST_DOMAINS of which something is due first, in that order
     known: int  # keys, also those that are not in use
     limits: Sequence[str]  # of policies that cannot keep up with their keys
+    mail: MailOverview
 
     @property
     def is_bad(self) -> bool:
@@ -80,7 +113,7 @@ def make_overview(keys: Iterable[Key], now: datetime) -> Overview:
     stages, states, lengths = Counter[str](), Counter[str](), Counter[int]()
     looked_at, days = None, Counter[int]()
     urgent, undecided, overdue, events = list[Key](), list[Key](), list[Key](), list[Milestone]()
-    end = now + MONTH
+    end, mail = now + MONTH, MailOverview()
     lines: dict[int, tuple[RotationSettings, int]] = {}  # by the identity of the policy
 
     def counted() -> Iterator[tuple[tuple[object, ...], list[Key]]]:
@@ -112,6 +145,7 @@ def make_overview(keys: Iterable[Key], now: datetime) -> Overview:
                 if key.age is not None:
                     days[key.age.days] += 1
             domains += used > before
+            mail.add(of_domain, now)
             policy, count = lines.get(id(key.policy), (key.policy, 0))
             count += len({each.registration.third_party for each in of_domain if each.enable})
             lines[id(policy)] = policy, count
@@ -137,6 +171,7 @@ def make_overview(keys: Iterable[Key], now: datetime) -> Overview:
         [key for _, of_domain in first for key in of_domain],
         known,
         [*limits_too_low(lines.values(), now)],
+        mail,
     )  # fmt: skip
 
 
@@ -148,6 +183,7 @@ def overview_lines(overview: Overview) -> Iterator[str]:
             yield {"at": written_time(at), "what": what, "sign_domain": key.sign_domain,
                    "selector": key.selector}  # fmt: skip
 
+    mail = overview.mail
     members = {
         "at": written_time(overview.now),
         "domains": overview.domains,
@@ -162,7 +198,10 @@ def overview_lines(overview: Overview) -> Iterator[str]:
         "week": items(overview.week),
         "month": items(overview.month),
         "ages": (band._asdict() for band in overview.ages),
-    }
+        "mail": {"passed": mail.passed, "failed": mail.failed,
+                 "domains_without_reports": mail.unreported} if mail.is_known else None,
+        "failing": map(key_fields, mail.failing),
+    }  # fmt: skip
     for number, (name, value) in enumerate(members.items()):
         yield (",\n" if number else "{") + f'"{name}": '
         if isinstance(value, Iterator):  # perhaps of all keys, so not made at once
@@ -225,6 +264,13 @@ def overview_text(
         coming = [(str(at.date()), what, key) for at, what, key in events if at >= now]
         lines += _rows(coming, Style.CYAN, layout, _MOST_DATES)
         lines += [] if events else ["  nothing\n"]
+    if (mail := overview.mail).is_known:
+        counts = f"{mail.passed:,} passed, {mail.failed:,} failed in 7 days, by DMARC reports"
+        lines.append(_title("Mail", counts, layout))
+        lines += _rows([("", "over 5% failed", key) for key in mail.failing], Style.YELLOW, layout)
+        if mail.unreported:
+            silent = _counted(mail.unreported, "domain")
+            lines.append(f"  no reports for {silent} in the last {NO_REPORTS_FOR.days} days\n")
     lines.append(_title("Age of the keys", "in days", layout))
     most = max(band.keys for band in overview.ages)
     for band in overview.ages:

@@ -23,6 +23,7 @@ from dkimctl.ledger.intents import Intent, OpenRequests
 from dkimctl.ledger.opening import SqliteStore, translate_errors
 from dkimctl.ledger.tables import COLUMNS, IS_OURS, text_of, time_of, written
 from dkimctl.models import (
+    NO_REPORTS_FOR,
     NOBODY,
     Actor,
     Alarm,
@@ -155,7 +156,8 @@ ON CONFLICT (account_id, sign_domain, selector, day, reporter) DO UPDATE SET
 _MAIL_STATS = """
 SELECT sign_domain, selector, CAST(sum(CASE WHEN day > ?2 THEN passed ELSE 0 END) AS bigint),
   CAST(sum(CASE WHEN day > ?2 THEN failed ELSE 0 END) AS bigint),
-  min(day), max(day), max(CASE WHEN passed > 0 THEN day END)
+  min(day), max(day), max(CASE WHEN passed > 0 THEN day END),
+  max(max(day)) OVER (PARTITION BY sign_domain) >= ?3
 FROM mail WHERE account_id = ?1 GROUP BY sign_domain, selector
 """
 _FORGET_MAIL = """
@@ -182,6 +184,7 @@ class DomainKeys(NamedTuple):
     begun: Mapping[RegistrationKey, str] = {}  # see `Ledger.begun_successors`
     closed: Sequence[ClosedKey] = ()
     mail: Mapping[RegistrationKey, MailStats] = {}  # see `Ledger.mail`
+    no_mail: MailStats | None = None  # of keys that no report names; None: there are no reports
 
     @property
     def selectors(self) -> Set[str]:
@@ -336,7 +339,9 @@ class Ledger:
                     known = histories[registration]
                     histories[registration] = known._replace(passed_on=seen.passed_on)
             more = sent.get(domain, ()), begun.get(domain, {}), closed.get(domain, ())
-            yield DomainKeys(domain, histories, *more, of_mail)
+            is_reported = any(stats.is_reported for stats in of_mail.values())
+            no_mail = MailStats(0, 0, None, None, None, is_reported) if mail else None
+            yield DomainKeys(domain, histories, *more, of_mail, no_mail)
 
     def rotated_domains(self) -> set[str]:
         """The signing domains, in lower case, with a key that another was made to replace."""
@@ -454,9 +459,12 @@ class Ledger:
 
     def mail(self) -> dict[RegistrationKey, MailStats]:
         """What reports say of the mail with each key; one of "" is of keys that are not known."""
+        rows = self._rows(_MAIL_STATS, self._day(7), self._day(NO_REPORTS_FOR.days))
         return {
-            key_of(domain, selector): MailStats(passed, failed, *map(tables.date_of, days))
-            for domain, selector, passed, failed, *days in self._rows(_MAIL_STATS, self._day(7))
+            key_of(*row[:2]): MailStats._make(
+                (*row[2:4], *map(tables.date_of, row[4:7]), bool(row[7]))
+            )
+            for row in rows
         }
 
     def networks(self, key: RegistrationKey, *, failed: bool = False) -> Counter[str]:

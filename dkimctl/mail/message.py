@@ -14,7 +14,7 @@ from typing import NamedTuple
 from dkimctl.dkim import KeyRecordError, parse_tag_list, record_name
 from dkimctl.dns.verdicts import Finding
 from dkimctl.errors import UsageError
-from dkimctl.models import Registration
+from dkimctl.models import MailStats, Registration
 from dkimctl.names import is_name, parse_domain
 from dkimctl.text import printable, quoted
 
@@ -234,6 +234,7 @@ class KnownKey(NamedTuple):
     registration: Registration | None = None  # None: it was removed
     removed: Registration | None = None  # as it was registered, if that is known
     replaced_at: datetime | None = None  # since when one that was removed should sign no mail
+    mail: MailStats | None = None  # by DMARC reports
 
 
 class CheckedSignature(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from dkimctl.publishing.plan import Target
     from dkimctl.registration.limits import Limits, RunObserver
     from dkimctl.registration.retrying import Send
-
-NO_REPORTS_FOR = timedelta(days=14)
 
 
 class Step(StrEnum):

@@ -104,7 +104,7 @@ class Key(NamedTuple):
     age: timedelta | None = None  # of a key in use
     policy: RotationSettings = RotationSettings()
     left: int | None = None  # selectors in the pool of its domain, whose newest key it is
-    mail: MailStats | None = None  # by DMARC reports
+    mail: MailStats | None = None  # by DMARC reports; None: there are none of any domain
     is_not_followed: bool = False  # mail passes with it, and none with its successor
 
     @property
@@ -182,8 +182,8 @@ def read_keys(
         known += (*domain.intents, *domain.closed)
         if next(selection.pick(known), None) is not None:
             keys = keys_of(domain, policies, now, alike)
-            if domain.mail:
-                keys = (key._replace(mail=domain.mail.get(key.key)) for key in keys)
+            if domain.no_mail is not None:
+                keys = (key._replace(mail=domain.mail.get(key.key, domain.no_mail)) for key in keys)
             yield from sorted(selection.pick(keys), key=_by_start)
 
 

@@ -23,6 +23,7 @@ from dkimctl.dns.verdicts import Check, Looks, Urgency, Verdict, recording_looks
 from dkimctl.errors import ClocksDiffer, DkimctlError, Interrupted, LedgerError, ServiceError
 from dkimctl.ledger.ledger import DomainKeys, Ledger
 from dkimctl.models import (
+    NO_REPORTS_FOR,
     USABLE,
     ClosedKey,
     DomainSpec,
@@ -41,7 +42,6 @@ from dkimctl.registration import outcomes
 from dkimctl.registration.engine import RegistrationEngine
 from dkimctl.registration.preflight import Planner, clock_fault
 from dkimctl.rotation.due import (
-    NO_REPORTS_FOR,
     FailingMail,
     Report,
     RunPolicy,
@@ -66,7 +66,6 @@ from dkimctl.rotation.retirement import (
 from dkimctl.rotation.successors import FEW_LEFT, DueKeys, few_left, find_due, spec_of
 from dkimctl.text import few
 
-_FEW, _SHARE = 19, 0.05  # messages that may fail with a key in a week, and of all of them
 _MAX_ROUNDS = 3  # of selectors that another account has
 _STATES = {Outcome.PENDING: State.DUE, Outcome.FAILED: State.FAILED, Outcome.UNKNOWN: State.FAILED}
 
@@ -143,25 +142,22 @@ class RotationRun:
 
     def _read_mail(self, domains: Sequence[DomainKeys]) -> None:
         """Note the keys whose mail fails by DMARC reports, and domains without any."""
-        if not any(domain.mail for domain in domains):
-            return
         since = self._tools.clock() - NO_REPORTS_FOR
         for domain in domains:
             picked = [*self._selection.pick(domain.histories)]
             keys: list[Registration | ClosedKey] = [*picked, *self._selection.pick(domain.closed)]
             for key in keys:
                 mail = domain.mail.get(key.key)
-                if mail and mail.failed > max(_FEW, _SHARE * (mail.passed + mail.failed)):
+                if mail and mail.is_failing:
                     ledger = self._tools.open_ledger(for_writing=False)
                     networks = [*dict(ledger.networks(key.key, failed=True).most_common())]
                     self._failing.append(FailingMail(
                         key.sign_domain, key.key.selector, mail.passed, mail.failed, networks,
                         is_removed=isinstance(key, ClosedKey),
                     ))  # fmt: skip
-            days = (mail.last_on for mail in domain.mail.values())
-            is_reported = any(day is not None and day >= since.date() for day in days)
-            begun = (key.signs and key.starts_at and key.starts_at <= since for key in picked)
-            self._unreported += [domain.sign_domain] if any(begun) and not is_reported else []
+            if domain.no_mail is not None and not domain.no_mail.is_reported:
+                begun = (key.signs and key.starts_at and key.starts_at <= since for key in picked)
+                self._unreported += [domain.sign_domain] if any(begun) else []
 
     def _ask_service(
         self, over: Sequence[RetirementStatus], known: KnownKeys, due: DueKeys

@@ -159,7 +159,7 @@ def test_a_plugin_whose_line_cannot_be_written_is_unknown(cli):
 
 
 def test_prometheus_accepts_the_rules_and_they_fire_when_they_should(needs_tool):
-    assert "SUCCESS: 9 rules found" in promtool(needs_tool, "check", "rules", RULES)
+    assert "SUCCESS: 10 rules found" in promtool(needs_tool, "check", "rules", RULES)
     tests = ROOT / "tests" / "fixtures" / "monitoring" / "rules.test.yml"
     promtool(needs_tool, "test", "rules", tests)
     alerts = re.findall(r"alert: (\w+)", RULES.read_text())

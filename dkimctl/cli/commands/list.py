@@ -16,7 +16,7 @@ from dkimctl.cli.selected import SelectionArgument, read_selection, require_empt
 from dkimctl.cli.session import open_session
 from dkimctl.dns.verdicts import Verdict
 from dkimctl.errors import UsageError
-from dkimctl.formats.keys import render_keys, render_policies
+from dkimctl.formats.keys import MAIL_COLUMNS, render_keys, render_policies
 from dkimctl.formats.renderer import KeyFormat
 from dkimctl.formats.table import UNLIMITED
 from dkimctl.rotation.life import NOT_CHECKED, Key, KeyStage, due_first, read_keys
@@ -80,8 +80,9 @@ def list_keys(
     """List the registered keys, and what comes next for each.
 
     STATE is what the last check of DNS found, SEEN how long ago that was. NEXT is the next action,
-    DUE its date, LEFT how many selectors are left in the pool of a delegated domain. Nothing is
-    sent: all of it comes from the ledger.
+    DUE its date, LEFT how many selectors are left in the pool of a delegated domain. By DMARC
+    reports, --wide has the last day on which mail PASSED, and of the last 7 days the messages
+    (MAIL) and the share that FAILED. Nothing is sent: all of it comes from the ledger.
 
     Sorted by due, urgent keys come first, then those that wait for you, then what is due first.
     """
@@ -131,6 +132,8 @@ def list_keys(
 
     has_owners = any(entry.owner for entry in session.config.rotation.entries)
     shown = {"LEFT": session.config.delegation, "OWNER": has_owners}
+    if not (wide or is_piped) or first is None or first.mail is None:
+        shown |= dict.fromkeys(MAIL_COLUMNS, False)
     without = [name for name, is_shown in shown.items() if not is_shown]
     chunks = render_keys(counted(), fmt, layout, now, notes=wide or not is_piped, without=without)
     write_chunks(chunks, output, is_paged=fmt is KeyFormat.TABLE)

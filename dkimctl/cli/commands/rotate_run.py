@@ -23,9 +23,9 @@ from dkimctl.cli.terminal import interrupting, stopping
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, worst_check
 from dkimctl.formats.renderer import TableLayout
 from dkimctl.formats.table import Row, Style, below, table
-from dkimctl.models import named
+from dkimctl.models import NO_REPORTS_FOR, named
 from dkimctl.publishing.targets import open_targets
-from dkimctl.rotation.due import NO_REPORTS_FOR, Report, RunPolicy, State, Step, Task, Tools
+from dkimctl.rotation.due import Report, RunPolicy, State, Step, Task, Tools
 from dkimctl.rotation.run import RotationRun
 from dkimctl.text import (
     MAX_ALIKE,

@@ -75,12 +75,15 @@ def verify(
         known = {}
         for domain in ledger.domains() if ledger else ():
             for key in keys_of(domain, policies, now) if domain.sign_domain in domains else ():
-                known[key.key] = KnownKey(key.stage, None if key.is_removed else key.registration)
+                registration = None if key.is_removed else key.registration
+                mail = domain.mail.get(key.key, domain.no_mail)
+                known[key.key] = KnownKey(key.stage, registration, mail=mail)
                 if ledger and (removed_at := key.dates.removed_at):
                     # A grace period before that, its successor had taken over.
                     removed = ledger.removed_registration(key.key)
-                    taken_over_at = removed_at - key.policy.grace
-                    known[key.key] = KnownKey(key.stage, None, removed, taken_over_at)
+                    known[key.key] = known[key.key]._replace(
+                        removed=removed, replaced_at=removed_at - key.policy.grace
+                    )
         return known
 
     reports, codes = [], list[ExitCode]()

@@ -10,11 +10,11 @@ import pytest
 from rich.cells import cell_len
 
 from dkimctl.dns.verdicts import Verdict
-from dkimctl.formats.keys import render_keys
+from dkimctl.formats.keys import MAIL_COLUMNS, render_keys
 from dkimctl.formats.overview_text import make_overview, overview_lines, overview_text, timeline
 from dkimctl.formats.pages import overview_page
 from dkimctl.formats.renderer import KeyFormat, TableLayout
-from dkimctl.models import DnsRecord, KeyHistory, Registration
+from dkimctl.models import DnsRecord, KeyHistory, MailStats, Registration
 from dkimctl.rotation.life import NOT_CHECKED, Key, KeyDates, KeyStage, NextAction
 from rendering import HOSTILE
 
@@ -57,10 +57,9 @@ ODD = key("taken.com", None, stage=KeyStage.TAKEN, action=NextAction.NONE, due=N
 ODD = ODD._replace(age=None)
 
 
-def render(fmt, items, **layout) -> str:
-    return "".join(
-        render_keys(items, fmt, TableLayout(**layout), NOW, notes=True, without=["LEFT", "OWNER"])
-    )
+def render(fmt, items, without=("LEFT", "OWNER", *MAIL_COLUMNS), **layout) -> str:
+    layout = TableLayout(**layout)
+    return "".join(render_keys(items, fmt, layout, NOW, notes=True, without=without))
 
 
 def screen(items, width=100, height=50, **options) -> str:
@@ -98,6 +97,54 @@ def test_no_line_of_the_table_is_wider_than_the_terminal(width, wide):
     assert max(map(cell_len, lines)) <= width
     lines += render(KeyFormat.TABLE, [key(HOSTILE)], width=width, wide=wide).splitlines()
     assert all(line.isprintable() for line in lines)
+
+
+def mailed(name, passed=0, failed=0, passed_on=None, **fields) -> Key:
+    mail = MailStats(passed, failed, None, None, passed_on, **fields)
+    return key(name)._replace(mail=mail)
+
+
+MAILED = [
+    mailed("good.com", 99_981, 19, NOW.date() - DAY),
+    mailed("few.com", 0, 19),
+    mailed("bad.com", 18, 20, NOW.date() - DAY),
+    mailed("quiet.com"),
+    mailed("silent.com", passed_on=NOW.date() - 20 * DAY, is_reported=False),
+]
+
+
+@pytest.mark.parametrize("width", [40, 80, 120, 200])
+def test_what_reports_say_of_keys_is_in_the_widest_columns_or_below(width):
+    without = ("LEFT", "OWNER")
+    text = render(KeyFormat.TABLE, MAILED, without, width=width, wide=True)
+    assert max(map(cell_len, text.splitlines())) <= width
+    if width == 200:
+        cells = [re.split("  +", line)[-3:] for line in text.splitlines()[1::2]]
+        assert cells == [
+            ["2026-11-20", "100,000", "<0.1%"], ["-", "19", "100.0%"],
+            ["2026-11-20", "38", "52.6%"], ["-", "0", "-"], ["2026-11-01", "no reports", "-"],
+        ]  # fmt: skip
+    assert ("MAIL no reports" in " ".join(text.split())) == (width < 120)
+
+
+def test_the_overview_of_mail_names_the_keys_with_which_much_fails_and_keeps_few():
+    many = [mailed(f"n{number:04}.example", 5, number) for number in range(3_000)]
+    made = make_overview([*MAILED, *many], NOW)
+    assert [key.sign_domain for _, key in made.mail.worst[:2]] == ["n2999.example", "n2998.example"]
+    assert len(made.mail.worst) == 40
+    text = "".join(overview_text(make_overview(MAILED, NOW), TableLayout(width=80), 50))
+    assert "Mail 99,999 passed, 58 failed in 7 days, by DMARC reports\n" in text
+    assert "  over 5% failed  1 key  bad.com (s1)\n  no reports for 1 domain in the last" in text
+    page = overview_page(make_overview([*MAILED, mailed("<b>", 1)], NOW), "agency")
+    assert ("&lt;b&gt;" in page, "<b>" in page, "No reports for 1 domain " in page) == (
+        True, False, True
+    )  # fmt: skip
+
+
+def test_without_reports_nothing_is_said_of_mail():
+    made = make_overview(KEYS, NOW)
+    assert json.loads("".join(overview_lines(made)))["mail"] is None
+    assert "DMARC" not in screen(KEYS) + overview_page(made, "agency")
 
 
 def status(*, sign_domain="example.com", selector="s1", made=200, published=None, starts=None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +19,7 @@ from dkimctl.formats.monitoring import (
     unknown_line,
 )
 from dkimctl.formats.renderer import render_all
+from dkimctl.models import MailStats
 
 RUN = Run("work", 100.0)
 
@@ -70,6 +73,19 @@ def test_the_number_of_names_is_bounded_and_the_urgent_come_first():
     text, state = line([*many, urgent])
     assert (len(text) < 500, state) == (True, NagiosState.CRITICAL)
     assert "and 9996 more" in text
+
+
+def test_the_mail_of_at_most_100_keys_is_told_those_with_the_most_that_failed():
+    checks = [check(f"d{number}.example") for number in range(200)]
+    mail = {each.key: MailStats(1, number, None, None, date(2026, 11, 20))
+            for number, each in enumerate(checks)}  # fmt: skip
+    mail[checks[199].key] = mail[checks[199].key]._replace(is_reported=False)
+    found = metrics(checks, Run("work", 100.0, mail=mail))
+    names = {item.labels["sign_domain"] for item in found if item.name == "dkimctl_key_messages"}
+    assert names == {f"d{number}.example" for number in range(99, 199)}
+    passed = [item for item in found if item.name == "dkimctl_key_passed_timestamp_seconds"]
+    assert {item.value for item in passed} == {1_795_132_800}
+    assert len(passed) == MAX_NAMED
 
 
 def test_the_oldest_key_is_one_that_may_sign():
