@@ -6,8 +6,10 @@ import gzip
 import io
 import json
 import mailbox
+import os
 import random
 import shutil
+import time
 import zipfile
 from collections import Counter
 from datetime import UTC, datetime
@@ -18,6 +20,7 @@ import pytest
 
 from dkimctl.mail.reports import read_reports
 from dkimctl.models import DmarcReport
+from documents import example
 
 SAMPLES = Path(__file__).parents[1] / "fixtures" / "reports"
 SPECS = """
@@ -280,3 +283,27 @@ def test_names_in_reports_are_printed_escaped(cli, home, tmp_path):
     assert done.status == 1
     assert "\x1b" not in done.err
     assert "\u202e" not in done.err
+
+
+def test_the_mailbox_and_the_pipe_of_the_page(cli, shell, account, tmp_path):
+    """From a real maildir: a new mail is read once, and deleted when it is a week old."""
+    assert cli("register", "-", stdin=SPECS, env=account).status == 0
+    place = tmp_path / "mail dir"
+    box = mailbox.Maildir(place)
+    names = [box.add(mailed(gzip.compress(made(number)))) for number in (1, 2)]
+    box.add(b"Subject: hello\n\nno report\n")
+    week_ago = time.time() - 8 * 86400
+    os.utime(place / "new" / names[0], (week_ago, week_ago))
+    block = example('dkimctl reports --quiet --output /dev/null "$MAILDIR"')
+    done = shell(block, account | {"MAILDIR": str(place)})
+    assert done.stdout + done.stderr == ""
+    assert {mail for mail in names if mail in mailbox.Maildir(place)} == {names[1]}
+    counted = [cli("reports", str(place), env=account).err]
+    pipe = example("exec dkimctl reports --quiet --output /dev/null -")
+    mail = mailed(gzip.compress(made(3))).as_string()
+    for _ in range(2):
+        shell(pipe, account, input=mail)
+    with pytest.raises(AssertionError, match="there is no report in it"):
+        shell(pipe, account, input="Subject: hello\n\nno report\n")
+    counted.append(cli("reports", "-", stdin=mail.encode(), env=account).err)
+    assert ["1 known before" in err and "new" not in err for err in counted] == [True, True]
