@@ -467,12 +467,13 @@ class Ledger:
             for row in rows
         }
 
-    def networks(self, key: RegistrationKey, *, failed: bool = False) -> Counter[str]:
-        """Whence mail that passed (or failed) with a key came in the last 7 days, with messages."""
+    def networks(self, key: RegistrationKey, *, failed: bool = False) -> list[str]:
+        """Whence mail that passed (or failed) with a key came in the last 7 days, most first."""
         column = "failed_from" if failed else "passed_from"
         query = f"SELECT {column} FROM mail {_THIS} AND day > ?4"
         rows = self._rows(query, *key, self._day(7))
-        return sum((Counter(json.loads(row[0])) for row in rows), Counter())
+        counts = sum((Counter(json.loads(row[0])) for row in rows), Counter[str]())
+        return [network for network, _ in counts.most_common()]
 
     def _day(self, ago: int) -> str:
         """The day (UTC) so many days ago."""

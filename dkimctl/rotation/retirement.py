@@ -212,8 +212,8 @@ def keys_past_grace(
 
 def why_it_stays(status: RetirementStatus, ledger: Ledger) -> str:
     """The reason, with the networks from which mail with the key comes."""
-    networks = dict(ledger.networks(status.registration.key).most_common())
-    return f"{status.reason}; from {few([*networks])}" if networks else status.reason
+    networks = few(ledger.networks(status.registration.key))
+    return f"{status.reason}; from {networks}" if networks else status.reason
 
 
 def not_seen_gone(statuses: Iterable[RetirementStatus]) -> dict[str, str]:

@@ -92,10 +92,9 @@ class RotationRun:
     @property
     def report(self) -> Report:
         """What was done and found so far."""
-        unknown = frozenset(self._unknown)
         return Report(
-            self._tasks, self._errors, self._postponed, unknown, self._limits, self._not_asked,
-            self._failing, self._unreported,
+            self._tasks, self._errors, self._postponed, frozenset(self._unknown), self._limits,
+            self._not_asked, self._failing, self._unreported,
         )  # fmt: skip
 
     def execute(self) -> Report:
@@ -150,10 +149,9 @@ class RotationRun:
                 mail = domain.mail.get(key.key)
                 if mail and mail.is_failing:
                     ledger = self._tools.open_ledger(for_writing=False)
-                    networks = [*dict(ledger.networks(key.key, failed=True).most_common())]
                     self._failing.append(FailingMail(
-                        key.sign_domain, key.key.selector, mail.passed, mail.failed, networks,
-                        is_removed=isinstance(key, ClosedKey),
+                        key.sign_domain, key.key.selector, mail.passed, mail.failed,
+                        ledger.networks(key.key, failed=True), isinstance(key, ClosedKey),
                     ))  # fmt: skip
             if domain.no_mail is not None and not domain.no_mail.is_reported:
                 begun = (key.signs and key.starts_at and key.starts_at <= since for key in picked)
