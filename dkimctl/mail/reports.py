@@ -22,7 +22,7 @@ from dkimctl.text import printable
 
 _MAX_BYTES = 64 << 20  # of a mail, or of an archive inside something else
 _MAX_REPORT = 256 << 20  # bytes of XML
-_MAX_UNPACKED, _MAX_RATIO = 1 << 30, 100  # bytes of all that a file holds, or times its size
+_MAX_UNPACKED, _MAX_RATIO = 256 << 20, 100  # bytes of all that a file holds, or times its size
 _LEAST = 16 << 10  # bytes that a file in another counts, so that there are not too many
 _MAX_DEPTH = 4  # a report in a gzip in a zip in a mail
 _MAX_LIST = 4 << 20  # bytes of the list of files in a zip
@@ -30,6 +30,7 @@ _MAX_HEADER = 64 << 10  # bytes of what tar has before a file, or of a field of 
 _MAX_SEARCH = 20_000_000  # lines of a mail, times boundaries that each may be
 _MAX_TAG, _MAX_PIECES = 1 << 20, 20  # bytes of a tag, and parts of at most 64 KiB of a text
 _MAX_LEVELS = 20  # of elements
+_MAX_ROWS, _MAX_OTHER = 2_000_000, 4 << 20  # rows, and bytes without one
 _MAX_TEXT = 250  # characters of a name or an ID
 _MAX_COUNT = 10**9
 _MAX_NETWORKS = 100  # of a key in a report
@@ -243,8 +244,9 @@ class _Parser:
 
     def __init__(self, known: Known, now: datetime) -> None:
         self._known, self._now = known, now
+        self._parser = expat.ParserCreate()
         self._mail: dict[RegistrationKey, ReportedMail] = {}
-        self._others = self._wrong = self._level = 0
+        self._others = self._wrong = self._level = self._rows = 0
         self._about: dict[str, str] = {}  # the metadata
         self._row: dict[str, str] | None = None
         self._signature: dict[str, str] | None = None
@@ -254,13 +256,17 @@ class _Parser:
 
     def read(self, stream: IO[bytes]) -> DmarcReport:
         """Raises one of _FAULTS."""
-        parser = expat.ParserCreate()
+        try:
+            return self._read(stream)
+        finally:
+            del self._parser  # whose handlers refer to this: its memory is to be free at once
+
+    def _read(self, stream: IO[bytes]) -> DmarcReport:
+        parser = self._parser
         parser.buffer_text = True
         parser.StartDoctypeDeclHandler = self._refuse_doctype
         parser.StartElementHandler = self._start_root
-        self._parser = parser
-        parser.CharacterDataHandler = self._text.append
-        size = 0
+        size = rows = seen_at = 0
         while chunk := stream.read(_CHUNK):
             size += len(chunk)
             if size > _MAX_REPORT:
@@ -268,6 +274,10 @@ class _Parser:
             parser.Parse(chunk)
             if size - parser.CurrentByteIndex > _MAX_TAG or len(self._text) > _MAX_PIECES:
                 raise _NoReportError("a tag or a text in it is too long")
+            if self._rows > rows:
+                rows, seen_at = self._rows, size
+            if rows > _MAX_ROWS or size - seen_at > _MAX_OTHER:
+                raise _NoReportError("no report: it has too many rows, or too much without one")
         parser.Parse(b"", True)
         return self._made()
 
@@ -290,21 +300,20 @@ class _Parser:
         raise _NoReportError("no report: it declares a document type")
 
     def _start_root(self, name: str, _: object) -> None:
-        self._level = 1
-        self._parser.StartElementHandler = self._start
-        self._parser.EndElementHandler = self._end
-        if prefix := name[: name.find(":") + 1]:
-            self._parser.StartElementHandler = lambda name, _: self._start(
-                name.removeprefix(prefix), _
-            )
-            self._parser.EndElementHandler = lambda name: self._end(name.removeprefix(prefix))
+        parser = self._parser
+        parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
+        if prefix := name[: name.find(":") + 1]:  # of the namespace
+            parser.StartElementHandler = lambda name, _: self._start(name.removeprefix(prefix), _)
+            parser.EndElementHandler = lambda name: self._end(name.removeprefix(prefix))
 
     def _start(self, name: str, _: object) -> None:
         self._level += 1
         if self._level > _MAX_LEVELS:
             raise _NoReportError("no report: its elements are too deep")
-        self._text.clear()
-        if name == "dkim":
+        if name in _TEXTS:
+            self._text.clear()
+            self._parser.CharacterDataHandler = self._text.append  # of no other: faster
+        elif name == "dkim":
             if self._is_in_results:
                 self._signature = {}
         elif name == "record":
@@ -314,23 +323,25 @@ class _Parser:
 
     def _end(self, name: str) -> None:
         self._level -= 1
-        if (signature := self._signature) is not None:
-            if name == "dkim":
-                self._signatures.append(signature)
+        if name in _TEXTS:
+            text = "".join(self._text).strip()
+            self._parser.CharacterDataHandler = None
+            if self._signature is not None:
+                self._signature[name] = text
+            elif self._row is not None:
+                self._row[name] = text
+            else:
+                self._about.setdefault(name, text)
+        elif name == "dkim":
+            if self._signature is not None:
+                self._signatures.append(self._signature)
                 self._signature = None
-            elif name in _OF_SIGNATURE:
-                signature[name] = "".join(self._text).strip()
-        elif self._row is None:
-            if name in _OF_REPORT:
-                self._about.setdefault(name, "".join(self._text).strip())
-        elif name in _OF_ROW:
-            self._row[name] = "".join(self._text).strip()
         elif name == "auth_results":
             self._is_in_results = False
-        elif name == "record":
+        elif name == "record" and self._row is not None:
             self._add(self._row)
             self._row = None
-        self._text.clear()
+            self._rows += 1
 
     def _add(self, row: Mapping[str, str]) -> None:
         """Count the signatures of a row; several with one key are one, which passed if any did."""
@@ -340,9 +351,10 @@ class _Parser:
             return
         results: dict[RegistrationKey, bool] = {}
         for signature in self._signatures[:_MAX_TEXT]:
-            result = signature.get("result", "").lower()
-            key = key_of(signature.get("domain", "").rstrip("."), signature.get("selector"))
-            ours = self._known(key)
+            result, domain = signature.get("result", "").lower(), signature.get("domain", "")
+            if not domain:  # some say so that there is no signature
+                continue
+            ours = self._known(key_of(domain.rstrip("."), signature.get("selector")))
             if ours is None:
                 self._others += count
             elif result in _RESULTS:
@@ -358,9 +370,10 @@ class _Parser:
             counts[network] += count
 
 
-_OF_REPORT = frozenset(("org_name", "email", "report_id", "begin", "end"))
-_OF_ROW = frozenset(("source_ip", "count"))
-_OF_SIGNATURE = frozenset(("domain", "selector", "result"))
+_TEXTS = frozenset((
+    "org_name", "email", "report_id", "begin", "end",
+    "source_ip", "count", "domain", "selector", "result",
+))  # fmt: skip
 _RESULTS = frozenset(("pass", "fail", "policy", "neutral", "permerror"))  # of those that say one
 
 

@@ -108,7 +108,7 @@ REPORTERS = {
     "amazon-ses.eml": ("AMAZON-SES", 6, {"": ({NETWORK: 6}, {})}),  # names no selector
     "fastmail.xml": ("Fastmail Pty Ltd", 0, {"s1": ({NETWORK: 1}, {})}),
     "google.eml": ("google.com", 40, {"s1": ({NETWORK: 40}, {"2001:db8:1::/48": 2})}),
-    "mailru.xml": ("Mail.Ru", 0, {"s2": ({NETWORK: 4}, {})}),  # the row after the results
+    "mailru.xml": ("Mail.Ru", 0, {"s2": ({NETWORK: 4}, {})}),  # a signature of no domain
     "microsoft.xml.gz": ("Enterprise Outlook", 0, {"s1": ({NETWORK: 7}, {})}),
     "mimecast.eml": ("mimecast.org", 40, {"s1": ({NETWORK: 40}, {})}),  # a line end after the gzip
     "opendmarc.zip": ("postmaster@mx.example.org", 0, {"s1": ({NETWORK: 2}, {})}),  # no org_name
@@ -226,7 +226,8 @@ HOSTILE = {
     "a bad byte": (xml(about="<x>\xff</x>").encode("latin-1"), "not well-formed"),
     "many levels": (b"<a>" * 100_000, "too deep"),
     "a huge tag": (b"<feedback x='" + b"a" * (3 << 20) + b"'/>", "too long"),
-    "a huge text": (b"<feedback>" + b"a" * (3 << 20) + b"</feedback>", "too long"),
+    "a huge text": (b"<f><email>" + b"a" * (3 << 20) + b"</email></f>", "too long"),
+    "many elements": (b"<f>" + b"<a/>" * (2 << 20), "too much without"),
     "a huge name": (b"<" + b"a" * (3 << 20) + b"/>", "too long"),
     "a truncated gzip": (gzip.compress(REPORT)[:-20], "cut off"),
     "a broken gzip": (gzip.compress(REPORT)[:-6] + b"123456", "incorrect data check"),
@@ -264,7 +265,7 @@ def test_hostile_files_are_told_in_time(name):
 def test_what_is_unpacked_from_a_file_is_limited(monkeypatch, size):
     """As 10 GB out of 10 MB, with smaller numbers."""
     monkeypatch.setattr(reports, "_MAX_UNPACKED", 10 << 20)
-    empty = b"<feedback>" + (b"<a>" + b" " * 1000 + b"</a>") * 1000 * size
+    empty = b"<feedback>" + (b"<record>" + b" " * 1000 + b"</record>") * 1000 * size
     for data in gzip.compress(empty), zipped(*[(str(n), empty[: 20 << 20]) for n in range(5)]):
         tracemalloc.start()
         faults = read(data)
