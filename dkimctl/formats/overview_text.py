@@ -102,8 +102,8 @@ class Overview(NamedTuple):
 
     @property
     def is_bad(self) -> bool:
-        """Whether a key is urgent, a pool has too few selectors, or no timer seems to run."""
-        is_low = any(key.is_last for key in self.undecided)
+        """Whether a key is urgent or not used, a pool runs out, or no timer seems to run."""
+        is_low = any(key.is_last or key.is_not_followed for key in self.undecided)
         return bool(self.urgent or self.overdue) or is_low
 
 
@@ -250,10 +250,10 @@ def overview_text(
     if overview.undecided:
         why = complete("`dkimctl list --sort-by due` says why")
         lines.append(_title("For you to decide", why, layout))
-        undecided = [
-            ("", f"{key.left} left in pool" if key.is_last else str(key.action), key)
-            for key in overview.undecided
-        ]
+        undecided = []
+        for key in overview.undecided:
+            what = "successor does not sign" if key.is_not_followed else str(key.action)
+            undecided.append(("", f"{key.left} left in pool" if key.is_last else what, key))
         lines += _rows(undecided, Style.YELLOW, layout)
     for name, events, until in (
         ("This week", overview.week, now + WEEK), ("This month", overview.month, now + MONTH)

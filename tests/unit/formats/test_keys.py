@@ -141,6 +141,12 @@ def test_the_overview_of_mail_names_the_keys_with_which_much_fails_and_keeps_few
     )  # fmt: skip
 
 
+def test_a_key_whose_successor_does_not_sign_is_urgent_in_the_overview():
+    late = key("late.com", action=NextAction.WAIT)._replace(is_not_followed=True)
+    assert make_overview([late], NOW).is_bad
+    assert "\n  successor does not sign  1 key  late.com (s1)\n" in screen([late])
+
+
 def test_without_reports_nothing_is_said_of_mail():
     made = make_overview(KEYS, NOW)
     assert json.loads("".join(overview_lines(made)))["mail"] is None
