@@ -31,7 +31,11 @@ ZONES = [
     Zone("example.com", ("ada.ns.cloudflare.com", "bob.ns.cloudflare.com")),
     Zone("sub.example.com", ("ns-1.awsdns-01.com",)),
     Zone("aws.test", ("ns-1.awsdns-01.com",)),
-    Zone("own.test", ("ns.own.test", "ada.ns.cloudflare.com")),
+    Zone(
+        "own.test",
+        ("ns.own.test", "ada.ns.cloudflare.com"),
+        '@ MX 10 mx\nmx A 192.0.2.3\n_dmarc TXT "v=DMARC1; rua=mailto:dmarc@own.test"\n',
+    ),
     Zone("led.test", ("ns.own.test",), "s1._domainkey CNAME key.aws.test.\n"),
     Zone("wild.test", ("ns.own.test",), "* A 192.0.2.1\n* MX 10 mail\nown A 192.0.2.9\n"),
     Zone("silent.test", ("ns.silent.test",)),
@@ -71,6 +75,9 @@ def test_zones_and_providers_are_found_in_dns(cli, inside):
     assert {domain: each["value"] for domain, each in shown.items()} == values
     assert shown["mail.example.com"]["enter"] == "whole"
     assert shown["aws.test"]["enter"] == "strings"
+    notes = " ".join(inside("handoff", "--sandbox", "own.test", "aws.test").err.split())
+    assert "DMARC: reports about 1 domain (own.test) go to dmarc@own.test" in notes
+    assert "receivers send no reports about 1 domain (aws.test); write" in notes
 
 
 ADD_FIRST = [

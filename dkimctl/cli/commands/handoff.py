@@ -1,5 +1,6 @@
 """`dkimctl handoff`: a sheet for the owner of the DNS."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated
@@ -8,6 +9,7 @@ import typer
 
 from dkimctl.cli import next_steps, options, selected
 from dkimctl.cli.checking import open_source, warn_of_wildcards
+from dkimctl.cli.doctor_checks import report_remarks
 from dkimctl.cli.options import MAX_TTL, App, option, refuse_first
 from dkimctl.cli.output import (
     OutputOptions,
@@ -21,6 +23,7 @@ from dkimctl.cli.results import AttentionWarnings, show, with_zones
 from dkimctl.cli.session import Session, open_session
 from dkimctl.dns.check import Checker, delegations
 from dkimctl.dns.messages import name_above
+from dkimctl.dns.nameserver import system_nameservers
 from dkimctl.dns.verdicts import Verdict
 from dkimctl.dns.wildcards import find_shadowed
 from dkimctl.errors import ExitCode, ServiceError, UsageError, worst
@@ -38,6 +41,7 @@ app = App()
 SheetRecords = list[tuple[Registration, DnsRecord]]
 
 _MAX_CONTACT = 200  # characters
+_MAX_REMARKS = 5  # about where DMARC reports go
 
 
 @app.command(
@@ -71,7 +75,7 @@ def handoff(
     """Write a sheet for the owner of the DNS: what to add, and how.
 
     The zones and the provider are looked up in DNS. The records come from the ledger, except those
-    of keys that have been replaced and may be removed.
+    of keys that have been replaced and may be removed. Notes say where DMARC reports go.
 
     With --retired, the sheet lists those instead, to delete, after a check of their successors and
     the service's time. With --delegate, it has what a pool of `delegation` needs, once.
@@ -144,6 +148,9 @@ def handoff(
         records, places, now.astimezone(), {} if retired else _add_first(reporter, places, zones),
         panel=panel, ttl=ttl, contact=contact, is_removal=retired,
     )  # fmt: skip
+    tells = reporter.shows_notes and not (zones or retired or delegate)
+    in_dns = dict.fromkeys(each.sign_domain for each, record in records
+                           if tells and places[record.fqdn].name_servers)  # fmt: skip
     count = len(records)
     records.clear()  # there may be 100,000
     chunks = render_sheet(sheet, fmt, language or Language.ENGLISH)
@@ -156,6 +163,11 @@ def handoff(
             "bits; the sheet says so too",
             code="too_long",
         )
+    if in_dns:
+        remarks = asyncio.run(report_remarks(system_nameservers(), [*in_dns]))
+        for remark in remarks[1 : 1 + _MAX_REMARKS]:
+            text = "; ".join(filter(None, (remark.message, remark.hint)))
+            reporter.note(f"dkimctl: DMARC: {text}")
     counts = {"records": count, "zones": len(sheet.zones)}
     what = f"{counted(count, 'record')} in {counted(len(sheet.zones), 'zone')}"
     reporter.summarize(f"wrote {output} ({what})" if output else what, counts)
