@@ -55,7 +55,7 @@ def fill_up(ledger, make_registration):
 def test_a_full_disk_loses_nothing_that_was_committed(
     small_disk, on_disk, write, read, make_registration
 ):
-    small_disk.fill(leaving=300_000)
+    small_disk.fill(leaving=330_000)
     with write(path=on_disk) as ledger:
         stored, error = fill_up(ledger, make_registration)
         assert f"not enough space for the ledger {on_disk}" in error.message
