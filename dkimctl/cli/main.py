@@ -43,7 +43,7 @@ _PANELS = {
     "Domains": {
         "list": "List the registered keys, and what comes next for each.",
         "overview": "Show what is urgent, what comes next, and how old the keys are.",
-        "history": "Show what happened to the keys, when, and who did it; newest last.",
+        "history": "Show what happened to the keys, when, and by whom; newest last.",
         "register": "Register the domains of spec files, and show their DNS records.",
         "show-dns": "Show the DNS records of the registered keys.",
         "publish": "Put the registered records into DNS.",

@@ -75,7 +75,7 @@ def handoff(
     """Write a sheet for the owner of the DNS: what to add, and how.
 
     The zones and the provider are looked up in DNS. The records come from the ledger, except those
-    of keys that have been replaced and may be removed. Notes say where DMARC reports go.
+    of keys that have been replaced and may be removed.
 
     With --retired, the sheet lists those instead, to delete, after a check of their successors and
     the service's time. With --delegate, it has what a pool of `delegation` needs, once.

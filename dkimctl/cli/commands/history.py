@@ -37,7 +37,7 @@ def history(
     fmt: KeyFormatOption = None,
     output: OutputOption = None,
 ) -> int:  # fmt: skip
-    """Show what happened to the keys, when, and who did it; newest last.
+    """Show what happened to the keys, when, and by whom; newest last.
 
     A key is `seen` when a look at DNS finds its record for the first time, or finds something else
     than before. Forgotten keys are shown, too. The times are those of the machine that did it.
