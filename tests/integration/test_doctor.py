@@ -10,10 +10,12 @@ import time
 import pytest
 
 from dated import FAKETIME
+from delegation import Host, Zone
 from dkimctl.dns.verdicts import Verdict
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.settings.values import SANDBOX_FIXED
 from dns_servers import SECRET, WRONG_SECRET, key_file, serving
+from network import running
 from ports import free_port
 from published import APEX, register
 
@@ -185,6 +187,32 @@ def test_a_dns_target_with_the_right_and_with_a_wrong_key(doctor, cli, tmp_path,
         assert "secret" in doctor.said["DNS targets"]
     assert doctor(*words)["DNS targets"] == "wrong"
     assert SECRET not in doctor.done.out
+
+
+def test_where_dmarc_reports_go(cli, account, needs_tool, tmp_path):
+    """Of keys that sign; the service is not reachable in that network, which changes nothing."""
+    specs = "domains: [{sign_domain: a.test, enable: true}, {sign_domain: b.test, enable: true},\n"
+    specs += "  {sign_domain: standby.test, enable: false}]\n"
+    assert cli("register", "-", stdin=specs, env=account).status == 0
+    record = '_dmarc TXT "v=DMARC1; rua=mailto:dmarc@b.test"\n'
+    zones = [
+        Zone("a.test", ("ns.test",), record),
+        Zone("b.test", ("ns.test",), "@ MX 10 mx\nmx A 192.0.2.1\na.test._report._dmarc TXT x\n"),
+    ]
+    hosts = [Host("ns.test", ("127.0.0.2",))]
+    with running(tmp_path, needs_tool, hosts=hosts, zones=zones) as network:
+        done = network.inside(cli)("doctor", "--format", "json", env=account)
+    found = {item["message"].partition(":")[0]: item for item in done.json["items"]
+             if item["check"] == "DMARC reports"}  # fmt: skip
+    assert {text: item["state"] for text, item in found.items()} == {
+        "looked at 2 of 2 domains": "ok",
+        "reports about 1 domain (a.test) do not reach dmarc@b.test": "warning",
+        "no rua": "note",
+    }
+    assert (
+        '`"v=DMARC1"` at a.test._report._dmarc.b.test'
+        in found["reports about 1 domain (a.test) do not reach dmarc@b.test"]["hint"]
+    )
 
 
 def test_a_timer_that_does_not_run(doctor, cli, needs_tool):
