@@ -36,7 +36,7 @@ from dkimctl.dkim import KeyRecordError, parse_tag_list
 from dkimctl.dns import messages, nameserver
 from dkimctl.dns.messages import SOA, USEFUL, make_question, rcode_text
 from dkimctl.dns.queries import gather
-from dkimctl.dns.zones import answer_data, find_zone, look_up
+from dkimctl.dns.zones import answer_data, find_zone
 from dkimctl.errors import InputError, UsageError
 from dkimctl.files import access_hint, path_fault
 from dkimctl.formats.overview_text import make_overview
@@ -57,6 +57,7 @@ from dkimctl.text import counted, few, format_duration, printable
 _NOTE_SECONDS, _WRONG_SECONDS = 30, 300
 _MAX_REPORTED = 100  # domains whose DMARC records are looked up, at once
 _MAX_LABELS = 7  # of a domain above (RFC 9989 section 4.10)
+_MAX_ALIKE = 10  # remarks of a state about them
 _MAX_ADDRESSES = 2  # of a DMARC record; receivers need not send to more
 _RESOLVER_HINT = "check /etc/resolv.conf or the network settings of this machine"
 
@@ -403,7 +404,10 @@ async def report_remarks(nameservers: Sequence[Address], domains: Sequence[str])
     remarks = [Remark(Health.OK, f"looked at {len(looked)} of {counted(len(domains), 'domain')}")]
     for (state, before, after, hint), records in groups.items():
         text = f"{before} about {counted(len(records), 'domain')} ({few([*records])}){after}"
-        remarks.append(Remark(state, text, hint + few([*filter(None, records.values())])))
+        if (alike := sum(remark.state is state for remark in remarks)) < _MAX_ALIKE:
+            remarks.append(Remark(state, text, hint + few([*filter(None, records.values())])))
+        elif alike == _MAX_ALIKE:
+            remarks.append(Remark(state, "… and more like these"))
     return remarks
 
 
@@ -442,7 +446,7 @@ async def _report_target(
     else:
         data: list[object] = []
         for rdtype in (messages.MX, messages.A, messages.AAAA):
-            answer = await look_up(resolver, make_question(host, rdtype))
+            answer = await resolver.ask(make_question(host, rdtype))
             if data := answer_data(answer, rdtype):
                 break
         # Within one organization, no permission is needed (RFC 9990 section 4).
@@ -476,7 +480,7 @@ async def _policies(
 async def _dmarc_records(name: str, resolver: nameserver.RecursiveResolver) -> list[str]:
     if len(name) > MAX_NAME:
         return []
-    texts = (await look_up(resolver, messages.make_txt_question(name))).texts
+    texts = (await resolver.ask(messages.make_txt_question(name))).texts
     return [text for text in texts if re.match(r"v\s*=\s*DMARC1\s*(;|\Z)", text)]
 
 
