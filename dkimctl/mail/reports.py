@@ -246,7 +246,6 @@ class _Parser:
 
     def __init__(self, known: Known, now: datetime) -> None:
         self._known, self._now = known, now
-        self._parser = expat.ParserCreate()
         self._mail: dict[RegistrationKey, ReportedMail] = {}
         self._others = self._wrong = self._rows = 0
         self._about: dict[str, str] = {}  # the metadata
@@ -256,16 +255,10 @@ class _Parser:
 
     def read(self, stream: IO[bytes]) -> DmarcReport:
         """Raises one of _FAULTS."""
-        try:
-            return self._read(stream)
-        finally:
-            del self._parser  # whose handlers refer to this: its memory is to be free at once
-
-    def _read(self, stream: IO[bytes]) -> DmarcReport:
-        parser = self._parser
+        parser = expat.ParserCreate()
         parser.buffer_text = True
         parser.StartDoctypeDeclHandler = self._refuse_doctype
-        parser.StartElementHandler = self._start_root
+        parser.StartElementHandler = lambda name, _: self._start_root(parser, name)
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._text.append
         size = rows = seen_at = 0
@@ -299,8 +292,7 @@ class _Parser:
     def _refuse_doctype(self, *_: object) -> None:
         raise _NoReportError("no report: it declares a document type")
 
-    def _start_root(self, name: str, _: object) -> None:
-        parser = self._parser
+    def _start_root(self, parser: expat.XMLParserType, name: str) -> None:
         parser.StartElementHandler = None
         if prefix := name[: name.find(":") + 1]:  # of the namespace
             parser.EndElementHandler = lambda name: self._end(name.removeprefix(prefix))
