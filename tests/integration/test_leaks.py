@@ -278,6 +278,7 @@ ARGUMENTS = {
     "publish": ["publish", "--dry-run"],
     "handoff": ["handoff", "--zone", "example.com"],
     "verify": ["verify", "-"],
+    "reports": ["reports", "-"],
     "list": ["list", "--format", "json"],
     "history": ["history", "--format", "json"],
     "overview": ["overview"],
