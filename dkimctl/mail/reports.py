@@ -25,6 +25,7 @@ _MAX_REPORT = 256 << 20  # bytes of XML
 _MAX_UNPACKED, _MAX_RATIO = 256 << 20, 100  # bytes of all that a file holds, or times its size
 _LEAST = 16 << 10  # bytes that a file in another counts, so that there are not too many
 _MAX_DEPTH = 4  # a report in a gzip in a zip in a mail
+_MAX_MEMBERS = 1000  # of a gzip
 _MAX_LIST = 4 << 20  # bytes of the list of files in a zip
 _MAX_HEADER = 64 << 10  # bytes of what tar has before a file, or of a field of a mail
 _MAX_SEARCH = 20_000_000  # lines of a mail, times boundaries that each may be
@@ -35,6 +36,7 @@ _MAX_NETWORKS = 100  # of a key in a report
 OTHER_NETWORKS = "others"
 _LONGEST = timedelta(days=31)
 _CHUNK = 1 << 16
+_GZIP = b"\x1f\x8b"
 _FAULTS = (
     OSError, EOFError, LookupError, ValueError, RuntimeError, zlib.error, zipfile.BadZipFile,
     tarfile.TarError, expat.ExpatError,
@@ -107,16 +109,23 @@ class _Unzipped:
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self._gzip = zlib.decompressobj(31)
+        self._gzip, self._members = zlib.decompressobj(31), 1
 
     def read(self, size: int) -> bytes:
-        while not self._gzip.eof:
-            packed = self._gzip.unconsumed_tail or self._file.read(_CHUNK)
+        while True:
+            packed = self._gzip.unconsumed_tail or self._gzip.unused_data
+            if len(packed) < len(_GZIP):
+                packed += self._file.read(_CHUNK)
+            if self._gzip.eof:
+                if not packed.startswith(_GZIP):
+                    return b""
+                if self._members == _MAX_MEMBERS:
+                    raise _NoReportError("it has too many parts")
+                self._gzip, self._members = zlib.decompressobj(31), self._members + 1
             if data := self._gzip.decompress(packed, size):
                 return data
             if not packed:
                 raise EOFError("it is cut off")
-        return b""
 
 
 class _Zipped:
@@ -185,7 +194,7 @@ def _in_zip(file: IO[bytes]) -> Iterator[tuple[str, Any]]:
 
 def _files(head: bytes, stream: IO[bytes]) -> Iterator[tuple[str, Any]]:
     """The files in an archive or in mails, each with its name."""
-    if head.startswith(b"\x1f\x8b"):
+    if head.startswith(_GZIP):
         yield "", _Unzipped(stream)
     elif head[257:262] == b"ustar":
         with tarfile.open(fileobj=stream, mode="r|", tarinfo=_TarEntry) as tar:

@@ -66,6 +66,11 @@ FILES = {
     # `ssh HOST COMMAND`, where the host is this one.
     "bin/ssh": '#!/bin/sh\nshift\nexec "$@"\n',
 }
+REPORTS = {
+    "opendmarc.zip": "google.com!example.com!1795000000!1795086399.zip",
+    "google.eml": "report.eml",
+    "yahoo.xml": "mail/dmarc/report.xml",
+}
 # Until the service says that it is ready.
 SERVING = """\
 {line} 2>serve.log &
@@ -169,6 +174,7 @@ class World:
             "192.0.2.1": PRIMARY,
             "192.0.2.2:5353": f"{PRIMARY}:53",
             "/etc/": "etc/",
+            "/var/mail/": "mail/",
             "_rspamd": self.home.group(),
             "postgresql+psycopg://localhost/dkimctl": database,
         }
@@ -209,6 +215,9 @@ class World:
             program.chmod(0o755)
         user.write("secret.txt", self.account["DKIMCTL_CLIENT_SECRET"] + "\n")
         shutil.copy(ROOT / "domains.example.yaml", self.home)
+        (self.home / "mail" / "dmarc").mkdir(parents=True)
+        for sample, name in REPORTS.items():
+            shutil.copy(ROOT / "tests" / "fixtures" / "reports" / sample, self.home / name)
 
     def _take_service(self) -> None:
         """Give the user the service's data, as its operator has it, and a mail that is signed."""

@@ -18,7 +18,16 @@ from dkimctl.ledger.account_lock import account_lock
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.ledger.postgresql import Database
 from dkimctl.ledger.tables import TABLES
-from dkimctl.models import Actor, Alarm, DomainSpec, Outcome, Result, key_of
+from dkimctl.models import (
+    Actor,
+    Alarm,
+    DmarcReport,
+    DomainSpec,
+    Outcome,
+    ReportedMail,
+    Result,
+    key_of,
+)  # fmt: skip
 from ledgers import histories_of
 from postgresql import ledger_url
 from rendering import render_text
@@ -396,6 +405,8 @@ class TestCopy:
                 opened.note_looks({old.key: "published"})
                 opened.close_keys({gone: "s1"})
                 opened.note_policy("the defaults")
+                mail = {old.key: ReportedMail({"192.0.2.0/24": 9}, {"2001:db8::/48": 1})}
+                opened.note_reports([DmarcReport("é", "'1'", now.date(), mail, 0, 0)])
                 opened.replace_alarms([], [Alarm("b.example", "missing", now, now)])
         return path
 

@@ -31,8 +31,8 @@ _TOGETHER = 500  # reports that are stored at once
 
 @app.command(
     "dkimctl reports /var/mail/dmarc/",
-    "dkimctl reports google.com!example.com!1795000000!1795086399.zip",
-    "dkimctl reports - < mail.eml",
+    "dkimctl reports 'google.com!example.com!1795000000!1795086399.zip'",
+    "dkimctl reports - < report.eml",
 )
 def reports(
     ctx: typer.Context,

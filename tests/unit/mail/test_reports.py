@@ -132,6 +132,7 @@ REPORT = xml().encode()
 CONTAINERS = {
     "XML": REPORT,
     "gzip": gzip.compress(REPORT),
+    "gzip in two parts": gzip.compress(REPORT[:100]) + gzip.compress(REPORT[100:]) + b"\r\n",
     "zip": zipped(("a.xml", REPORT)),
     "tar": tarred(("a.xml", REPORT)),
     "tar.gz": gzip.compress(tarred(("a.xml", REPORT))),
@@ -230,6 +231,8 @@ HOSTILE = {
     "many elements": (b"<f>" + b"<a/>" * (2 << 20), "too much without"),
     "a huge name": (b"<" + b"a" * (3 << 20) + b"/>", "too much without"),
     "a truncated gzip": (gzip.compress(REPORT)[:-20], "cut off"),
+    "a gzip of many parts": (gzip.compress(b"") * 100_000, "too many parts"),
+    "two reports in a gzip": (gzip.compress(REPORT) * 2, "junk after document element"),
     "a broken gzip": (gzip.compress(REPORT)[:-6] + b"123456", "incorrect data check"),
     "a truncated zip": (zipped(("a.xml", REPORT))[:-30], "zip"),
     "a broken zip": (zipped(("a.xml", REPORT)).replace(b"PK\x01\x02", b"PK\x01\x03"), "directory"),
