@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
@@ -248,22 +248,11 @@ class Event(NamedTuple):
         return key_of(self.sign_domain, self.selector)
 
 
-class ReportedMail:
-    """The mail with a key in a DMARC report: messages, by network (/24, /48) they came from."""
+class ReportedMail(NamedTuple):
+    """The mail with a key in DMARC reports: messages, by network (/24, /48) they came from."""
 
-    def __init__(self, passed: Mapping[str, int] = {}, failed: Mapping[str, int] = {}) -> None:
-        self.passed_from, self.failed_from = Counter[str](), Counter[str]()
-        for counts, given in (self.passed_from, passed), (self.failed_from, failed):
-            if given:  # the update of a Counter is slow
-                counts.update(given)
-
-    def add(self, other: ReportedMail) -> None:
-        for counts, added in zip(self, other, strict=True):
-            for network, count in added.items():
-                counts[network] += count
-
-    def __iter__(self) -> Iterator[Counter[str]]:
-        return iter((self.passed_from, self.failed_from))
+    passed_from: Counter[str]
+    failed_from: Counter[str]
 
 
 class DmarcReport(NamedTuple):
@@ -285,9 +274,7 @@ class MailStats(NamedTuple):
 
     passed: int
     failed: int
-    first_on: date | None  # of the days with mail
-    last_on: date | None
-    passed_on: date | None  # the last on which mail passed
+    passed_on: date | None  # the last day on which mail passed
     is_reported: bool = True  # reports of NO_REPORTS_FOR tell of its domain; else none is known
 
     @property

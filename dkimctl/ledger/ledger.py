@@ -36,7 +36,6 @@ from dkimctl.models import (
     MailStats,
     Registration,
     RegistrationKey,
-    ReportedMail,
     key_of,
     utc_time,
 )
@@ -156,7 +155,7 @@ ON CONFLICT (account_id, sign_domain, selector, day, reporter) DO UPDATE SET
 _MAIL_STATS = """
 SELECT sign_domain, selector, CAST(sum(CASE WHEN day > ?2 THEN passed ELSE 0 END) AS bigint),
   CAST(sum(CASE WHEN day > ?2 THEN failed ELSE 0 END) AS bigint),
-  min(day), max(day), max(CASE WHEN passed > 0 THEN day END),
+  max(CASE WHEN passed > 0 THEN day END),
   max(max(day)) OVER (PARTITION BY sign_domain) >= ?3
 FROM mail WHERE account_id = ?1 GROUP BY sign_domain, selector
 """
@@ -340,7 +339,7 @@ class Ledger:
                     histories[registration] = known._replace(passed_on=seen.passed_on)
             more = sent.get(domain, ()), begun.get(domain, {}), closed.get(domain, ())
             is_reported = any(stats.is_reported for stats in of_mail.values())
-            no_mail = MailStats(0, 0, None, None, None, is_reported) if mail else None
+            no_mail = MailStats(0, 0, None, is_reported) if mail else None
             yield DomainKeys(domain, histories, *more, of_mail, no_mail)
 
     def rotated_domains(self) -> set[str]:
@@ -440,17 +439,17 @@ class Ledger:
             new = [report for report, row in zip(given.values(), known, strict=True) if row is None]
             rows = ((*report[:2], report.day.isoformat()) for report in new)
             self._execute_many("INSERT INTO report VALUES (?, ?, ?, ?)", rows)
-            mail: dict[tuple[str, str, str, str], ReportedMail] = {}
+            mail: dict[tuple[str, str, str, str], list[Iterable[Mapping[str, int]]]] = {}
             for report in new:
                 for key, seen in report.mail.items():
                     name = (*key, report.day.isoformat(), report.reporter)
-                    mail.setdefault(name, ReportedMail()).add(seen)
-            for seen, row in zip(mail.values(), self._each(_MAIL_OF, mail), strict=True):
-                if row is not None:
-                    seen.add(ReportedMail(*map(json.loads, row)))
+                    mail.setdefault(name, []).append(seen)
+            for parts, row in zip(mail.values(), self._each(_MAIL_OF, mail), strict=True):
+                parts.extend([map(json.loads, row)] if row is not None else [])
             self._execute_many(_MAIL, (
                 (*name, passed.total(), failed.total(), json.dumps(passed), json.dumps(failed))
-                for name, (passed, failed) in mail.items()
+                for name, parts in mail.items()
+                for passed, failed in [map(_sum, zip(*parts, strict=True))]
             ))  # fmt: skip
             old = self._day(_KEPT_MAIL)
             self._execute_many("DELETE FROM report WHERE account_id = ? AND day < ?", [(old,)])
@@ -461,10 +460,8 @@ class Ledger:
         """What reports say of the mail with each key; one of "" is of keys that are not known."""
         rows = self._rows(_MAIL_STATS, self._day(7), self._day(NO_REPORTS_FOR.days))
         return {
-            key_of(*row[:2]): MailStats._make(
-                (*row[2:4], *map(tables.date_of, row[4:7]), bool(row[7]))
-            )
-            for row in rows
+            key_of(domain, selector): MailStats(passed, failed, tables.date_of(day), bool(reported))
+            for domain, selector, passed, failed, day, reported in rows
         }
 
     def networks(self, key: RegistrationKey, *, failed: bool = False) -> list[str]:
@@ -472,8 +469,7 @@ class Ledger:
         column = "failed_from" if failed else "passed_from"
         query = f"SELECT {column} FROM mail {_THIS} AND day > ?4"
         rows = self._rows(query, *key, self._day(7))
-        counts = sum((Counter(json.loads(row[0])) for row in rows), Counter[str]())
-        return [network for network, _ in counts.most_common()]
+        return [network for network, _ in _sum(json.loads(row[0]) for row in rows).most_common()]
 
     def _day(self, ago: int) -> str:
         """The day (UTC) so many days ago."""
@@ -738,3 +734,10 @@ def summed(counts: Mapping[str, int]) -> str:
 
 def _name_of(registration: Registration) -> tuple[str, str]:
     return registration.sign_domain, registration.selector or ""
+
+
+def _sum(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
+    total = Counter[str]()
+    for each in counts:
+        total.update(each)
+    return total

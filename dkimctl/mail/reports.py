@@ -11,6 +11,7 @@ import ipaddress
 import tarfile
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -335,10 +336,9 @@ class _Parser:
             elif result.lower() in _RESULTS:
                 results[ours] = results.get(ours, False) or result.lower() == "pass"
         for key, is_good in results.items():
-            mail = self._mail.get(key)
-            if mail is None:
-                mail = self._mail[key] = ReportedMail()
-            counts = mail.passed_from if is_good else mail.failed_from
+            if key not in self._mail:
+                self._mail[key] = ReportedMail(Counter(), Counter())
+            counts = self._mail[key][not is_good]
             network = _network(row.get("source_ip", ""))
             if network not in counts and len(counts) >= _MAX_NETWORKS:
                 network = OTHER_NETWORKS

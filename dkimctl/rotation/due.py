@@ -77,10 +77,8 @@ class FailingMail(NamedTuple):
     is_removed: bool
 
     def __str__(self) -> str:
-        text = (
-            f"{self.failed:,} of {self.passed + self.failed:,} messages in the last 7 days, from "
-        )
-        return text + few(self.networks)
+        messages = f"{self.failed:,} of {self.passed + self.failed:,} messages"
+        return f"{messages} in the last 7 days, from {few(self.networks)}"
 
 
 class Report(NamedTuple):

@@ -8,6 +8,7 @@ import os
 import shlex
 import sqlite3
 import subprocess
+from collections import Counter
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
@@ -405,7 +406,7 @@ class TestCopy:
                 opened.note_looks({old.key: "published"})
                 opened.close_keys({gone: "s1"})
                 opened.note_policy("the defaults")
-                mail = {old.key: ReportedMail({"192.0.2.0/24": 9}, {"2001:db8::/48": 1})}
+                mail = {old.key: ReportedMail(Counter(a=9), Counter({"2001:db8::/48": 1}))}
                 opened.note_reports([DmarcReport("é", "'1'", now.date(), mail, 0, 0)])
                 opened.replace_alarms([], [Alarm("b.example", "missing", now, now)])
         return path

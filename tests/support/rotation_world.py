@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -91,7 +92,7 @@ class World:
     def report(self, selector: str, *, passed: int = 0, failed: int = 0, domain: str = "a.example",
                ago: int = 0) -> None:  # fmt: skip
         """Have a receiver report of mail with a key, so many days ago."""
-        mail = ReportedMail({"192.0.2.0/24": passed}, {"198.51.100.0/24": failed})
+        mail = ReportedMail(Counter({"192.0.2.0/24": passed}), Counter({"198.51.100.0/24": failed}))
         self.reports += 1
         day = (self.now - timedelta(days=ago)).date()
         report = DmarcReport("mx", str(self.reports), day, {key_of(domain, selector): mail}, 0, 0)

@@ -110,16 +110,15 @@ def check_dns(
     picked = selected.read_selection(session, selection)
     # What other servers have is not known if some are given.
     checkable = _select(session, picked, saved, recorded=not source.is_given)
-    is_for_prometheus = fmt is CheckFormat.PROMETHEUS
-    left = _few_left(session, picked) if is_for_prometheus else {}
-    has_mail = is_for_prometheus and saved is None
+    is_prometheus = fmt is CheckFormat.PROMETHEUS
+    left = _few_left(session, picked) if is_prometheus else {}
     run = Run(
         session.profile.name,
         began,
         lambda: bool(checkable.status or picked.unmatched()),
         left,
         lambda domain: session.config.rotation.of(domain).owner,
-        session.open_ledger(for_writing=False).mail() if has_mail else {},
+        session.open_ledger(for_writing=False).mail() if is_prometheus and saved is None else {},
     )
     progress = checking.CheckProgress(session.reporter, policy.wanted, may_draw=may_draw)
     renderer = checking.open_renderer(fmt, output, session.reporter, policy.wanted, run)

@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, date, datetime
@@ -22,7 +22,7 @@ from dkimctl.cli.session import open_session
 from dkimctl.errors import ExitCode, UsageError
 from dkimctl.formats.table import Row, table
 from dkimctl.mail.reports import Fault, read_reports
-from dkimctl.models import DmarcReport, RegistrationKey, ReportedMail
+from dkimctl.models import DmarcReport, RegistrationKey
 from dkimctl.text import printable, readable
 
 app = App()
@@ -62,7 +62,9 @@ def reports(
         return key._replace(selector="") if key.sign_domain in domains else None
 
     counts, faults, batch = Counter[str](), list[Fault](), list[DmarcReport]()
-    found: dict[RegistrationKey, _Row] = {}
+    passed, failed = Counter[RegistrationKey](), Counter[RegistrationKey]()
+    days: dict[RegistrationKey, date] = {}
+    reporters: dict[RegistrationKey, set[str]] = defaultdict(set)
 
     def store() -> None:
         with session.open_ledger(for_writing=True) as ledger:
@@ -71,7 +73,10 @@ def reports(
         counts["known before"] += len(batch) - len(new)
         for report in new:
             for key, mail in report.mail.items():
-                found.setdefault(key, _Row()).add(report, mail)
+                passed[key] += mail.passed_from.total()
+                failed[key] += mail.failed_from.total()
+                days[key] = max(report.day, days.get(key, report.day))
+                reporters[key].add(report.reporter)
         batch.clear()
 
     with ProgressDisplay(session.reporter) as progress:
@@ -90,7 +95,11 @@ def reports(
                     done = counts["new"] + counts["known before"]
                     progress.draw(done, None, f"{done:,} reports")
         store()
-    rows = [found[key].fields(key) for key in sorted(found)]
+    rows: list[dict[str, Any]] = [
+        {"sign_domain": key.sign_domain, "selector": key.selector or None, "passed": passed[key],
+         "failed": failed[key], "last_day": str(day), "reporters": len(reporters[key])}
+        for key, day in sorted(days.items())
+    ]  # fmt: skip
     layout = table_layout(session.reporter, output)
     if fmt is TableOrJson.JSON:
         chunks: Iterable[str] = [json.dumps({"items": rows, "count": len(rows)}, indent=2) + "\n"]
@@ -106,26 +115,6 @@ def reports(
     text = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
     session.reporter.summarize(f"reports: {text or 'none'}", counts)
     return ExitCode.NO if faults else ExitCode.OK
-
-
-class _Row:
-    """What new reports say of a key."""
-
-    def __init__(self) -> None:
-        self.passed, self.failed = 0, 0
-        self.day = date.min
-        self.reporters: set[str] = set()
-
-    def add(self, report: DmarcReport, mail: ReportedMail) -> None:
-        self.passed += mail.passed_from.total()
-        self.failed += mail.failed_from.total()
-        self.day = max(self.day, report.day)
-        self.reporters.add(report.reporter)
-
-    def fields(self, key: RegistrationKey) -> dict[str, Any]:
-        return {"sign_domain": key.sign_domain, "selector": key.selector or None,
-                "passed": self.passed, "failed": self.failed, "last_day": str(self.day),
-                "reporters": len(self.reporters)}  # fmt: skip
 
 
 def _opened(names: Iterable[str]) -> Iterator[tuple[str, IO[bytes], bool]]:

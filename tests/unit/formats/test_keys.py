@@ -100,7 +100,7 @@ def test_no_line_of_the_table_is_wider_than_the_terminal(width, wide):
 
 
 def mailed(name, passed=0, failed=0, passed_on=None, **fields) -> Key:
-    mail = MailStats(passed, failed, None, None, passed_on, **fields)
+    mail = MailStats(passed, failed, passed_on, **fields)
     return key(name)._replace(mail=mail)
 
 

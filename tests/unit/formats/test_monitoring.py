@@ -77,7 +77,7 @@ def test_the_number_of_names_is_bounded_and_the_urgent_come_first():
 
 def test_the_mail_of_at_most_100_keys_is_told_those_with_the_most_that_failed():
     checks = [check(f"d{number}.example") for number in range(200)]
-    mail = {each.key: MailStats(1, number, None, None, date(2026, 11, 20))
+    mail = {each.key: MailStats(1, number, date(2026, 11, 20))
             for number, each in enumerate(checks)}  # fmt: skip
     mail[checks[199].key] = mail[checks[199].key]._replace(is_reported=False)
     found = metrics(checks, Run("work", 100.0, mail=mail))
