@@ -32,7 +32,7 @@ _MAX_HEADER = 64 << 10  # bytes of what tar has before a file, or of a field of 
 _MAX_SEARCH = 20_000_000  # lines of a mail, times boundaries that each may be
 _MAX_ROWS, _MAX_OTHER = 2_000_000, 1 << 20  # rows, and bytes without one (of a tag, a text)
 _MAX_TEXT = 250  # characters of a name or an ID
-_MAX_COUNT = 10**9
+_MAX_COUNT = 10**9  # messages in a report
 _MAX_NETWORKS = 100  # of a key in a report
 OTHER_NETWORKS = "others"
 _LONGEST = timedelta(days=31)
@@ -258,6 +258,7 @@ class _Parser:
         self._known, self._now = known, now
         self._mail: dict[RegistrationKey, ReportedMail] = {}
         self._others = self._wrong = self._rows = 0
+        self._left = _MAX_COUNT
         self._about: dict[str, str] = {}  # the metadata
         self._fields: dict[str, str] = {}
         self._signatures: list[tuple[str, str, str]] = []
@@ -310,8 +311,8 @@ class _Parser:
     def _end(self, name: str) -> None:
         if name in _TEXTS:
             self._fields[name] = "".join(self._text).strip()
-        elif name in _OF_DOMAIN:
-            domain, selector, result = map(self._fields.pop, _OF_DOMAIN[name], ("", "", ""))
+        elif name in _WITH_DOMAIN:
+            domain, selector, result = (self._fields.pop(each, "") for each in _OF_SIGNATURE)
             if domain and name == "dkim":  # in the evaluation is one without
                 self._signatures.append((domain, selector, result))
         elif name == "record":
@@ -325,9 +326,10 @@ class _Parser:
     def _add(self, row: Mapping[str, str]) -> None:
         """Count the signatures of a row; several with one key are one, which passed if any did."""
         count = _number(row.get("count", ""))
-        if not 0 < count <= _MAX_COUNT:
+        if not 0 < count <= self._left:
             self._wrong += 1
             return
+        self._left -= count
         results: dict[RegistrationKey, bool] = {}
         for domain, selector, result in self._signatures[:_MAX_TEXT]:
             ours = self._known(key_of(domain.rstrip("."), selector))
@@ -349,8 +351,8 @@ _TEXTS = frozenset((
     "org_name", "email", "report_id", "begin", "end",
     "source_ip", "count", "domain", "selector", "result",
 ))  # fmt: skip
-# What has a domain, and a result: of others than DKIM they are left.
-_OF_DOMAIN = dict.fromkeys(("dkim", "spf", "policy_published"), ("domain", "selector", "result"))
+_OF_SIGNATURE = ("domain", "selector", "result")
+_WITH_DOMAIN = ("dkim", "spf", "policy_published")  # what others than DKIM have is left
 _RESULTS = frozenset(("pass", "fail", "policy", "neutral", "permerror"))  # of those that say one
 
 

@@ -313,6 +313,11 @@ def test_a_row_with_a_wrong_count_is_left(count):
     assert (report.wrong, counts(report)) == (1, {"s1": ({NETWORK: 3}, {})})
 
 
+def test_so_many_messages_that_no_sum_holds_them_are_left():
+    [report] = read(xml(row(count=10**9), row(count=1)).encode())
+    assert (report.wrong, counts(report)) == (1, {"s1": ({NETWORK: 10**9}, {})})
+
+
 def test_several_signatures_of_one_message_count_once_each_key():
     same = row(signature(result="fail"), signature(result="pass"), count=5)
     both = row(signature(), signature("s2", "fail"), count=2)
