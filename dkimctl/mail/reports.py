@@ -12,7 +12,7 @@ import tarfile
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import IO, Any, NamedTuple
@@ -260,18 +260,44 @@ class _Parser:
         self._others = self._wrong = self._rows = 0
         self._left = _MAX_COUNT
         self._about: dict[str, str] = {}  # the metadata
-        self._fields: dict[str, str] = {}
-        self._signatures: list[tuple[str, str, str]] = []
-        self._text: list[str] = []
 
     def read(self, stream: IO[bytes]) -> DmarcReport:
         """Raises one of _FAULTS."""
+        fields: dict[str, str] = {}
+        signatures, text = list[tuple[str, str, str]](), list[str]()
+
+        def end(name: str) -> None:  # fourteen times a row
+            if name in _TEXTS:
+                fields[name] = "".join(text).strip()
+            elif name in _WITH_DOMAIN:
+                if name == "dkim" and fields.get("domain"):  # in the evaluation is one without
+                    of_mail = fields["domain"], fields.get("selector", ""), fields.get("result", "")
+                    signatures.append(of_mail)
+                for each in _OF_SIGNATURE:
+                    fields.pop(each, None)
+            elif name == "record":
+                self._add(fields, signatures)
+                fields.clear()
+                signatures.clear()
+            elif name == "report_metadata":
+                self._about = fields.copy()
+                fields.clear()
+            text.clear()
+
+        def start_root(name: str, _: object) -> None:
+            parser.StartElementHandler = None
+            if prefix := name[: name.find(":") + 1]:  # of the namespace
+                parser.EndElementHandler = lambda name: end(name.removeprefix(prefix))
+
+        def refuse_doctype(*_: object) -> None:
+            raise _NoReportError("no report: it declares a document type")
+
         parser = expat.ParserCreate()
         parser.buffer_text = True
-        parser.StartDoctypeDeclHandler = self._refuse_doctype
-        parser.StartElementHandler = lambda name, _: self._start_root(parser, name)
-        parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._text.append
+        parser.StartDoctypeDeclHandler = refuse_doctype
+        parser.StartElementHandler = start_root
+        parser.EndElementHandler = end
+        parser.CharacterDataHandler = text.append
         size = rows = seen_at = 0
         while chunk := stream.read(_CHUNK):
             size += len(chunk)
@@ -300,38 +326,16 @@ class _Parser:
         day = datetime.fromtimestamp(max(end - 1, begin), UTC).date()
         return DmarcReport(reporter, report_id, day, self._mail, self._others, self._wrong)
 
-    def _refuse_doctype(self, *_: object) -> None:
-        raise _NoReportError("no report: it declares a document type")
-
-    def _start_root(self, parser: expat.XMLParserType, name: str) -> None:
-        parser.StartElementHandler = None
-        if prefix := name[: name.find(":") + 1]:  # of the namespace
-            parser.EndElementHandler = lambda name: self._end(name.removeprefix(prefix))
-
-    def _end(self, name: str) -> None:
-        if name in _TEXTS:
-            self._fields[name] = "".join(self._text).strip()
-        elif name in _WITH_DOMAIN:
-            domain, selector, result = (self._fields.pop(each, "") for each in _OF_SIGNATURE)
-            if domain and name == "dkim":  # in the evaluation is one without
-                self._signatures.append((domain, selector, result))
-        elif name == "record":
-            self._add(self._fields)
-            self._fields, self._signatures = {}, []
-            self._rows += 1
-        elif name == "report_metadata":
-            self._about, self._fields = self._fields, {}
-        self._text.clear()
-
-    def _add(self, row: Mapping[str, str]) -> None:
+    def _add(self, row: Mapping[str, str], signatures: Sequence[tuple[str, str, str]]) -> None:
         """Count the signatures of a row; several with one key are one, which passed if any did."""
+        self._rows += 1
         count = _number(row.get("count", ""))
         if not 0 < count <= self._left:
             self._wrong += 1
             return
         self._left -= count
         results: dict[RegistrationKey, bool] = {}
-        for domain, selector, result in self._signatures[:_MAX_TEXT]:
+        for domain, selector, result in signatures[:_MAX_TEXT]:
             ours = self._known(key_of(domain.rstrip("."), selector))
             if ours is None:
                 self._others += count
