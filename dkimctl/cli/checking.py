@@ -27,7 +27,7 @@ from dkimctl.formats.monitoring import NO_RUN, PrometheusRenderer, Run
 from dkimctl.formats.renderer import CheckFormat, Renderer, render_all
 from dkimctl.models import Registration, RegistrationKey, named
 from dkimctl.rotation.retirement import KnownKeys, RetirementPolicy, RetirementStatus, review
-from dkimctl.settings.delegation import Pool
+from dkimctl.settings.rotation import Pool
 from dkimctl.text import MAX_ALIKE, few, format_duration
 
 if TYPE_CHECKING:

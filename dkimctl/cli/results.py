@@ -25,7 +25,7 @@ from dkimctl.formats.renderer import (
 from dkimctl.formats.results import open_results
 from dkimctl.models import USABLE, Outcome, Result, named
 from dkimctl.names import zone_finder
-from dkimctl.settings.delegation import Pool
+from dkimctl.settings.rotation import Pool
 from dkimctl.text import MAX_ALIKE, counted, few, listed, without_names
 
 # Of each outcome, its exit code; in the order of the summary.

@@ -19,7 +19,7 @@ from dkimctl.models import Outcome, Registration, RegistrationKey, Result, named
 from dkimctl.names import MAX_NAME, Selection, is_file, is_glob, parse_domain
 from dkimctl.registration import outcomes
 from dkimctl.registration.preflight import clock_fault
-from dkimctl.settings.delegation import Pool
+from dkimctl.settings.rotation import Pool
 from dkimctl.text import few, readable, without_names
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from dkimctl.dns.queries import AliasTarget, ServerResponse, Source
 from dkimctl.dns.verdicts import Check, Finding, Looks, ServerFinding, Verdict
 from dkimctl.dns.zones import Zone, once
 from dkimctl.models import DnsRecord, Registration, RegistrationKey
-from dkimctl.settings.delegation import Pool
+from dkimctl.settings.rotation import Pool
 from dkimctl.text import listed
 
 _CONCURRENCY = 64  # registrations asked for one by one; each takes some sockets

@@ -14,7 +14,7 @@ from dkimctl.models import DnsRecord, DomainSpec, Registration
 from dkimctl.names import MAX_NAME
 from dkimctl.publishing.plan import Action, Target, make_plan
 from dkimctl.publishing.targets import faults_of, where_led
-from dkimctl.settings.delegation import HOW_TO_EXTEND, Pool
+from dkimctl.settings.rotation import HOW_TO_EXTEND, Pool
 
 _VALUE = "v=DKIM1; p=AAAA"  # of no key
 # Why nothing can be created, if the plan does not say so itself.

@@ -15,7 +15,7 @@ from dkimctl.publishing.octodns import OctodnsTarget, convert
 from dkimctl.publishing.plan import Access, Target, TargetZone, by_target_zone, find_target_zones
 from dkimctl.publishing.tsig_key import read_tsig_key
 from dkimctl.settings.config import Config, DnsTarget
-from dkimctl.settings.delegation import Pool
+from dkimctl.settings.rotation import Pool
 from dkimctl.settings.values import is_reference
 from dkimctl.threads import work_in_parallel
 

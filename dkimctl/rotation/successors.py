@@ -20,8 +20,7 @@ from dkimctl.names import (
     key_name_length,
     selector_template,
 )
-from dkimctl.settings.delegation import HOW_TO_EXTEND
-from dkimctl.settings.rotation import Policies, RotationSettings
+from dkimctl.settings.rotation import HOW_TO_EXTEND, Policies, RotationSettings
 
 _KEY_LEN = 2048  # bits, at least, of what `rotate run` registers (RFC 8301 section 3.2)
 FEW_LEFT = 2  # selectors in the pool of a domain

@@ -25,8 +25,7 @@ from dkimctl.names import (
     selector_template,
 )
 from dkimctl.settings import values
-from dkimctl.settings.delegation import MAX_COUNT, Pool
-from dkimctl.settings.rotation import Policies, RotationSettings
+from dkimctl.settings.rotation import MAX_COUNT, Policies, Pool, RotationSettings
 from dkimctl.specs.entries import read_defaults
 from dkimctl.strict_yaml import Document, Node
 from dkimctl.text import parse_duration, quoted

@@ -14,9 +14,8 @@ from configs import read_config
 from dkimctl.cli.commands.schema import Schema
 from dkimctl.errors import InputError
 from dkimctl.settings.config import DEFAULT_TTL, DnsTarget, NoticeSettings
-from dkimctl.settings.delegation import Pool
 from dkimctl.settings.profile import DEFAULT_PROFILE, Profile
-from dkimctl.settings.rotation import RotationSettings
+from dkimctl.settings.rotation import Pool, RotationSettings
 from dkimctl.settings.values import CHECKS, SANDBOX_FIXED
 from dkimctl.specs.entries import ENTRY_FIELDS
 from dkimctl.text import parse_duration

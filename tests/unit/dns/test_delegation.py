@@ -7,7 +7,7 @@ import pytest
 from dkimctl.dns.check import DelegationChecker, delegations
 from dkimctl.dns.messages import Answer
 from dkimctl.dns.nameserver import NoAnswer
-from dkimctl.settings.delegation import Pool
+from dkimctl.settings.rotation import Pool
 from fake_dns import FakeServer, FakeSource
 
 POOL = Pool(("*",), "a{n}", 1, "{selector}.{domain}.dkim.test")
