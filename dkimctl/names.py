@@ -12,7 +12,7 @@ from typing import NoReturn, Protocol, TypeVar
 from dkimctl.addresses import to_a_labels
 from dkimctl.errors import UsageError, naming
 from dkimctl.models import RegistrationKey, key_of
-from dkimctl.text import printable, quoted
+from dkimctl.text import listed, printable, quoted
 
 MAX_LABEL = 63
 MAX_NAME = 253  # RFC 1035 2.3.4 allows 255 octets on the wire, which are 253 characters of text
@@ -166,6 +166,15 @@ def zone_finder(zones: Iterable[str]) -> Callable[[str], str | None]:
         return next((by_name[name] for name in parents(fqdn) if name in by_name), None)
 
     return find
+
+
+def outside_zones(names: Sequence[str], zones: Sequence[str]) -> UsageError:
+    """The error that lists `names`, which are outside all of `zones`."""
+    which = f"the zone {zones[0]}" if len(zones) == 1 else "any of the zones given"
+    return UsageError(
+        f"not in {which}: {listed([*map(printable, names)])}",
+        hint="select only the domains of that zone, or name the other zones too",
+    )
 
 
 def parents(fqdn: str) -> Iterator[str]:

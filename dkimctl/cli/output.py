@@ -19,9 +19,9 @@ from typing import NamedTuple, TypeVar
 from dkimctl.cli.report import KEPT, PLAIN_TERMINALS, Reporter, write
 from dkimctl.errors import OutputError, UsageError, naming, os_errors_as
 from dkimctl.files import atomic_writer
-from dkimctl.formats.renderer import PER_ZONE, Format, Provider, TableLayout, outside_zones
+from dkimctl.formats.renderer import PER_ZONE, Format, Provider, TableLayout
 from dkimctl.formats.table import columns_of
-from dkimctl.names import parse_zone, zone_finder
+from dkimctl.names import outside_zones, parse_zone, zone_finder
 from dkimctl.text import listed
 
 FormatT = TypeVar("FormatT", bound=StrEnum)

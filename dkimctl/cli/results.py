@@ -12,13 +12,12 @@ from typing import NamedTuple
 from dkimctl.cli.output import LONG_TABLE, OutputOptions, resolve_zones, table_layout, write_chunks
 from dkimctl.cli.report import KEPT, Reporter
 from dkimctl.errors import ExitCode, OutputError, os_errors_as, worst
+from dkimctl.formats.dns_tools import PerZoneRenderer, ZoneFile
 from dkimctl.formats.renderer import (
     NOT_FOR_DNS,
     Format,
-    PerZoneRenderer,
     Renderer,
     TableLayout,
-    ZoneFile,
     publishable,
     render_all,
 )

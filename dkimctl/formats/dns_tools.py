@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import ClassVar, NamedTuple
 
 from dkimctl.dkim import character_strings
-from dkimctl.formats.renderer import (
-    Format,
-    PerZoneRenderer,
-    Provider,
-    Renderer,
-    owner_name,
-    publishable,
-    record_data,
-    relative_name,
-)
+from dkimctl.formats.renderer import Format, Provider, Renderer, publishable, sound_record
 from dkimctl.models import DnsRecord, Result
-from dkimctl.text import printable
+from dkimctl.names import outside_zones, zone_finder
+from dkimctl.text import printable, utf8
 
 # Octets of changes in an update, which is one DNS message of at most 65,535 octets: the rest is
 # for its header, the zone's name, and a signature (TSIG) with two names.
@@ -27,6 +23,88 @@ _FIXED_SIZE = 10  # type, class, TTL and length of the data (RFC 1035 section 3.
 # Half of the API's 1,000 records and 32,000 characters of values: an UPSERT counts twice.
 _ROUTE53_RECORDS = 500
 _ROUTE53_CHARACTERS = 16_000
+# What needs an escape in a master file (RFC 1035 section 5.1).
+_NOT_IN_QUOTES, _NOT_IN_NAME = r'[^ -~]|["\\]', r"[^A-Za-z0-9_.-]"
+# Windows devices, which no file there can be named after, with any suffix.
+_DEVICE = r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)"
+
+
+class ZoneFile(NamedTuple):
+    """A file about one zone."""
+
+    name: str  # such as `example.com.yaml`
+    chunks: Iterable[str]  # of its text
+    zone: str
+    records: int
+
+
+class PerZoneRenderer(Renderer[Result]):
+    """A format that makes one or more files for each zone with records; `ttl` is in seconds.
+
+    Its text is that of all `files`: of the only one, where they need no directory. Without `ttl`,
+    records are deleted.
+    """
+
+    suffix: ClassVar[str]  # of the files' names
+    comment: ClassVar[str] = ""  # what begins one that ends with its line; "": there is none
+    #: By FQDN, lines of a master file for a comment: without these records, this one would end what
+    #: a wildcard answers.
+    add_first: Mapping[str, Sequence[str] | None] = MappingProxyType({})
+
+    def __init__(self, zones: Sequence[str], ttl: int | None) -> None:
+        self._zones = zones
+        self._ttl = ttl
+        self._records: list[DnsRecord] = []
+
+    def add(self, item: Result) -> str:
+        record = sound_record(item) if self._ttl is None else publishable(item)
+        if record is None:
+            return ""
+        record = record._replace(type=record.type.upper())
+        if not self._zones:
+            return "".join(self._text("", [record]))
+        self._records.append(record)
+        return ""
+
+    def end(self) -> Iterator[str]:
+        for file in self.files():
+            yield from file.chunks
+
+    def files(self) -> Iterator[ZoneFile]:
+        """The files. Raises UsageError that lists the records outside all zones."""
+        find_zone = zone_finder(self._zones)
+        by_zone, outside = dict[str, list[DnsRecord]](), list[str]()
+        for record in self._records:
+            if (zone := find_zone(record.fqdn)) is None:
+                outside.append(record.fqdn)
+            else:
+                by_zone.setdefault(zone, []).append(record)
+        if outside:
+            raise outside_zones(outside, self._zones)
+        for zone, records in by_zone.items():
+            stem = self.stem(zone)
+            for number, part in enumerate(self._parts(records), start=1):
+                name = f"{stem}{f'.{number}' if number > 1 else ''}.{self.suffix}"
+                text = itertools.chain(self._comments_for(part), self._text(zone, part))
+                yield ZoneFile(name, text, zone, len(part))
+
+    def _comments_for(self, records: Sequence[DnsRecord]) -> Iterator[str]:
+        for record in records if self.comment else ():
+            if lines := self.add_first.get(record.fqdn):
+                yield f"{self.comment} {record.fqdn} will end what a wildcard answers; first add:\n"
+                yield from (f"{self.comment} {line}\n" for line in lines)
+
+    def stem(self, zone: str) -> str:
+        """What the names of the zone's files begin with: its name, if Windows allows that."""
+        return f"_{zone}" if re.match(_DEVICE, zone) else zone
+
+    def _parts(self, records: Sequence[DnsRecord]) -> Iterable[Sequence[DnsRecord]]:
+        """The records of each file of a zone."""
+        return [records]
+
+    @abstractmethod
+    def _text(self, zone: str, records: Sequence[DnsRecord]) -> Iterable[str]:
+        """The text of a file, in chunks; for no zone, of one record with its absolute name."""
 
 
 class ZoneRenderer(PerZoneRenderer):
@@ -278,6 +356,38 @@ class TerraformRenderer(PerZoneRenderer):
             "resource": {kind: resources},
         }
         return [json.dumps(document, indent=2) + "\n"]
+
+
+def txt_data(value: str) -> str:
+    """`value` as TXT data in a master file: quoted strings, separated by a space."""
+    parts = (_escaped(part, _NOT_IN_QUOTES) for part in character_strings(value))
+    return " ".join(f'"{part}"' for part in parts)
+
+
+def record_data(record: DnsRecord) -> list[str]:
+    """The data of each record at the name, as in a master file: of CNAME and NS, a name each."""
+    if record.type == "TXT":
+        return [txt_data(record.value)]
+    return [owner_name(name) for name in record.value.split()]
+
+
+def owner_name(fqdn: str) -> str:
+    """`fqdn` as an absolute name in a master file, with a trailing dot; dots separate labels."""
+    return f"{_escaped(utf8(fqdn.removesuffix('.')), _NOT_IN_NAME)}."
+
+
+def _escaped(data: bytes, pattern: str) -> str:
+    """Text for a master file, with escapes for the bytes that `pattern` matches."""
+
+    def escape(match: re.Match[str]) -> str:
+        return f"\\{match[0]}" if match[0] in '"\\' else f"\\{ord(match[0]):03d}"
+
+    return re.sub(pattern, escape, data.decode("latin-1"))
+
+
+def relative_name(fqdn: str, zone: str, *, apex: str) -> str:
+    """`fqdn`, which is in `zone`, relative to it; `apex` for the zone itself."""
+    return fqdn[: -len(zone) - 1] or apex
 
 
 def _json(key: str, items: Iterable[object]) -> str:

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from dkimctl.dkim import MAX_STRING, character_strings
 from dkimctl.formats.data import json_line
+from dkimctl.formats.dns_tools import txt_data
 from dkimctl.formats.keys import written_time
 from dkimctl.formats.pages import environment
-from dkimctl.formats.renderer import txt_data
 from dkimctl.formats.table import code, fenced, markdown_row
 from dkimctl.handoff.providers import (
     DnsPlace,

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from dkimctl.formats.renderer import txt_data
+from dkimctl.formats.dns_tools import txt_data
 from load import APEX, TOOL, arguments, environment, measure, open_ledger, registrations
 
 sys.path.append(str(Path(__file__).parents[1] / "support"))

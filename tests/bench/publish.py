@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from dkimctl.formats.renderer import txt_data
+from dkimctl.formats.dns_tools import txt_data
 from dkimctl.models import DnsRecord
 from load import APEX, TOOL, arguments, environment, measure, open_ledger, registrations
 

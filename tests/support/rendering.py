@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from dkimctl.dns.verdicts import Check, Finding, ServerFinding, Verdict
 from dkimctl.formats.checks import open_checks
-from dkimctl.formats.renderer import CheckFormat, Format, TableLayout, ZoneFile, render_all
+from dkimctl.formats.dns_tools import ZoneFile
+from dkimctl.formats.renderer import CheckFormat, Format, TableLayout, render_all
 from dkimctl.formats.results import open_results
 from dkimctl.models import DnsRecord, Result
 

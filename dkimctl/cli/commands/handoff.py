@@ -32,7 +32,7 @@ from dkimctl.formats.renderer import PER_ZONE, Format, Provider, sound_record
 from dkimctl.handoff.providers import DnsPlace, Trouble, find_places, provider_with
 from dkimctl.handoff.sheet import Language, SheetFormat, make_sheet, render_sheet
 from dkimctl.models import DnsRecord, Outcome, Registration, RegistrationKey, Result, named
-from dkimctl.names import Selection
+from dkimctl.names import Selection, outside_zones
 from dkimctl.rotation.life import KeyStage, NextAction, read_keys
 from dkimctl.rotation.retirement import retired_results
 from dkimctl.text import counted, few, listed, printable, readable
@@ -142,7 +142,7 @@ def handoff(
     found = find_places(names.values(), zones)
     places = {name: found[asked] for name, asked in names.items()}
     if zones and (outside := [name for name, place in places.items() if not place.zone]):
-        raise renderer.outside_zones(outside, zones)
+        raise outside_zones(outside, zones)
     codes.append(_warn_unknown(reporter, found))
     sheet = make_sheet(
         records, places, now.astimezone(), {} if retired else _add_first(reporter, places, zones),

@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from dkimctl.formats.renderer import NOT_FOR_DNS, Format, txt_data
+from dkimctl.formats.dns_tools import txt_data
+from dkimctl.formats.renderer import NOT_FOR_DNS, Format
 from dkimctl.handoff.providers import (
     DnsPlace,
     Trouble,
