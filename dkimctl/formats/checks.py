@@ -52,20 +52,18 @@ def open_checks(
         case CheckFormat.NAGIOS:
             return NagiosRenderer(wanted, run)
         case _:
-            return open_data(fmt, check_fields, "count", columns=CHECK_COLUMNS)
+            return open_data(fmt, CHECK_COLUMNS, _check_row, "count")
 
 
-def check_fields(check: Check) -> dict[str, object]:
-    """The values of CHECK_COLUMNS by name."""
+def _check_row(check: Check) -> tuple[object, ...]:
     servers = [
         {"server": server, "verdict": finding.verdict, "reason": finding.reason}
         for server, finding in check.servers
     ]
-    row = (
+    return (
         check.sign_domain, check.selector, check.fqdn, check.finding.verdict, check.finding.reason,
         check.alias, check.urgency, check.start_date, check.enable, servers,
     )  # fmt: skip
-    return dict(zip(CHECK_COLUMNS, row, strict=True))
 
 
 class CheckTable(Renderer[Check]):

@@ -22,24 +22,19 @@ json_line = json.JSONEncoder(separators=(",", ":")).encode
 
 def open_data(
     fmt: str,
-    fields: Callable[[ItemT], Mapping[str, object]],
+    columns: Sequence[str],
+    row: Callable[[ItemT], Iterable[object]],
     *counted_as: str,
-    columns: Sequence[str] = (),
-    row: Callable[[ItemT], Iterable[object]] | None = None,
+    fields: Callable[[ItemT], Mapping[str, object]] | None = None,
 ) -> Renderer[ItemT]:
     """The renderer of items in a format for programs: "json", "jsonl" or "csv".
 
-    `fields` of an item are its members in JSON, `row` its cells below `columns`; without `row`, the
-    cells are its fields.
+    `row` has the cells of an item below `columns`; JSON has the same, or other `fields`.
     """
-    match fmt:
-        case "json":
-            return JsonRenderer(fields, *counted_as)
-        case "jsonl":
-            return JsonlRenderer(fields)
-        case "csv":
-            return CsvRenderer(columns, row or (lambda item: fields(item).values()))
-    raise ValueError(fmt)
+    if fmt == "csv":
+        return CsvRenderer(columns, row)
+    fields = fields or (lambda item: dict(zip(columns, row(item), strict=True)))
+    return JsonlRenderer(fields) if fmt == "jsonl" else JsonRenderer(fields, *counted_as)
 
 
 class JsonRenderer(Renderer[ItemT]):

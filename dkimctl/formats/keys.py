@@ -41,9 +41,7 @@ def render_keys(
     such columns.
     """
     if fmt is not KeyFormat.TABLE:
-        return render_all(
-            open_data(fmt, key_fields, "count", columns=KEY_COLUMNS, row=key_row), keys
-        )
+        return render_all(open_data(fmt, KEY_COLUMNS, key_row, "count"), keys)
     shown = [name not in without for name in _COLUMNS]
     columns = [*compress(_COLUMNS, shown)]
     rows = (_row(key, shown, layout, now, notes=notes) for key in keys)
@@ -169,11 +167,7 @@ def render_policies(
         )  # fmt: skip
 
     if fmt is not KeyFormat.TABLE:
-        columns = POLICY_COLUMNS
-        return render_all(
-            open_data(fmt, lambda row: dict(zip(columns, row, strict=True)), "count",
-                      columns=columns, row=tuple), map(row, domains)
-        )  # fmt: skip
+        return render_all(open_data(fmt, POLICY_COLUMNS, tuple, "count"), map(row, domains))
     titles = ("DOMAIN", "POLICY", *(name.upper() for name in POLICY_COLUMNS[4:]))
     rows = (
         Row(["" if cell is None else str(cell) for cell in

@@ -65,9 +65,8 @@ def open_results(
         case _ if fmt in dns_tools.RENDERERS:
             return dns_tools.RENDERERS[fmt](zones, ttl)
         case _:
-            return open_data(
-                fmt, result_fields, "count", "total", columns=RESULT_COLUMNS, row=result_row
-            )
+            counts = ("count", "total")
+            return open_data(fmt, RESULT_COLUMNS, result_row, *counts, fields=result_fields)
 
 
 def result_fields(result: Result) -> dict[str, object]:

@@ -65,7 +65,7 @@ def history(
         rows = (_row(event, layout) for event in found)
         chunks = table(_TITLES, rows, layout, optional=("COMMAND", "MACHINE"))
     else:
-        chunks = render_all(open_data(fmt, _fields, "count", columns=Event._fields), found)
+        chunks = render_all(open_data(fmt, Event._fields, _cells, "count"), found)
     write_chunks(chunks, output, is_paged=fmt is KeyFormat.TABLE)
     return warn_unmatched(session, selected, "not in the history")
 
@@ -85,8 +85,8 @@ def _row(event: Event, layout: TableLayout) -> Row:
     return Row(cells, (), below(event.detail, layout) if is_long else ())
 
 
-def _fields(event: Event) -> dict[str, str | None]:
-    return event._asdict() | {"at": written_time(event.at)}
+def _cells(event: Event) -> tuple[str | None, ...]:
+    return written_time(event.at), *event[1:]
 
 
 def _read_since(text: str) -> datetime:
