@@ -145,6 +145,12 @@ def utc_time(text: str | None) -> datetime | None:
     return time and time.astimezone(UTC)
 
 
+@lru_cache(maxsize=1024)
+def written_time(time: datetime | None) -> str | None:
+    """ISO 8601 in UTC, to the second."""
+    return None if time is None else time.astimezone(UTC).isoformat(timespec="seconds")
+
+
 class _Named(Protocol):
     @property
     def sign_domain(self) -> str: ...

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from dkimctl.client.failures import origin_of
 from dkimctl.dns.verdicts import Check, Urgency, Verdict
 from dkimctl.errors import ServiceError
-from dkimctl.models import Alarm, RegistrationKey
+from dkimctl.models import Alarm, RegistrationKey, written_time
 from dkimctl.text import TIMERS_DOC, counted, few, format_duration, listed, printable, without_names
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def notice_document(
     if still:
         parts.append(f"{counted(len(notice.still), 'earlier problem')} not solved yet")
     document: dict[str, object] = {
-        "version": 1, "time": _written(now), "profile": profile,
+        "version": 1, "time": written_time(now), "profile": profile,
         "text": _shown(f"dkimctl: {'; '.join(parts)}"),
         "counts": {"new": len(notice.new), "over": len(notice.over), "still": len(notice.still)},
     }  # fmt: skip
@@ -190,7 +190,7 @@ def _items(
         left -= len(subjects)
         item: dict[str, object] = {
             "subject": _shown(alarm.subject), "problem": _shown(alarm.problem),
-            "since": _written(alarm.first_seen), "count": len(alike), "subjects": subjects,
+            "since": written_time(alarm.first_seen), "count": len(alike), "subjects": subjects,
             "owner": _shown(owner(alarm)) or None,
         }  # fmt: skip
         if problem is not None:
@@ -211,10 +211,6 @@ def _nameless(problem: KeyProblem, text: str) -> str:
 
 def _shown(text: str) -> str:
     return printable(text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…")
-
-
-def _written(time: datetime) -> str:
-    return time.isoformat(timespec="seconds")
 
 
 def run_notice_program(

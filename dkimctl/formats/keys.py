@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import compress
 
@@ -11,7 +11,7 @@ from dkimctl.dns.verdicts import Verdict
 from dkimctl.formats.data import open_data
 from dkimctl.formats.renderer import KeyFormat, TableLayout, render_all
 from dkimctl.formats.table import INDENT, Row, Style, below, styled, table
-from dkimctl.models import MailStats, own_time
+from dkimctl.models import MailStats, own_time, written_time
 from dkimctl.rotation.life import NOT_CHECKED, Key, NextAction
 from dkimctl.rotation.successors import FEW_LEFT
 from dkimctl.settings.rotation import Policies
@@ -73,12 +73,6 @@ def mail_row(mail: MailStats | None) -> tuple[str | int | None, ...]:
     """The values of MAIL_FIELDS, without messages where no reports tell of the domain."""
     counts = mail[:2] if mail is not None and mail.is_reported else (None, None)
     return str(mail.passed_on) if mail and mail.passed_on else None, *counts
-
-
-@lru_cache(maxsize=1024)  # keys that were registered or seen together have the same times
-def written_time(time: datetime | None) -> str | None:
-    """ISO 8601 in UTC, to the second."""
-    return None if time is None else time.astimezone(UTC).isoformat(timespec="seconds")
 
 
 MAIL_COLUMNS = ("PASSED ON", "MAIL", "FAILED")

@@ -13,10 +13,10 @@ from typing import NamedTuple, TypeAlias
 
 from dkimctl.dns.verdicts import Urgency
 from dkimctl.formats.data import json_line
-from dkimctl.formats.keys import key_fields, written_time
+from dkimctl.formats.keys import key_fields
 from dkimctl.formats.renderer import TableLayout
 from dkimctl.formats.table import Style, columns_of, padded_to, set_apart, styled, wrapped
-from dkimctl.models import NO_REPORTS_FOR, MailStats
+from dkimctl.models import NO_REPORTS_FOR, MailStats, written_time
 from dkimctl.rotation.life import NOT_IN_USE, Key, KeyStage, NextAction, due_first
 from dkimctl.rotation.successors import limits_too_low
 from dkimctl.settings.rotation import RotationSettings

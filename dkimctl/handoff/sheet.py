@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from dkimctl.dkim import MAX_STRING, character_strings
 from dkimctl.formats.data import json_line
 from dkimctl.formats.dns_tools import txt_data
-from dkimctl.formats.keys import written_time
 from dkimctl.formats.pages import environment
 from dkimctl.formats.table import code, fenced, markdown_row
 from dkimctl.handoff.providers import (
@@ -27,7 +26,7 @@ from dkimctl.handoff.providers import (
     provider_of,
     read_yaml,
 )
-from dkimctl.models import DnsRecord, Registration
+from dkimctl.models import DnsRecord, Registration, written_time
 from dkimctl.text import printable, readable
 
 # Before the start: for servers and caches to get the record, and for us to check it.

@@ -21,7 +21,7 @@ from dkimctl.errors import LedgerError
 from dkimctl.ledger import intents, opening, tables
 from dkimctl.ledger.intents import Intent, OpenRequests
 from dkimctl.ledger.opening import SqliteStore, translate_errors
-from dkimctl.ledger.tables import COLUMNS, IS_OURS, text_of, time_of, written
+from dkimctl.ledger.tables import COLUMNS, IS_OURS, text_of, time_of
 from dkimctl.models import (
     NO_REPORTS_FOR,
     NOBODY,
@@ -38,6 +38,7 @@ from dkimctl.models import (
     RegistrationKey,
     key_of,
     utc_time,
+    written_time,
 )
 from dkimctl.text import DAY
 
@@ -383,7 +384,7 @@ class Ledger:
 
     def events(self, since: datetime | None = None) -> Iterator[Event]:
         """The events since a time, in the order in which they were written."""
-        for at, *texts in self._rows(_EVENTS, written(since) or ""):
+        for at, *texts in self._rows(_EVENTS, written_time(since) or ""):
             yield Event(time_of(at), *(text_of(text) or "" for text in texts))
 
     def replace_alarms(self, old: Iterable[Alarm], new: Iterable[Alarm]) -> None:
@@ -391,7 +392,9 @@ class Ledger:
         with self._transaction():
             delete = "DELETE FROM alarm WHERE account_id = ? AND subject = ? AND problem = ?"
             self._execute_many(delete, (alarm[:2] for alarm in old))
-            self._execute_many(_ALARM, ((*alarm[:2], *map(written, alarm[2:])) for alarm in new))
+            self._execute_many(
+                _ALARM, ((*alarm[:2], *map(written_time, alarm[2:])) for alarm in new)
+            )
 
     def note_looks(
         self,
@@ -414,7 +417,7 @@ class Ledger:
                 rows, news = [], []
                 for (key, verdict), seen in zip(looks.items(), known, strict=True):
                     *times, before = seen or (None, None, None)
-                    since = written(tables.published_since(*map(time_of, times)))
+                    since = written_time(tables.published_since(*map(time_of, times)))
                     since = min(since or now, now)  # one to come is from a wrong clock
                     rows.append((*key, since if verdict == "published" else None, now, verdict))
                     if (verdict == "published") != (text_of(before) == "published"):
@@ -526,12 +529,12 @@ class Ledger:
             started_at = registration.starts_at
             if started_at is not None and history.enabled_at is not None:
                 started_at = max(started_at, history.enabled_at)
-            times = map(written, (registration.created_at, started_at))
+            times = map(written_time, (registration.created_at, started_at))
             if history.closed_at is None or what is EventKind.FORGOTTEN:
                 detail = f"replaced by {successor}" if successor else ""
                 news.append((*_name_of(registration), detail))
             # What was not put back is gone since then.
-            closed_at = written(history.closed_at) or self._now()
+            closed_at = written_time(history.closed_at) or self._now()
             asked, columns = registration.third_party, tables.row_of(registration)
             row = (*_name_of(registration), asked, *times, successor, closed_at)
             closed.append((*row, *columns[2:4], *columns[6:10]))
@@ -648,7 +651,7 @@ class Ledger:
             is_told = answer.code == "201" and utc_time(answer.regist_date) is not None
             if known is not None or not (is_told or answer.is_taken):
                 times = tables.times_after(answer, known or KeyHistory(), at)
-                rows.append((*_name_of(answer), *map(written, times)))
+                rows.append((*_name_of(answer), *map(written_time, times)))
             if not answer.is_taken:
                 detail, record = "" if answer.code == "201" else had, answer.record
                 news.append((*_name_of(answer), detail, record and record.value))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import lru_cache
 from sys import intern
 from typing import Any
@@ -242,11 +242,6 @@ def date_of(value: Text) -> date | None:
         return date.fromisoformat(text_of(value) or "")
     except ValueError:
         return None
-
-
-def written(time: datetime | None) -> str | None:
-    """A time as a column holds it: YYYY-MM-DDThh:mm:ss+00:00."""
-    return None if time is None else time.astimezone(UTC).isoformat(timespec="seconds")
 
 
 def damage_error(reason: str) -> sqlite3.DatabaseError:

@@ -14,10 +14,9 @@ from dkimctl.cli.selected import SelectionArgument, read_selection, warn_unmatch
 from dkimctl.cli.session import open_session
 from dkimctl.errors import NegativeAnswer, UsageError
 from dkimctl.formats.data import open_data
-from dkimctl.formats.keys import written_time
 from dkimctl.formats.renderer import KeyFormat, TableLayout, render_all
 from dkimctl.formats.table import UNLIMITED, Row, below, table
-from dkimctl.models import Event
+from dkimctl.models import Event, written_time
 from dkimctl.text import few, quoted, readable
 
 app = App()
