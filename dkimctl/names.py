@@ -129,11 +129,6 @@ def is_ordinary(name: str) -> bool:
     return _ORDINARY.fullmatch(name) is not None
 
 
-def key_name_length(domain: str, selector: str | None) -> int:
-    """The octets of `selector._domainkey.domain`; a selector not chosen yet counts as one."""
-    return len(selector or "s") + len("._domainkey.") + len(domain)
-
-
 def _check_length(text: str, name: str) -> None:
     if len(name) > MAX_NAME:
         hint = f"a DNS name has at most {MAX_NAME} octets"

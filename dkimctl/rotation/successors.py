@@ -9,17 +9,11 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
 
+from dkimctl.dkim import record_name
 from dkimctl.errors import UsageError
 from dkimctl.ledger.ledger import DomainKeys, Ledger
 from dkimctl.models import NEVER, DomainSpec, Registration, key_of
-from dkimctl.names import (
-    MAX_LABEL,
-    MAX_NAME,
-    Selection,
-    is_name,
-    key_name_length,
-    selector_template,
-)
+from dkimctl.names import MAX_LABEL, MAX_NAME, Selection, is_name, selector_template
 from dkimctl.settings.rotation import HOW_TO_EXTEND, Policies, RotationSettings
 
 _KEY_LEN = 2048  # bits, at least, of what `rotate run` registers (RFC 8301 section 3.2)
@@ -392,8 +386,8 @@ def _with_new_selectors(
 
 
 def _is_too_long(sign_domain: str, selector: str) -> bool:
-    length = key_name_length(sign_domain, selector)
-    return length > MAX_NAME or max(map(len, selector.split("."))) > MAX_LABEL
+    is_long = len(record_name(selector, sign_domain)) > MAX_NAME
+    return is_long or max(map(len, selector.split("."))) > MAX_LABEL
 
 
 def start_date(now: datetime, start_in: timedelta) -> str:

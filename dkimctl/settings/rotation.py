@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
 
-from dkimctl.names import MAX_NAME, first_match, key_name_length
+from dkimctl.dkim import record_name
+from dkimctl.names import MAX_NAME, first_match
 from dkimctl.text import few, format_duration, printable, utf8
 
 _MAX_TEXT = 160  # characters of what an event tells
@@ -73,16 +74,14 @@ class Pool(NamedTuple):
 
     def target_of(self, sign_domain: str, selector: str) -> str:
         """The name that has the record, without trailing dot: in a zone of ours."""
-        if not self.target:
-            return f"{selector}._domainkey.{sign_domain}".lower()
-        target = self.target.replace("{selector}", selector).replace("{domain}", sign_domain)
-        return target.lower()
+        target = self.target or record_name("{selector}", "{domain}")
+        return target.replace("{selector}", selector).replace("{domain}", sign_domain).lower()
 
     def is_too_long(self, sign_domain: str, selector: str = "") -> bool:
         """Whether a name of this selector, or of any, is longer than names in DNS may be."""
         name = selector or max(self.names(), key=len)
-        longest = max(key_name_length(sign_domain, name), len(self.target_of(sign_domain, name)))
-        return longest > MAX_NAME
+        names = (record_name(name, sign_domain), self.target_of(sign_domain, name))
+        return max(map(len, names)) > MAX_NAME
 
 
 @lru_cache

@@ -9,9 +9,10 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from typing import Any
 
+from dkimctl.dkim import record_name
 from dkimctl.errors import UsageError
 from dkimctl.models import DomainSpec, RegistrationKey, key_of
-from dkimctl.names import MAX_NAME, is_name, key_name_length, parse_domain, parse_selector
+from dkimctl.names import MAX_NAME, is_name, parse_domain, parse_selector
 from dkimctl.strict_yaml import Converter, Document, Node, Problems
 from dkimctl.text import printable, quoted
 
@@ -185,7 +186,7 @@ class Entries:
         elif spec.replaces is not None and key_of(spec.sign_domain, spec.replaces) == spec.key:
             message = f"the selector {quoted(spec.selector or '')} cannot replace itself"
             problems.problem(node, message, "write the selector of the old key at replaces:")
-        octets = key_name_length(spec.sign_domain, spec.selector)
+        octets = len(record_name(spec.selector or "s", spec.sign_domain))
         if octets > MAX_NAME:
             message = f"SELECTOR._domainkey.DOMAIN has {octets} octets, more than {MAX_NAME}"
             hint = f"a DNS name has at most {MAX_NAME} octets: use a shorter selector or domain"

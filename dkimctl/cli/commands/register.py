@@ -19,6 +19,7 @@ from dkimctl.cli.results import Doing, at_targets, show, summary
 from dkimctl.cli.sandbox import sandbox_data
 from dkimctl.cli.session import Session, open_session
 from dkimctl.cli.terminal import confirms, interrupting, stopping
+from dkimctl.dkim import record_name
 from dkimctl.errors import (
     ClocksDiffer,
     DkimctlError,
@@ -34,7 +35,7 @@ from dkimctl.files import new_name
 from dkimctl.formats.renderer import PER_ZONE, Format, publishable
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import USABLE, DomainSpec, Outcome, Registration, Result, named
-from dkimctl.names import MAX_NAME, key_name_length, selector_template
+from dkimctl.names import MAX_NAME, selector_template
 from dkimctl.registration.engine import RegistrationEngine
 from dkimctl.registration.preflight import Planner, clock_fault, inspect_entries, plan
 from dkimctl.specs.entries import ENTRY_FIELDS, Entries
@@ -137,7 +138,7 @@ def register(
             selector_for = selector_template(assign_selector, datetime.now().astimezone())
             without = (spec.sign_domain for spec in specs if spec.selector is None)
             too_long = [
-                name for name in without if key_name_length(name, selector_for(name)) > MAX_NAME
+                name for name in without if len(record_name(selector_for(name), name)) > MAX_NAME
             ]
             if too_long:
                 raise UsageError(
