@@ -91,9 +91,6 @@ class TableLayout(NamedTuple):
     encoding: str = "utf-8"  # of the output
 
 
-DEFAULT_LAYOUT = TableLayout()
-
-
 class Renderer(ABC, Generic[ItemT]):
     """A format that makes one text, from items (results or checks) added one by one.
 

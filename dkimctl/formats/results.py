@@ -8,14 +8,7 @@ from collections.abc import Iterator, Sequence
 from dkimctl.formats import dns_tools
 from dkimctl.formats import table as tables
 from dkimctl.formats.data import open_data
-from dkimctl.formats.renderer import (
-    DEFAULT_LAYOUT,
-    Format,
-    Provider,
-    Renderer,
-    TableLayout,
-    publishable,
-)
+from dkimctl.formats.renderer import Format, Provider, Renderer, TableLayout, publishable
 from dkimctl.formats.table import Row, Style
 from dkimctl.models import GOOD, Outcome, Registration, Result, own_time
 from dkimctl.text import MAX_ALIKE, Grouping, and_more, printable, readable, without_names
@@ -45,7 +38,7 @@ def open_results(
     origin: str | None = None,
     zones: Sequence[str] = (),
     provider: Provider = Provider.ROUTE53,
-    layout: TableLayout = DEFAULT_LAYOUT,
+    layout: TableLayout = TableLayout(),  # noqa: B008 - it is immutable
 ) -> Renderer[Result]:
     """The renderer of results in `fmt`; a PerZoneRenderer for zone, nsupdate and those in PER_ZONE.
 

@@ -11,19 +11,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dkimctl import names
 from dkimctl.addresses import parse_server
 from dkimctl.errors import InputError, UsageError
 from dkimctl.files import path_fault, refuse
 from dkimctl.input_files import MAX_CONFIG_BYTES, read_bytes
-from dkimctl.names import (
-    is_glob,
-    is_name,
-    parents,
-    parse_domain,
-    parse_selector,
-    parse_zone,
-    selector_template,
-)
 from dkimctl.settings import values
 from dkimctl.settings.rotation import MAX_COUNT, Policies, Pool, RotationSettings
 from dkimctl.specs.entries import read_defaults
@@ -88,7 +80,7 @@ class DnsTarget(NamedTuple):
 
     def may_have(self, domain: str) -> bool:
         """Whether a zone of it may hold the keys of a domain, as far as `zones` tells."""
-        above = list(parents(f"_domainkey.{domain.lower()}"))
+        above = list(names.parents(f"_domainkey.{domain.lower()}"))
         return not self.zones or any(fnmatch.filter(above, zone.lower()) for zone in self.zones)
 
     def shares_profile(self, other: DnsTarget) -> bool:
@@ -280,7 +272,7 @@ class _Reader:
             pools.append(pool)
             for domain in pool.domains if pool.target else ():
                 target = pool.target_of(domain, "{selector}")
-                is_shared = is_glob(domain) and "{domain}" not in pool.target
+                is_shared = names.is_glob(domain) and "{domain}" not in pool.target
                 if is_shared or owners.setdefault(target, domain) != domain:
                     hint = "their keys would overwrite each other: write {domain} into it, as in "
                     message = f"{domain} and other domains have the target {target}"
@@ -351,8 +343,8 @@ _word = values.matching(
 
 def _zone(text: str) -> str:
     """The name of a zone, or a glob, in lower case, as A-labels, without trailing dot."""
-    if "://" in text or not is_glob(text):
-        return parse_zone(text)
+    if "://" in text or not names.is_glob(text):
+        return names.parse_zone(text)
     glob = text.lower().removesuffix(".")
     if len(glob) > 253 or not re.fullmatch(_GLOB, glob):  # characters
         hint = "write it as in '*.example.com'; internationalized labels as A-labels (xn--...)"
@@ -362,13 +354,13 @@ def _zone(text: str) -> str:
 
 def _domain(text: str) -> str:
     """A signing domain, or a glob of such, in lower case, as A-labels, without trailing dot."""
-    return parse_domain(text) if "://" in text or not is_glob(text) else _zone(text)
+    return names.parse_domain(text) if "://" in text or not names.is_glob(text) else _zone(text)
 
 
 def _pool_selectors(text: str) -> str:
     if "{n}" not in text:
         raise UsageError("{n} is missing", hint="write it where the number belongs, as in a{n}")
-    parse_selector(text.replace("{n}", str(MAX_COUNT)))
+    names.parse_selector(text.replace("{n}", str(MAX_COUNT)))
     return text.lower()
 
 
@@ -376,7 +368,7 @@ def _pool_target(text: str) -> str:
     target = text.lower().removesuffix(".")
     labels = target.split(".")
     fixed = [label for label in labels if label not in ("{selector}", "{domain}")]
-    if "{selector}" not in labels or not is_name(".".join(fixed)):
+    if "{selector}" not in labels or not names.is_name(".".join(fixed)):
         hint = f"write it as in {_TARGET}: {{selector}} and {{domain}} are whole labels"
         raise UsageError(f"{quoted(text)} is not a template of DNS names", hint=hint)
     if target == "{selector}._domainkey.{domain}":
@@ -425,7 +417,7 @@ def _grace(text: str) -> timedelta:
 
 
 def _selectors(text: str) -> str:
-    selector_template(text, datetime.now(UTC), option="the template")
+    names.selector_template(text, datetime.now(UTC), option="the template")
     return text
 
 
@@ -496,7 +488,7 @@ _POOL: Mapping[str, values.Check | list[values.Check]] = {
     "selectors": _pool_selectors,
     "count": values.integer(1, MAX_COUNT),
     "target": _pool_target,
-    "ns": [parse_domain],
+    "ns": [names.parse_domain],
 }
 _NOTIFY = {
     "webhook": lambda text: text if values.is_reference(text) else webhook_url(text),
