@@ -10,16 +10,9 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any, NoReturn
 
+from dkimctl import input_files
 from dkimctl.errors import InputError, Problem, UsageError, naming
-from dkimctl.input_files import (
-    COMMENT,
-    DOMAIN_HEADING,
-    SEPARATOR,
-    FileKind,
-    Text,
-    guess_kind,
-    read_bytes,
-)
+from dkimctl.input_files import FileKind
 from dkimctl.names import is_file, is_ordinary, parse_domain
 from dkimctl.specs.entries import ENTRY_FIELDS, Entries, first_defaults, read_defaults, read_entry
 from dkimctl.strict_yaml import MAX_LISTED, Document, Node, Place, Problems
@@ -57,7 +50,7 @@ def read_specs(
     for path in paths:
         is_domain = is_ordinary(path) and not is_file(path)
         hint = f"for the domain itself: `dkimctl register --domain {path}`" if is_domain else ""
-        data = read_bytes(path, hint_if_missing=hint)
+        data = input_files.read_bytes(path, hint_if_missing=hint)
         try:
             name = "<stdin>" if path == "-" else path
             add_entries(entries, data, name, defaults, warn, stated=stated)
@@ -102,7 +95,7 @@ def add_entries(
 ) -> None:
     """Add those of a file, which problems call `name`. Raises UsageError."""
     entries.begin(name)
-    kind = guess_kind(data)  # what is valid as one of them, is never of another
+    kind = input_files.guess_kind(data)  # what is valid as one of them, is never of another
     of_names, of_file = _of_names(defaults, stated), dict[str, Any]()
     only_names = kind is FileKind.LIST
     if kind is FileKind.LIST:
@@ -172,7 +165,7 @@ def _read_yaml(data: bytes, name: str, kind: FileKind | None, entries: Entries) 
 def read_list(table: _Table, entries: Entries, fields: Mapping[str, object]) -> None:
     """Add the domains of a plain list, one a line, each with these fields."""
     for line in table.lines():
-        text = re.sub(COMMENT, "", line.rstrip("\r\n"))
+        text = re.sub(input_files.COMMENT, "", line.rstrip("\r\n"))
         if name := text.strip():
             place, domain = Place(table.row.line, text.index(name)), None
             try:
@@ -199,7 +192,7 @@ def read_table(
     unknown = []
     for at, heading in enumerate(header):
         field = re.sub(r"[\s_-]+", "_", heading.lower())
-        is_domain = re.fullmatch(DOMAIN_HEADING, heading)
+        is_domain = re.fullmatch(input_files.DOMAIN_HEADING, heading)
         field = "sign_domain" if is_domain else _ALIASES.get(field, field)
         if field in columns:
             message = f"the column {quoted(heading)} is already column {columns[field] + 1}"
@@ -278,7 +271,7 @@ class _Table(Problems):
     def _read_rows(self) -> Iterator[list[str]]:
         lines, separator, first = self._read_lines(), "", ""
         for first in lines:
-            if match := re.fullmatch(SEPARATOR, first):
+            if match := re.fullmatch(input_files.SEPARATOR, first):
                 separator = match[1]
             elif first.strip():
                 break
@@ -299,7 +292,7 @@ class _Table(Problems):
 
     def _read_lines(self) -> Iterator[str]:
         """The lines, with their ends; each is added to `_lines`."""
-        text = Text(
+        text = input_files.Text(
             self._data, self.name, how_to_save="save it as UTF-8 text, in spreadsheets 'CSV UTF-8'"
         )
         length = 0
