@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import re
+from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -111,10 +112,10 @@ def make_overview(keys: Iterable[Key], now: datetime) -> Overview:
     """The overview of these keys, those of a domain together; removed ones are left out."""
     domains, used, known = 0, 0, 0
     stages, states, lengths = Counter[str](), Counter[str](), Counter[int]()
-    looked_at, days = None, Counter[int]()
+    looked_at, ages = None, [0] * (len(_AGES) + 1)
     urgent, undecided, overdue, events = list[Key](), list[Key](), list[Key](), list[Milestone]()
     end, mail = now + MONTH, MailOverview()
-    lines: dict[int, tuple[RotationSettings, int]] = {}  # by the identity of the policy
+    lines = Counter[RotationSettings]()  # of enabled keys, by policy
 
     def counted() -> Iterator[tuple[tuple[object, ...], list[Key]]]:
         nonlocal domains, used, known, looked_at
@@ -143,12 +144,11 @@ def make_overview(keys: Iterable[Key], now: datetime) -> Overview:
                 if key.looked_at is not None:
                     looked_at = max(looked_at or key.looked_at, key.looked_at)
                 if key.age is not None:
-                    days[key.age.days] += 1
+                    ages[bisect(_AGES, key.age.days)] += 1
             domains += used > before
             mail.add(of_domain, now)
-            policy, count = lines.get(id(key.policy), (key.policy, 0))
-            count += len({each.registration.third_party for each in of_domain if each.enable})
-            lines[id(policy)] = policy, count
+            enabled = {each.registration.third_party for each in of_domain if each.enable}
+            lines[key.policy] += len(enabled)
             yield due_first(of_domain[0]), of_domain
 
     # Few of all keys are kept: there may be 100,000.
@@ -157,20 +157,14 @@ def make_overview(keys: Iterable[Key], now: datetime) -> Overview:
     events.sort(key=lambda event: (event.at.date(), event.at))  # a start has its own offset
     for some in (urgent, undecided, overdue):
         some.sort(key=due_first)
-    bounds = zip((0, *_AGES), (*_AGES, None), strict=True)
     return Overview(
         now, domains, used, stages, states, lengths, looked_at, urgent, undecided, overdue,
         [event for event in events if event.at < now + WEEK],
         [event for event in events if event.at >= now + WEEK],
-        [
-            AgeBand(begin, below, sum(
-                days[age] for age in days if begin <= age and (below is None or age < below)
-            ))
-            for begin, below in bounds
-        ],
+        [*map(AgeBand, (0, *_AGES), (*_AGES, None), ages)],
         [key for _, of_domain in first for key in of_domain],
         known,
-        [*limits_too_low(lines.values(), now)],
+        [*limits_too_low(lines.items(), now)],
         mail,
     )  # fmt: skip
 
