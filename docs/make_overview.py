@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from dkimctl.dns.verdicts import Urgency, Verdict
-from dkimctl.formats.overview_text import make_overview
+from dkimctl.formats.overview_text import Overview
 from dkimctl.formats.pages import overview_page
 from dkimctl.models import KeyHistory, Registration
 from dkimctl.rotation.life import Key, KeyDates, KeyStage, NextAction
@@ -51,7 +51,7 @@ _SHORT = "news.example.net"  # its key has 1024 bits
 def picture() -> str:
     """The SVG."""
     keys = [_key(domain, selector, *rest) for (domain, selector), rest in _KEYS.items()]
-    page = overview_page(make_overview(keys, _NOW), "default")
+    page = overview_page(Overview(keys, _NOW), "default")
     [(style, body)] = re.findall(r"(<style>.*</style>).*<body>(.*)<footer>", page, re.DOTALL)
     body = body.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ')
     size = f'width="{_WIDTH}" height="{_HEIGHT}"'

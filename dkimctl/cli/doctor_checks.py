@@ -39,7 +39,7 @@ from dkimctl.dns.queries import gather
 from dkimctl.dns.zones import answer_data, find_zone
 from dkimctl.errors import InputError, UsageError
 from dkimctl.files import access_hint, path_fault
-from dkimctl.formats.overview_text import make_overview
+from dkimctl.formats.overview_text import Overview
 from dkimctl.formats.renderer import publishable
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import Outcome, Registration, named
@@ -282,7 +282,7 @@ def check_keys(session: Session) -> Iterator[Remark]:
     """Whether a key signs, or soon will, without DNS; and whether `rotate run` is overdue."""
     now = datetime.now(UTC)
     with open_ledger(session) as ledger:
-        keys = make_overview(read_keys(ledger, Selection(), session.config.rotation, now), now)
+        keys = Overview(read_keys(ledger, Selection(), session.config.rotation, now), now)
     if urgent := [*map(named, keys.urgent)]:
         text = f"urgent: {counted(len(urgent), 'key')} ({few(urgent)})"
         yield Remark(Health.WRONG, text, "`dkimctl overview` says why, and what to do")

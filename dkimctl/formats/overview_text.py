@@ -80,26 +80,39 @@ class MailOverview:
             self._keys = self.worst
 
 
-class Overview(NamedTuple):
-    """The keys in use, counted; those that need people; and events, in order."""
+class Overview:
+    """The keys in use, counted; those that need people; and events, in order.
 
-    now: datetime
-    domains: int
-    keys: int
-    stages: Counter[str]
-    states: Counter[str]
-    key_lengths: Counter[int]
-    looked_at: datetime | None  # the latest look at DNS; None: never
-    urgent: Sequence[Key]
-    undecided: Sequence[Key]
-    overdue: Sequence[Key]  # what `rotate run` should have done a lead ago
-    week: Sequence[Milestone]  # of the next 7 days, and those that are overdue
-    month: Sequence[Milestone]  # of the 23 days after that
-    ages: Sequence[AgeBand]
-    first: Sequence[Key]  # of the MOST_DOMAINS of which something is due first, in that order
-    known: int  # keys, also those that are not in use
-    limits: Sequence[str]  # of policies that cannot keep up with their keys
-    mail: MailOverview
+    Of `keys`, those of a domain stand together; removed ones are left out.
+    """
+
+    def __init__(self, keys: Iterable[Key], now: datetime) -> None:
+        self.now = now
+        self.domains = self.keys = 0
+        self.known = 0  # keys, also those that are not in use
+        self.stages, self.states = Counter[str](), Counter[str]()
+        self.key_lengths = Counter[int]()
+        self.looked_at: datetime | None = None  # the latest look at DNS; None: never
+        self.urgent, self.undecided = list[Key](), list[Key]()
+        self.overdue = list[Key]()  # what `rotate run` should have done a lead ago
+        self.mail = MailOverview()
+        self._events = list[Milestone]()
+        self._ages = [0] * (len(_AGES) + 1)
+        self._lines = Counter[RotationSettings]()  # of enabled keys, by policy
+        # Few of all keys are kept: there may be 100,000.
+        first = heapq.nsmallest(MOST_DOMAINS, self._count(keys), key=itemgetter(0))
+        #: Those of the MOST_DOMAINS of which something is due first, in that order.
+        self.first = [key for _, of_domain in first for key in of_domain]
+        for some in (self.urgent, self.undecided, self.overdue):
+            some.sort(key=due_first)
+        # A start has its own offset.
+        events = sorted(self._events, key=lambda event: (event.at.date(), event.at))
+        #: Of the next 7 days, and those that are overdue; and of the 23 days after that.
+        self.week = [event for event in events if event.at < now + WEEK]
+        self.month = [event for event in events if event.at >= now + WEEK]
+        self.ages = [*map(AgeBand, (0, *_AGES), (*_AGES, None), self._ages)]
+        #: Of policies that cannot keep up with their keys.
+        self.limits = [*limits_too_low(self._lines.items(), now)]
 
     @property
     def is_bad(self) -> bool:
@@ -107,66 +120,41 @@ class Overview(NamedTuple):
         is_low = any(key.is_last or key.is_not_followed for key in self.undecided)
         return bool(self.urgent or self.overdue) or is_low
 
-
-def make_overview(keys: Iterable[Key], now: datetime) -> Overview:
-    """The overview of these keys, those of a domain together; removed ones are left out."""
-    domains, used, known = 0, 0, 0
-    stages, states, lengths = Counter[str](), Counter[str](), Counter[int]()
-    looked_at, ages = None, [0] * (len(_AGES) + 1)
-    urgent, undecided, overdue, events = list[Key](), list[Key](), list[Key](), list[Milestone]()
-    end, mail = now + MONTH, MailOverview()
-    lines = Counter[RotationSettings]()  # of enabled keys, by policy
-
-    def counted() -> Iterator[tuple[tuple[object, ...], list[Key]]]:
-        nonlocal domains, used, known, looked_at
+    def _count(self, keys: Iterable[Key]) -> Iterator[tuple[tuple[object, ...], list[Key]]]:
+        """The keys of each domain, when they are counted, and when something of it is due."""
+        now, end = self.now, self.now + MONTH
         kept = (key for key in keys if not key.is_removed)
         for _, group in itertools.groupby(kept, attrgetter("sign_domain")):
-            of_domain, before = sorted(group, key=due_first), used
+            of_domain, before = sorted(group, key=due_first), self.keys
             for key in of_domain:
-                known += 1
-                stages[key.stage] += 1
+                self.known += 1
+                self.stages[key.stage] += 1
                 if key.urgency:
-                    urgent.append(key)
+                    self.urgent.append(key)
                 elif key.needs_attention:
-                    undecided.append(key)
+                    self.undecided.append(key)
                 if key.is_overdue(now):
-                    overdue.append(key)
+                    self.overdue.append(key)
                 if key.enable and key.starts_at is not None and now <= key.starts_at < end:
-                    events.append(Milestone(key.starts_at, "signing starts", key))
+                    self._events.append(Milestone(key.starts_at, "signing starts", key))
                 what = _WHATS.get(key.action)
                 if what and key.due is not None and key.due < end and not key.urgency:
-                    events.append(Milestone(key.due, what, key))
+                    self._events.append(Milestone(key.due, what, key))
                 if key.stage in NOT_IN_USE:
                     continue
-                used += 1
-                states[str(key.state)] += 1
-                lengths[key.key_len or 0] += 1
+                self.keys += 1
+                self.states[str(key.state)] += 1
+                if key.key_len is not None:
+                    self.key_lengths[key.key_len] += 1
                 if key.looked_at is not None:
-                    looked_at = max(looked_at or key.looked_at, key.looked_at)
+                    self.looked_at = max(self.looked_at or key.looked_at, key.looked_at)
                 if key.age is not None:
-                    ages[bisect(_AGES, key.age.days)] += 1
-            domains += used > before
-            mail.add(of_domain, now)
+                    self._ages[bisect(_AGES, key.age.days)] += 1
+            self.domains += self.keys > before
+            self.mail.add(of_domain, now)
             enabled = {each.registration.third_party for each in of_domain if each.enable}
-            lines[key.policy] += len(enabled)
+            self._lines[key.policy] += len(enabled)
             yield due_first(of_domain[0]), of_domain
-
-    # Few of all keys are kept: there may be 100,000.
-    first = heapq.nsmallest(MOST_DOMAINS, counted(), key=itemgetter(0))
-    lengths.pop(0, None)  # not known
-    events.sort(key=lambda event: (event.at.date(), event.at))  # a start has its own offset
-    for some in (urgent, undecided, overdue):
-        some.sort(key=due_first)
-    return Overview(
-        now, domains, used, stages, states, lengths, looked_at, urgent, undecided, overdue,
-        [event for event in events if event.at < now + WEEK],
-        [event for event in events if event.at >= now + WEEK],
-        [*map(AgeBand, (0, *_AGES), (*_AGES, None), ages)],
-        [key for _, of_domain in first for key in of_domain],
-        known,
-        [*limits_too_low(lines.items(), now)],
-        mail,
-    )  # fmt: skip
 
 
 def overview_lines(overview: Overview) -> Iterator[str]:

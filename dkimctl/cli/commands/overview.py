@@ -15,7 +15,7 @@ from dkimctl.cli.output import table_layout, write_chunks
 from dkimctl.cli.selected import SelectionArgument, read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import open_session
 from dkimctl.errors import ExitCode, UsageError, worst
-from dkimctl.formats.overview_text import make_overview, overview_lines, overview_text
+from dkimctl.formats.overview_text import Overview, overview_lines, overview_text
 from dkimctl.formats.pages import overview_page
 from dkimctl.models import named
 from dkimctl.rotation.life import read_keys
@@ -58,7 +58,7 @@ def overview(
     first = [*islice(keys, 1)]
     if not first:
         require_empty(session, selected)
-    made = make_overview(chain(first, keys), now)
+    made = Overview(chain(first, keys), now)
     if html is not None:
         write_chunks([overview_page(made, session.profile.name)], html)
         reporter.note(f"dkimctl: wrote {html}")

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from dkimctl.dns.verdicts import Verdict
 from dkimctl.formats.keys import MAIL_COLUMNS, render_keys
-from dkimctl.formats.overview_text import make_overview, overview_lines, overview_text, timeline
+from dkimctl.formats.overview_text import Overview, overview_lines, overview_text, timeline
 from dkimctl.formats.pages import overview_page
 from dkimctl.formats.renderer import KeyFormat, TableLayout
 from dkimctl.models import DnsRecord, KeyHistory, MailStats, Registration
@@ -64,7 +64,7 @@ def render(fmt, items, without=("LEFT", "OWNER", *MAIL_COLUMNS), **layout) -> st
 
 def screen(items, width=100, height=50, **options) -> str:
     layout = TableLayout(width=width, **options)
-    return "".join(overview_text(make_overview(items, NOW), layout, height))
+    return "".join(overview_text(Overview(items, NOW), layout, height))
 
 
 def test_a_table_of_80_columns_has_what_matters_with_names_in_their_own_script():
@@ -129,13 +129,13 @@ def test_what_reports_say_of_keys_is_in_the_widest_columns_or_below(width):
 
 def test_the_overview_of_mail_names_the_keys_with_which_much_fails_and_keeps_few():
     many = [mailed(f"n{number:04}.example", 5, number) for number in range(3_000)]
-    made = make_overview([*MAILED, *many], NOW)
+    made = Overview([*MAILED, *many], NOW)
     assert [key.sign_domain for _, key in made.mail.worst[:2]] == ["n2999.example", "n2998.example"]
     assert len(made.mail.worst) == 40
-    text = "".join(overview_text(make_overview(MAILED, NOW), TableLayout(width=80), 50))
+    text = "".join(overview_text(Overview(MAILED, NOW), TableLayout(width=80), 50))
     assert "Mail 99,999 passed, 58 failed in 7 days, by DMARC reports\n" in text
     assert "  over 5% failed  1 key  bad.com (s1)\n  no reports for 1 domain in the last" in text
-    page = overview_page(make_overview([*MAILED, mailed("<b>", 1)], NOW), "agency")
+    page = overview_page(Overview([*MAILED, mailed("<b>", 1)], NOW), "agency")
     assert ("&lt;b&gt;" in page, "<b>" in page, "No reports for 1 domain " in page) == (
         True, False, True
     )  # fmt: skip
@@ -143,12 +143,12 @@ def test_the_overview_of_mail_names_the_keys_with_which_much_fails_and_keeps_few
 
 def test_a_key_whose_successor_does_not_sign_is_urgent_in_the_overview():
     late = key("late.com", action=NextAction.WAIT)._replace(is_not_followed=True)
-    assert make_overview([late], NOW).is_bad
+    assert Overview([late], NOW).is_bad
     assert "\n  successor does not sign  1 key  late.com (s1)\n" in screen([late])
 
 
 def test_without_reports_nothing_is_said_of_mail():
-    made = make_overview(KEYS, NOW)
+    made = Overview(KEYS, NOW)
     assert json.loads("".join(overview_lines(made)))["mail"] is None
     assert "DMARC" not in screen(KEYS) + overview_page(made, "agency")
 
@@ -193,7 +193,7 @@ def test_the_overview_as_json():
         key("starts.com", starts=-20),
         key("old.com", due=-8),
     ]
-    document = json.loads("".join(overview_lines(make_overview(keys, NOW))))
+    document = json.loads("".join(overview_lines(Overview(keys, NOW))))
     assert document["states"] == {"published": 4, "missing": 1, "unchecked": 1}
     assert [one["sign_domain"] for one in document["urgent"]] == ["xn--r8jz45g.jp"]
     assert [one["sign_domain"] for one in document["overdue"]] == ["old.com"]
@@ -203,7 +203,7 @@ def test_the_overview_as_json():
         ("signing starts", "2026-12-11T12:00:00+00:00"),
     ]
     assert document["key_lengths"] == {"2048": 6}
-    nothing = json.loads("".join(overview_lines(make_overview([], NOW))))
+    nothing = json.loads("".join(overview_lines(Overview([], NOW))))
     assert (nothing["keys"], nothing["looked_at"], nothing["urgent"]) == (0, None, [])
 
 
@@ -221,7 +221,7 @@ def test_the_overview_of_many_keys_fits_a_screen_whatever_others_wrote(width, he
 def test_the_page_fetches_nothing_and_text_of_others_is_text_there():
     keys = [key("<script>alert(1)</script>", '"><img src=x>', urgency="soon", due=0,
                 action=NextAction.PUBLISH, note=HOSTILE), *KEYS]  # fmt: skip
-    text = overview_page(make_overview(keys, NOW), "<b>agency</b>")
+    text = overview_page(Overview(keys, NOW), "<b>agency</b>")
     assert not re.findall(r"<(?:script|img|b)\b|(?:href|src)=[^x]|url\(|@import", text)
     for said in ("&lt;script&gt;alert(1)", "例え.jp", "receivers cannot verify it", "This week"):
         assert said in text
