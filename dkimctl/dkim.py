@@ -12,7 +12,6 @@ from dkimctl.text import utf8
 MAX_STRING = 255  # bytes in one character-string (RFC 1035 section 3.3)
 
 # These patterns are text, which `re` compiles only if a record needs it.
-_PRINTABLE = r"[ -~]+"
 _TAG_NAME = r"[A-Za-z][A-Za-z0-9_]*"
 _TOLERATED_NAME = r"[A-Za-z][!-:<>-~]*"  # that verifiers accept
 _MAX_VALUE = 4096  # characters; a key of 16,384 bits has 2,766
@@ -97,7 +96,7 @@ def parse_key_record(value: str) -> PublicKey:
     """
     if len(value) > _MAX_VALUE:
         raise KeyRecordError(f"it has {len(value)} characters, more than {_MAX_VALUE}")
-    if not re.fullmatch(_PRINTABLE, value):
+    if not re.fullmatch(r"[ -~]+", value):
         raise KeyRecordError("it is empty or holds characters other than printable ASCII")
     tags = parse_tag_list(value)
     if "v" in tags and (next(iter(tags)) != "v" or tags["v"] != "DKIM1"):

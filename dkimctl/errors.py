@@ -21,13 +21,9 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
-_ALWAYS_FIRST = (ExitCode.INTERRUPTED, ExitCode.AUTH)
-
-
 def worst(codes: Iterable[ExitCode]) -> ExitCode:
     """The one that stands for all: 130, then 3, 4, 2, 1, 0."""
-    order = (*_ALWAYS_FIRST, ExitCode.SERVICE, ExitCode.USAGE, ExitCode.NO, ExitCode.OK)
-    return min(codes, key=order.index, default=ExitCode.OK)
+    return min(codes, key=(130, 3, 4, 2, 1, 0).index, default=ExitCode.OK)
 
 
 def worst_check(codes: Iterable[ExitCode]) -> ExitCode:
@@ -35,8 +31,7 @@ def worst_check(codes: Iterable[ExitCode]) -> ExitCode:
 
     "No" wins over "no answer", or a script that retries on 4 might do so forever.
     """
-    order = (*_ALWAYS_FIRST, ExitCode.USAGE, ExitCode.NO, ExitCode.SERVICE, ExitCode.OK)
-    return min(codes, key=order.index, default=ExitCode.OK)
+    return min(codes, key=(130, 3, 2, 1, 4, 0).index, default=ExitCode.OK)
 
 
 class DkimctlError(Exception):

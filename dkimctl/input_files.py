@@ -50,7 +50,11 @@ def read_bytes(
     try:
         if path != "-":
             if Path(path).is_dir():
-                raise _directory(path)
+                files = [
+                    each for each in _names(Path(path)) if each.lower().endswith((".yaml", ".yml"))
+                ]
+                such = f", such as {Path(path, min(files))}" if files else ""
+                raise UsageError(f"{name} is a directory", hint=f"name a file in it{such}")
             with Path(path).open("rb") as file:
                 data = file.read(largest + 1)
         elif sys.stdin is None:
@@ -79,12 +83,6 @@ def _missing(path: str, hint: str) -> UsageError:
     elif any(char in path for char in "~*?["):
         hint = "write it without quotes, for the shell to expand it; without any, no file matches"
     return UsageError(f"no such file: {printable(path)}", hint=hint or "check the path")
-
-
-def _directory(path: str) -> UsageError:
-    named = [name for name in _names(Path(path)) if name.lower().endswith((".yaml", ".yml"))]
-    such = f", such as {Path(path, min(named))}" if named else ""
-    return UsageError(f"{printable(path)} is a directory", hint=f"name a file in it{such}")
 
 
 def _names(path: Path) -> list[str]:

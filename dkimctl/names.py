@@ -25,7 +25,6 @@ _ORDINARY = re.compile(
 )
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _SELECTOR = re.compile(rf"{_LABEL}(?:\.{_LABEL})*", re.IGNORECASE | re.ASCII)
-_NOT_LDH = r"[^A-Za-z0-9-]"
 
 # These patterns are text, which `re` compiles only if there is a mistake.
 _OTHER_THINGS = (
@@ -142,7 +141,7 @@ def _check_labels(text: str, name: str) -> None:
         if len(label) > MAX_LABEL:
             hint = f"a label has at most {MAX_LABEL} octets"
             _refuse(text, f"has a label of {len(label)} octets", hint)
-        if bad := re.search(_NOT_LDH, label):
+        if bad := re.search(r"[^A-Za-z0-9-]", label):
             _refuse(text, f"contains {quoted(bad[0])}", "use only letters, digits and hyphens")
         if label[0] == "-" or label[-1] == "-":
             hint = "a label cannot start or end with a hyphen"

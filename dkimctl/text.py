@@ -19,14 +19,8 @@ _SPACES = "\u00a0\u3000"
 # them, since people's names contain them.
 _HIDDEN = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
 
-_RIGHT_TO_LEFT = ("R", "AL")  # bidirectional classes, of Hebrew and Arabic letters
 _MAX_QUOTE = 60
 MAX_ALIKE = 20  # shown of each kind
-
-# These patterns are text, which `re` compiles only if there is something to group.
-_QUOTED = r'"[^"]*"'
-_NUMBER = r"\d+"
-_NAME = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?"
 
 TIMERS_DOC = "https://github.com/dkimctl/dkimctl/blob/main/docs/timers.md"
 Kind = TypeVar("Kind", bound=Hashable)
@@ -79,9 +73,8 @@ def _readable_label(label: str, encoding: str) -> str:
         text.encode(encoding)
     except UnicodeError:  # of which idna's own errors are a kind
         return label
-    is_shown = text.isprintable() and not any(
-        unicodedata.bidirectional(char) in _RIGHT_TO_LEFT for char in text
-    )
+    directions = {unicodedata.bidirectional(char) for char in text}
+    is_shown = text.isprintable() and not directions & {"R", "AL"}  # of Hebrew and Arabic letters
     return text if is_same and is_shown else label
 
 
@@ -140,7 +133,7 @@ def and_more(count: int, kind: str) -> str:
 
 def without_values(text: str) -> str:
     """`text` without its quoted words and numbers, which differ between messages of a kind."""
-    return re.sub(_NUMBER, "0", re.sub(_QUOTED, '""', text))
+    return re.sub(r"\d+", "0", re.sub(r'"[^"]*"', '""', text))
 
 
 def without_names(text: str, sign_domain: str, selector: str | None) -> str:
@@ -153,7 +146,8 @@ def without_names(text: str, sign_domain: str, selector: str | None) -> str:
     while "." in above:
         placeholders[above] = "ZONE"
         above = above.partition(".")[2]
-    return re.sub(_NAME, lambda match: _replaced(match[0], placeholders), text)
+    name = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?"
+    return re.sub(name, lambda match: _replaced(match[0], placeholders), text)
 
 
 def _replaced(name: str, placeholders: Mapping[str, str]) -> str:

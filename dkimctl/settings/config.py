@@ -173,10 +173,9 @@ class _Reader:
             if name is None:
                 continue
             profiles[name], keys = self._fields(value, f"the profile {name}", values.CHECKS, nested)
-            for fixed in keys if name == values.SANDBOX else ():
-                if fixed in values.SANDBOX_FIXED:
-                    hint = "remove it, or use another profile name"
-                    self._document.problem(keys[fixed], f"{fixed} of the sandbox is fixed", hint)
+            for fixed in {*keys} & {*values.SANDBOX_FIXED} if name == values.SANDBOX else ():
+                hint = "remove it, or use another profile name"
+                self._document.problem(keys[fixed], f"{fixed} of the sandbox is fixed", hint)
         return profiles
 
     def _dns(self, node: Node) -> tuple[DnsTarget, ...]:

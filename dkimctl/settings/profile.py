@@ -72,11 +72,7 @@ class SetBy(NamedTuple):
     name: str = ""  # the option, the variable or the path of the config file
 
     def __str__(self) -> str:
-        words = {
-            SourceKind.OPTION: "option",
-            SourceKind.ENVIRONMENT: "environment variable",
-            SourceKind.CONFIG: "config file",
-        }
+        words = {SourceKind.ENVIRONMENT: "environment variable", SourceKind.CONFIG: "config file"}
         return f"{words.get(self.kind, self.kind)} {self.name}".rstrip()
 
 

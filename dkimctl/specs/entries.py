@@ -67,9 +67,8 @@ ENTRY_FIELDS: Mapping[str, Converter[object]] = {
     "enable": _plain("true|false", "true or false", "write it in lower case", "true".__eq__),
     "replaces": _replaces,
 }
-_OF_ONE_KEY = frozenset(("sign_domain", "selector", "replaces"))
 _DEFAULTS: Mapping[str, Converter[object]] = {
-    key: convert for key, convert in ENTRY_FIELDS.items() if key not in _OF_ONE_KEY
+    key: ENTRY_FIELDS[key] for key in ("key_len", "start_date", "default", "enable")
 }
 
 
