@@ -151,14 +151,14 @@ def written_time(time: datetime | None) -> str | None:
     return None if time is None else time.astimezone(UTC).isoformat(timespec="seconds")
 
 
-class _Named(Protocol):
+class Named(Protocol):
     @property
     def sign_domain(self) -> str: ...
     @property
     def selector(self) -> str | None: ...
 
 
-def named(item: _Named) -> str:
+def named(item: Named) -> str:
     """The name of a registration, a request or a check in messages, which go to stderr."""
     domain = readable(item.sign_domain, sys.stderr.encoding if sys.stderr else "utf-8")
     return domain + (f" (selector {item.selector})" if item.selector else "")

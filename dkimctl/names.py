@@ -7,12 +7,15 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import NoReturn, Protocol, TypeVar
+from typing import NoReturn, TypeVar
 
 from dkimctl.addresses import to_a_labels
 from dkimctl.errors import UsageError, naming
-from dkimctl.models import RegistrationKey, key_of
+from dkimctl.models import Named, RegistrationKey, key_of
 from dkimctl.text import listed, printable, quoted
+
+_T = TypeVar("_T")
+_NamedT = TypeVar("_NamedT", bound=Named)
 
 MAX_LABEL = 63
 MAX_NAME = 253  # RFC 1035 2.3.4 allows 255 octets on the wire, which are 253 characters of text
@@ -184,25 +187,18 @@ def is_glob(name: str) -> bool:
     return not frozenset("*?[").isdisjoint(name)
 
 
-class _HasDomains(Protocol):
-    """What holds for some domains: names or globs, in lower case, as A-labels."""
+def first_match(entries: Iterable[tuple[Sequence[str], _T]]) -> Callable[[str], _T | None]:
+    """A function that finds the first entry for a signing domain, fast also among many.
 
-    @property
-    def domains(self) -> Sequence[str]: ...
-
-
-_HasDomainsT = TypeVar("_HasDomainsT", bound=_HasDomains)
-
-
-def first_match(entries: Iterable[_HasDomainsT]) -> Callable[[str], _HasDomainsT | None]:
-    """A function that finds the first entry for a signing domain, fast also among many."""
+    Before each entry stand its domains: names or globs, in lower case, as A-labels.
+    """
     compiled = []
-    for entry in entries:
-        globs = "|".join(map(fnmatch.translate, filter(is_glob, entry.domains)))
-        compiled.append((entry, frozenset(entry.domains), re.compile(globs or r"(?!)")))
+    for domains, entry in entries:
+        globs = "|".join(map(fnmatch.translate, filter(is_glob, domains)))
+        compiled.append((frozenset(domains), re.compile(globs or r"(?!)"), entry))
 
-    def find(sign_domain: str) -> _HasDomainsT | None:
-        for entry, names, globs in compiled:
+    def find(sign_domain: str) -> _T | None:
+        for names, globs, entry in compiled:
             if sign_domain in names or globs.match(sign_domain):
                 return entry
         return None
@@ -214,18 +210,6 @@ def is_file(word: str) -> bool:
     """Whether a word of a selection is the name of a spec file; a URL is none."""
     is_named_so = word == "-" or word.lower().endswith((".yaml", ".yml", ".json", ".csv", ".txt"))
     return "://" not in word and (is_named_so or "/" in word or os.sep in word)
-
-
-class _Selectable(Protocol):
-    """A registration or its intent, or a key, which may be closed."""
-
-    @property
-    def sign_domain(self) -> str: ...
-    @property
-    def key(self) -> RegistrationKey: ...
-
-
-_SelectableT = TypeVar("_SelectableT", bound=_Selectable)
 
 
 class Selection:
@@ -259,8 +243,8 @@ class Selection:
         names = (name if isinstance(name, str) else name.sign_domain for name in self._names)
         return list(dict.fromkeys(names))
 
-    def pick(self, keys: Iterable[_SelectableT]) -> Iterator[_SelectableT]:
-        """Those that are selected."""
+    def pick(self, keys: Iterable[_NamedT]) -> Iterator[_NamedT]:
+        """The registrations, intents or keys that are selected."""
         return iter(keys) if self._is_all else filter(self._has, keys)
 
     def unmatched(self) -> list[str]:
@@ -268,10 +252,10 @@ class Selection:
         words = [*self._globs, *self._names.values()]
         return [word for word in words if word not in self._matched]
 
-    def _has(self, item: _Selectable) -> bool:
+    def _has(self, item: Named) -> bool:
         domain = item.sign_domain
         words = [word for word, glob in self._globs.items() if glob.match(domain)]
-        for name in (domain, item.key):
+        for name in (domain, key_of(domain, item.selector)):
             word = self._names.get(name)
             if word is not None:
                 words.append(word)

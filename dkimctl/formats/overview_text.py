@@ -362,11 +362,9 @@ def spans_of(key: Key, now: datetime) -> Iterator[tuple[KeyStage, datetime, date
 
 def first_domains(keys: Sequence[Key], most: int) -> list[Key]:
     """The keys of the first domains, each domain's together and whole, about `most` of them."""
-    by_domain: dict[str, list[Key]] = {}
-    for key in keys:
-        by_domain.setdefault(key.sign_domain, []).append(key)
     shown: list[Key] = []
-    for of_domain in by_domain.values():
+    for _, group in itertools.groupby(keys, attrgetter("sign_domain")):
+        of_domain = [*group]
         if shown and len(shown) + len(of_domain) > most:
             break
         shown += of_domain

@@ -11,6 +11,7 @@ from dkimctl.formats.data import open_data
 from dkimctl.formats.renderer import Format, Provider, Renderer, TableLayout, publishable
 from dkimctl.formats.table import Row, Style
 from dkimctl.models import GOOD, Outcome, Registration, Result, own_time
+from dkimctl.names import parents
 from dkimctl.text import MAX_ALIKE, Grouping, and_more, printable, readable, without_names
 
 RESULT_COLUMNS = (
@@ -194,16 +195,9 @@ class ResultTable(Renderer[Result]):
         What is a zone, only DNS knows.
         """
         domains = [registration.sign_domain for registration, _ in self._planned]
-        shared = Counter(name for domain in domains for name in _enclosing(domain))
+        shared = Counter(name for domain in domains for name in parents(domain) if "." in name)
         for domain in domains:
-            yield next((name for name in _enclosing(domain) if shared[name] > 1), domain)
-
-
-def _enclosing(domain: str) -> Iterator[str]:
-    """The domain, and the names above it that have at least two labels."""
-    while "." in domain:
-        yield domain
-        domain = domain.partition(".")[2]
+            yield next((name for name in parents(domain) if shared[name] > 1), domain)
 
 
 def _style_of(outcome: Outcome) -> str:

@@ -99,9 +99,10 @@ class Policies:
         self, entries: Sequence[RotationSettings] = (), pools: Sequence[Pool] = ()
     ) -> None:
         self.entries = tuple(entries)
-        self._find = lru_cache(first_match(self.entries))  # asked for often, a domain at a time
+        # Asked for often, a domain at a time.
+        self._find = lru_cache(first_match((each.domains, each) for each in entries))
         #: Gives the pool of a signing domain, if it is delegated.
-        self.pool_of = first_match(pools)
+        self.pool_of = first_match((each.domains, each) for each in pools)
 
     def of(self, sign_domain: str) -> RotationSettings:
         """The policy of a signing domain in lower case."""
