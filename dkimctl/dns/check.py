@@ -174,7 +174,11 @@ class Checker:
         """What to ask for each; sends each server its questions in one burst beforehand."""
 
         async def plan_of(registration: Registration) -> QueryPlan:
-            question = self._question(_record(registration))
+            record = _record(registration)
+            # An alias is found as resolvers find it: by the question for the key.
+            question = make_txt_question(record.fqdn)
+            if record.type == "NS":
+                question = make_question(record.fqdn, NS)
             try:
                 return question, await self.source.zone_with(registration.sign_domain)
             except NoAnswer as error:
@@ -205,12 +209,6 @@ class Checker:
         await asyncio.gather(*map(prefetch, questions))
         return plans
 
-    def _question(self, record: DnsRecord) -> Question:
-        return make_txt_question(record.fqdn)
-
-    async def _ask(self, zone: Zone, question: Question) -> tuple[Zone, list[ServerResponse]]:
-        return await queries.ask_zone(self.source, zone, question)
-
     async def _check(self, registration: Registration, plan: QueryPlan) -> tuple[Check, bool]:
         """What DNS has, and whether the resolver should be able to validate the record (DNSSEC)."""
         record = _record(registration)
@@ -223,7 +221,7 @@ class Checker:
         try:
             if isinstance(planned, NoAnswer):
                 raise planned
-            zone, responses = await self._ask(planned, question)
+            zone, responses = await queries.ask_zone(self.source, planned, question)
         except NoAnswer as error:
             return check._replace(finding=Finding(Verdict.NO_ANSWER, str(error))), False
         targets: _Targets = {}
@@ -318,23 +316,11 @@ class DelegationChecker(Checker):
     By an alias (CNAME) for each selector, or by delegating `_domainkey.DOMAIN` to name servers.
     """
 
-    def _question(self, record: DnsRecord) -> Question:
-        # An alias is found as resolvers find it: by the question for the key.
-        return make_question(record.fqdn, NS) if record.type == "NS" else super()._question(record)
-
     async def _check(self, registration: Registration, plan: QueryPlan) -> tuple[Check, bool]:
         check, _ = await super()._check(registration, plan)
         if not check.is_delegation_known and check.finding.verdict is Verdict.PUBLISHED:
             check = check._replace(finding=check.finding._replace(verdict=Verdict.NO_ANSWER))
         return check, False  # a resolver would remember that there is no key yet
-
-    async def _ask(self, zone: Zone, question: Question) -> tuple[Zone, list[ServerResponse]]:
-        """Of name servers, the referral that each gives, or those in the zone if it has that."""
-        if question.rdtype != NS:
-            return await super()._ask(zone, question)
-        asked = queries.questions_of(zone, question)[0]  # as it was in the burst
-        asking = (queries.ask(self.source, server, asked) for server in zone.servers)
-        return zone, await queries.gather(asking)
 
     async def _finding(
         self, response: ServerResponse, record: DnsRecord, zone: str, *_: object

@@ -152,8 +152,12 @@ async def ask_zone(
     """The zone, or one below that its servers know of, and what all respond that resolvers ask.
 
     A server that answers for the name itself counts, although others refer to a zone below: it
-    still has that zone's records in its own. Raises NoAnswer.
+    still has that zone's records in its own. Of name servers (NS), it is the referral that each
+    gives, or those in the zone if it has that. Raises NoAnswer.
     """
+    if question.rdtype == NS:
+        asked = questions_of(zone, question)[0]  # as it was in the burst
+        return zone, await gather(ask(source, server, asked) for server in zone.servers)
     depth, above = 0, list[ServerResponse]()
     while True:
         asked, *beside = questions_of(zone, question)
