@@ -95,7 +95,7 @@ class Answer(NamedTuple):
     is_validated: bool = False  # by a resolver, with DNSSEC
     bogus: str = ""  # why it could not validate, but should
     is_wildcard: bool = False  # its signature is that of a wildcard (RFC 4034 section 3.1.3)
-    proof: bytes = b""  # the message with NSEC records, which nothing has read yet
+    wire: bytes = b""  # the message, if dnspython has not read it
 
     @property
     def texts(self) -> list[str]:
@@ -186,7 +186,7 @@ def decode(wire: bytes, question: Question) -> Answer | None:
             return Answer(
                 rcode, bool(flags & _AUTHORITATIVE), bool(flags & _AVAILABLE),
                 () if value is None else (value,), zone=zone or "",
-                is_validated=bool(flags & AUTHENTIC), proof=wire if zone == "" else b"",
+                is_validated=bool(flags & AUTHENTIC), wire=wire,
             )  # fmt: skip
     read = _read if len(wire) <= _PAYLOAD else _read.__wrapped__  # large ones would fill memory
     try:
@@ -216,7 +216,7 @@ def _only_value(wire: bytes, start: int, signed: Question | None) -> bytes | Non
 
 
 def only_record(wire: bytes, question: Question) -> tuple[int, bytes]:
-    """The TTL and the data of the only record of a usual TXT answer, whose `message` is None."""
+    """The TTL and the data of the only record of a usual TXT answer, which has a `wire`."""
     at = _HEADER.size + len(question.section) + 12  # after the TTL and the length
     size = int.from_bytes(wire[at - 2 : at])
     return int.from_bytes(wire[at - 6 : at - 2]), wire[at : at + size]
@@ -292,7 +292,7 @@ def denies(answer: Answer, question: Question) -> bool:
 
     The name's own NSEC or NSEC3 record would list them. Resolvers need no other proof (RFC 8198).
     """
-    wire, at, proofs = answer.proof, _HEADER.size + len(question.section), 0
+    wire, at, proofs = answer.wire, _HEADER.size + len(question.section), 0
     try:
         for _ in range(_HEADER.unpack_from(wire)[4] if wire else 0):  # of the authority section
             owner, size = dns.name.from_wire(wire, at)

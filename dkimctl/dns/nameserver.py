@@ -131,7 +131,7 @@ class Server:
             # `ask` tells why there is no answer.
             with contextlib.suppress(ConnectionLost, UnreadableAnswer, OSError):
                 await pipeline.ask(left)
-            for question, (answer, _) in pipeline.responses.items():
+            for question, answer in pipeline.answers.items():
                 if answer.rcode not in refusals:
                     self._prefetched[question] = answer
         if self._prefetched:

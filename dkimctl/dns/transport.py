@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import dns.exception
 import dns.rdata
@@ -50,13 +50,6 @@ class UnreadableAnswer(Exception):
         self.question = question
 
 
-class Response(NamedTuple):
-    """An answer, and its message without the signature."""
-
-    answer: Answer
-    wire: bytes
-
-
 async def exchange(streams: Streams, wire: bytes, timeout: float) -> bytes:
     """The answer to one message over TCP (RFC 1035 section 4.2.2). Raises ConnectionLost."""
     reader, writer = streams
@@ -87,12 +80,12 @@ class Pipeline:
     edns: bool = False
     in_flight: int = IN_FLIGHT
     signer: Signer | None = None
-    responses: dict[Question, Response] = field(default_factory=dict)
+    answers: dict[Question, Answer] = field(default_factory=dict)
     _capacity: int = sys.maxsize  # questions that a connection answers
     _silences: int = 0
 
     async def ask(self, questions: Iterable[Question]) -> None:
-        """Ask them all; `responses` gets what comes, even if an error ends it.
+        """Ask them all; `answers` gets what comes, even if an error ends it.
 
         A server may close a connection after some answers, or stop to answer: the rest is asked on
         others, each of which gets only as many questions as that one answered. Raises
@@ -166,7 +159,7 @@ class Pipeline:
         if answer is None:
             raise UnreadableAnswer("it cannot be read", question)
         del waiting[message_id]
-        self.responses[question] = Response(answer, wire)
+        self.answers[question] = answer
         messages.log_query(self.server, "TCP", question, sent, answer)
         return True
 

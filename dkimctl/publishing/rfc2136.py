@@ -17,8 +17,7 @@ from dns.rcode import Rcode
 from dkimctl.addresses import Address
 from dkimctl.dkim import character_strings
 from dkimctl.dns import messages, transport, wildcards
-from dkimctl.dns.messages import SOA, TXT, Answer, Question, plain_name, rcode_text
-from dkimctl.dns.transport import Response
+from dkimctl.dns.messages import SOA, TXT, Answer, Question, make_question, plain_name, rcode_text
 from dkimctl.dns.wildcards import AddFirst, Records
 from dkimctl.errors import DkimctlError, DnsRefused, NegativeAnswer, ServiceError
 from dkimctl.publishing import plan
@@ -32,14 +31,12 @@ _UPDATE = 5 << 11  # the opcode
 _RESPONSE_TO_UPDATE = 0xA8  # in the third byte: QR, and the opcode
 _IN, _NONE, _ANY = 1, 254, 255
 _DNAME = 39
-_SOA_IN = struct.pack("!2H", SOA, _IN)
 _RUN_AGAIN = "run the same command again"
 _MAX_GRANTS = 5  # in a hint
 
 # A prerequisite does not hold.
 _CHANGED = frozenset((Rcode.NXDOMAIN, Rcode.YXDOMAIN, Rcode.YXRRSET, Rcode.NXRRSET))
 _REFUSED = frozenset((Rcode.REFUSED, Rcode.NOTAUTH))
-_BADSIG = 16  # as a TSIG error (RFC 8945 section 3); as an RCODE, it is BADVERS
 _LOST = (transport.ConnectionLost, transport.NotTrusted, transport.SignatureRefused)
 
 
@@ -67,7 +64,7 @@ class Rfc2136Target:
         self._address = self._peer = server  # the peer: an address of its name that has answered
         self._read_key = read_key
         self._key = ""  # its name
-        self._found: dict[Question, Response] = {}  # by `find_zones`, for the first `read` after it
+        self._found: dict[Question, Answer] = {}  # by `find_zones`, for the first `read` after it
 
     @cached_property
     def _signer(self) -> transport.Signer | None:
@@ -86,15 +83,13 @@ class Rfc2136Target:
         # A negative answer names the zone as well; and the same questions are asked to read.
         self._found = {}
         self._found = self._ask(asked)
-        answers = {name: self._found[question].answer for question, name in asked.items()}
-        steps = {name: self._next(name, "", answer) for name, answer in answers.items()}
+        steps = {name: self._next(name, "", self._found[each]) for each, name in asked.items()}
         while candidates := {candidate for candidate, _ in steps.values() if candidate}:
-            questions = {name: Question(plain_name(name) + _SOA_IN, SOA) for name in candidates}
-            responses = self._ask(questions.values())
+            questions = {name: make_question(name, SOA) for name in candidates}
+            answers = self._ask(questions.values())
             for name, (candidate, zone) in steps.items():
                 if candidate:
-                    answer = responses[questions[candidate]].answer
-                    steps[name] = self._next(candidate, zone, answer)
+                    steps[name] = self._next(candidate, zone, answers[questions[candidate]])
         return {name: steps[name.lower()][1] or None for name in names}
 
     def _next(self, name: str, zone: str, answer: Answer) -> tuple[str, str]:
@@ -137,17 +132,16 @@ class Rfc2136Target:
 
         def look(zones: Mapping[str, str]) -> dict[str, list[Records] | None]:
             questions = {name: wildcards.questions_about(name) for name in zones}
-            responses = self._ask(first for first, *_ in questions.values())
+            answers = self._ask(first for first, *_ in questions.values())
             left: list[Question] = []
             for first, *others in questions.values():
-                if responses[first].answer.rcode != Rcode.NXDOMAIN:  # which is of any type
+                if answers[first].rcode != Rcode.NXDOMAIN:  # which is of any type
                     left += others
-            responses |= self._ask(left)
-            answers = {
-                name: {each: responses[each].answer for each in of_name if each in responses}
-                for name, of_name in questions.items()
+            answers |= self._ask(left)
+            return {
+                name: wildcards.records_in({it: answers[it] for it in asked if it in answers})
+                for name, asked in questions.items()
             }
-            return {name: wildcards.records_in(of_name) for name, of_name in answers.items()}
 
         return wildcards.find_shadowed(dict.fromkeys(names, zone), look)
 
@@ -161,18 +155,17 @@ class Rfc2136Target:
     def _read_visible(self, zone: str, names: Iterable[str]) -> dict[str, NameState]:
         """What each name seems to have: also what a wildcard has. Raises DkimctlError."""
         questions = {name: messages.make_txt_question(name) for name in names}
-        responses = self._ask(questions.values())
-        return {name: self._state(zone, each, responses[each]) for name, each in questions.items()}
+        answers = self._ask(questions.values())
+        return {name: self._state(zone, each, answers[each]) for name, each in questions.items()}
 
-    def _state(self, zone: str, question: Question, response: Response) -> NameState:
-        answer, wire = response
+    def _state(self, zone: str, question: Question, answer: Answer) -> NameState:
         if answer.rcode not in messages.USEFUL:
             raise self.refused(answer.rcode, str(question))
         if answer.delegated:
             return NameState(delegated=answer.delegated)
         if not answer.is_authoritative:
             hint = "set `server` to the primary server of the zone"
-            raise self._error(f"does not answer for the zone {printable(zone)} itself", hint)
+            raise self.error(f"does not answer for the zone {printable(zone)} itself", hint)
         if answer.alias:
             # The owner of a DNAME, from which the server has made the alias (RFC 6672).
             records = answer.message.answer if answer.message else ()
@@ -185,7 +178,7 @@ class Rfc2136Target:
             return NameState() if is_own else NameState(delegated=answer.zone)
         values = tuple(answer.texts)
         if answer.message is None:
-            ttl, data = messages.only_record(wire, question)
+            ttl, data = messages.only_record(answer.wire, question)
             stored: tuple[bytes, ...] = (data,)
         else:
             wanted = question.name, _IN, TXT, 0
@@ -198,7 +191,8 @@ class Rfc2136Target:
         """See Target. One message is in flight at a time."""
         updater = _Updater(self, zone)
         yield from updater.send(changes)
-        yield from updater.refused()
+        if updater.refusal is not None:
+            yield from (change.failed(updater.refusal) for change in updater.refused)
 
     def check_access(self, zone: str, names: Sequence[str]) -> Access:
         """See Target. The update deletes a value that the name does not have."""
@@ -260,23 +254,23 @@ class Rfc2136Target:
             return self._failed("it cannot be read", what)
         return answer[3] & 0x0F
 
-    def _ask(self, questions: Iterable[Question]) -> dict[Question, Response]:
-        """The responses to all questions. Raises DkimctlError."""
+    def _ask(self, questions: Iterable[Question]) -> dict[Question, Answer]:
+        """The answers to all questions. Raises DkimctlError."""
         wanted = dict.fromkeys(questions)
-        known = {each: self._found.pop(each) for each in wanted if each in self._found}
-        unasked = [question for question in wanted if question not in known]
+        answers = {each: self._found.pop(each) for each in wanted if each in self._found}
         pipeline = transport.Pipeline(
-            self._connect, self._address, timeout=self.timeouts.answer, signer=self._signer
-        )
+            self._connect, self._address, timeout=self.timeouts.answer, signer=self._signer,
+            answers=answers,
+        )  # fmt: skip
         try:
-            if unasked:
+            if unasked := [question for question in wanted if question not in answers]:
                 asyncio.run(pipeline.ask(unasked))
         except transport.UnreadableAnswer as unreadable:
             raise self._failed(unreadable, str(unreadable.question)) from None
         except _LOST as failure:
-            question = next(question for question in unasked if question not in pipeline.responses)
+            question = next(question for question in wanted if question not in answers)
             raise self._failed(failure, str(question)) from None
-        return known | pipeline.responses
+        return answers
 
     async def _connect(self) -> transport.Streams:
         """Tries the address that answered last, then all of its name. Raises ServiceError."""
@@ -301,7 +295,7 @@ class Rfc2136Target:
         what = f"answers {rcode_text(rcode)} to {printable(to)}"
         if rcode not in (*_REFUSED, Rcode.NOTIMP):
             hint = "the zone may not be loaded, have expired, be frozen, or not be writable"
-            return self._error(what, f"the server's log says why: {hint}")
+            return self.error(what, f"the server's log says why: {hint}")
         hint = "the message was not signed: set `key_file`, or allow the address of this machine"
         if self._key:
             hint = f"allow the TSIG key {self._key}"
@@ -317,26 +311,7 @@ class Rfc2136Target:
             "in Knot DNS, an ACL with the action update; in PowerDNS, dnsupdate=yes and "
             "TSIG-ALLOW-DNSUPDATE; for a secondary server, name the primary in `server`"
         )
-        return self._error(what, hint, DnsRefused)
-
-    def not_made(self, zone: str, *, is_visible: bool) -> DkimctlError:
-        """For a change that was accepted, and is not there; is any other of its message?"""
-        hint = (
-            f"if it forwards updates to the primary server, wait and {_RUN_AGAIN}; otherwise check "
-            "its policy for updates, such as PowerDNS's lua-dnsupdate-policy-script"
-        )
-        what = f"accepted a change of the zone {printable(zone)}"
-        if is_visible:
-            return self._error(f"{what}, but did not make it", hint, DnsRefused)
-        return self._error(f"{what}, which is not visible there yet", hint)
-
-    def is_behind(self, name: str) -> DkimctlError:
-        """For a change that its prerequisites forbid, at a name that seems to be as it was."""
-        return self._error(
-            f"still has the old record at {printable(name)}, but refuses to change it",
-            "if it forwards updates, the primary server has newer records: wait until they are "
-            f"transferred, and {_RUN_AGAIN}; or name the primary in `server`",
-        )
+        return self.error(what, hint, DnsRefused)
 
     def _failed(self, failure: Exception | str, to: str) -> DkimctlError:
         """For a question or an update without an answer, or without one to trust."""
@@ -346,11 +321,11 @@ class Rfc2136Target:
             what = f"gives no answer that can be trusted: {failure}"
         elif not isinstance(failure, transport.SignatureRefused):
             hint = f"check that the server runs, then {_RUN_AGAIN}"
-            return self._error(f"gives no answer to {to}: {failure}", hint)
+            return self.error(f"gives no answer to {to}: {failure}", hint)
         elif failure.error == Rcode.BADKEY:
             what = f"does not know {key}, or does not allow it here (BADKEY)"
             hint = "check the name and algorithm in `key_file`, and what the key may do there"
-        elif failure.error == _BADSIG:
+        elif failure.error == Rcode.BADSIG:
             what = f"has another secret for {key} (BADSIG)"
             hint = "check `key_file`: copy the key from the server again"
         elif failure.error == Rcode.BADTIME:
@@ -363,9 +338,9 @@ class Rfc2136Target:
             hint = "set the clocks of this machine and of the server, such as with NTP"
         else:
             what = f"does not accept {key} (error {failure.error})"
-        return self._error(what, hint, DnsRefused)
+        return self.error(what, hint, DnsRefused)
 
-    def _error(
+    def error(
         self, what: str, hint: str, kind: type[DnsRefused | ServiceError] = ServiceError
     ) -> DkimctlError:
         return kind(f"the DNS server {self._address} {what}", hint=hint)
@@ -385,8 +360,8 @@ class _Updater:
     def __init__(self, target: Rfc2136Target, zone: str) -> None:
         self._target, self._zone = target, zone
         self._is_accepted = False
-        self._refused: list[Change] = []  # not yielded yet, to name all of them in one error
-        self._refusal: DkimctlError | None = None
+        self.refused: list[Change] = []  # not yielded, to name all of them in one error
+        self.refusal: DkimctlError | None = None
         self._end: DkimctlError | None = None
 
     def send(self, changes: Sequence[Change]) -> Iterator[Change]:
@@ -401,7 +376,7 @@ class _Updater:
             for at in range(0, len(changes), size):
                 yield from self.send(changes[at : at + size])
                 if not self._is_accepted:
-                    self._end = self._end or self._refusal
+                    self._end = self._end or self.refusal
             return
         if messages_needed > 1:
             what = f"the TXT records of {printable(changes[0].name)} are too large for a DNS update"
@@ -425,25 +400,25 @@ class _Updater:
         elif rcode in _CHANGED:
             self._is_accepted = True
             name = changes[0].name
+            behind = self._target.error(
+                f"still has the old record at {printable(name)}, but refuses to change it",
+                "if it forwards updates, the primary server has newer records: wait until they "
+                f"are transferred, and {_RUN_AGAIN}; or name the primary in `server`",
+            )
             try:
                 state = self._target.read_again(self._zone, changes)[name]
-                yield plan.outcome_of(changes[0], state, self._target.is_behind(name))
+                yield plan.outcome_of(changes[0], state, behind)
             except DkimctlError as unread:
                 yield changes[0].failed(unread)
         else:
-            names = [change.name for change in (*self._refused, *changes)]
+            names = [change.name for change in (*self.refused, *changes)]
             refusal = self._target.refused(rcode, f"the update of the zone {self._zone}", names)
             if rcode in _REFUSED:
-                self._refused += changes
-                self._refusal = refusal
+                self.refused += changes
+                self.refusal = refusal
             else:
                 self._end = refusal
                 yield from self.send(changes)
-
-    def refused(self) -> Iterator[Change]:
-        """The changes that were refused, when all are sent."""
-        if self._refusal is not None:
-            yield from (change.failed(self._refusal) for change in self._refused)
 
     def _look(self, changes: Sequence[Change], unknown: DkimctlError | None) -> Iterator[Change]:
         """Find out what became of changes that were sent; `unknown`: why there is no answer.
@@ -466,7 +441,14 @@ class _Updater:
             self._end = unknown or unread
             yield from (change.failed(self._end) for change in left)
             return
-        error = unknown or self._target.not_made(self._zone, is_visible=len(left) < len(changes))
+        is_visible = len(left) < len(changes)  # any of its message
+        what = "but did not make it" if is_visible else "which is not visible there yet"
+        error = unknown or self._target.error(
+            f"accepted a change of the zone {printable(self._zone)}, {what}",
+            f"if it forwards updates to the primary server, wait and {_RUN_AGAIN}; otherwise check "
+            "its policy for updates, such as PowerDNS's lua-dnsupdate-policy-script",
+            DnsRefused if is_visible else ServiceError,
+        )
         applied = [plan.outcome_of(change, states[change.name], error) for change in left]
         if unknown and any(change.error is unknown for change in applied):
             self._end = unknown
@@ -476,7 +458,7 @@ class _Updater:
 def _make_update(zone: str, prerequisites: Sequence[bytes], updates: Sequence[bytes]) -> bytes:
     """All of it is done, or nothing. For 10,000 records, dnspython takes 0.9 s, this 0.1 s."""
     header = _HEADER.pack(messages.random_id(), _UPDATE, 1, len(prerequisites), len(updates), 0)
-    return b"".join((header, plain_name(zone), _SOA_IN, *prerequisites, *updates))
+    return b"".join((header, make_question(zone, SOA).section, *prerequisites, *updates))
 
 
 def _record(name: bytes, rdtype: int, rdclass: int, data: bytes = b"", ttl: int = 0) -> bytes:

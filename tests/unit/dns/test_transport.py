@@ -82,7 +82,7 @@ def ask_tcp(there, questions=TCP_MANY, *, raises=None, **options):
             else:
                 with pytest.raises(raises):
                     await pipeline.ask(questions)
-            return {question: one.answer for question, one in pipeline.responses.items()}
+            return pipeline.answers
 
     return asyncio.run(work())
 
