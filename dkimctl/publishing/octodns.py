@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import cache, partial
 from importlib import import_module
 from inspect import signature
 from typing import Any
@@ -39,19 +39,12 @@ class OctodnsTarget:
         self.label = class_name
         self.ttl = ttl
         self.zones = zones
-        self._read_settings = read_settings
+        self._read_settings = cache(read_settings)
         self._lock = threading.Lock()
         self._made: Any = None
+        self._failures: Failures  # of what is made
         self._read: set[str] = set()  # zones, by the provider
         self._with_wildcards: dict[str, Any] = {}  # zones as `read` has read them
-
-    @cached_property
-    def _settings(self) -> Mapping[str, object]:
-        return self._read_settings()
-
-    @cached_property
-    def _failures(self) -> Failures:
-        return Failures(self.label, self._settings)
 
     def find_zones(self, names: Sequence[str]) -> Mapping[str, str | None]:
         """See Target. Without a list from the provider, zones are those that the config names."""
@@ -198,12 +191,14 @@ class OctodnsTarget:
         def make() -> Any:
             """Secrets are revealed here, and in no local variable."""
             with _making:
-                return provider_class(_ID, **convert(self._settings, _revealed))
+                return provider_class(_ID, **convert(settings, _revealed))
 
         with self._lock:
             if self._made is None or zone in self._read:
-                failures, provider_class = self._failures, load_class(self.label)
-                self._made = failures.trying("start", make, is_opening=True)
+                settings = self._read_settings()
+                self._failures = Failures(self.label, settings)
+                provider_class = load_class(self.label)
+                self._made = self._failures.trying("start", make, is_opening=True)
                 self._read.clear()
             if zone:
                 self._read.add(zone)

@@ -24,8 +24,6 @@ from dkimctl.threads import work_in_parallel
 
 _AT_ONCE = 500  # changes that are begun before it looks whether to stop
 _OF_KEY = ACCEPTED | {Verdict.TRUNCATED, Verdict.REVOKED}  # what a retired key's name may have
-# A key record, even if copying has left quotation marks in it or cut its end.
-_KEY_RECORD = r'[\s"\\]*v\s*=\s*DKIM1\b'
 
 
 class Action(StrEnum):
@@ -243,12 +241,9 @@ def _behind_alias(change: Change, check: Check | None, *, remove: bool) -> Chang
 
 
 def _at_alias_ends(
-    at_ends: Iterable[Change],
-    moved: Mapping[RegistrationKey, Change],
-    known: Callable[[], Iterable[Registration]],
-    *,
-    replace_foreign: bool,
-) -> Iterator[Change]:
+    at_ends: Iterable[Change], moved: Mapping[RegistrationKey, Change],
+    known: Callable[[], Iterable[Registration]], *, replace_foreign: bool,
+) -> Iterator[Change]:  # fmt: skip
     """What a plan has where aliases lead, for the registrations that have them.
 
     Another key there may be in use: who makes an alias need not own the name that it leads to.
@@ -290,7 +285,6 @@ def _guard_wildcards(target: Target, zone: str, changes: Sequence[Change]) -> li
     Nor without an answer whether it would: a key can wait for the next run, a website cannot.
     """
     new = [change.fqdn.lower() for change in changes if change.action is Action.CREATE]
-    shadowed: AddFirst = {}
     error: DkimctlError | None = None
     try:
         shadowed = target.find_shadowed(zone, new) if new else {}
@@ -324,18 +318,17 @@ def apply_plan(
     `is_stopped` no further changes are begun; what became of those that were is emitted. `wait` is
     called five times a second while there is nothing to emit.
     """
-    zones: dict[tuple[int, str], tuple[Target, list[Change]]] = {}
+    zones: dict[tuple[Target, str], list[Change]] = {}
     for change in plan:
         if change.target is not None and change.action in CHANGING:
-            of_zone = zones.setdefault((id(change.target), change.zone), (change.target, []))
-            of_zone[1].append(change)
+            zones.setdefault((change.target, change.zone), []).append(change)
 
-    def apply_zone(job: tuple[Target, list[Change]]) -> Iterator[Change]:
-        target, changes = job
+    def apply_zone(job: tuple[tuple[Target, str], list[Change]]) -> Iterator[Change]:
+        (target, zone), changes = job
         for at in range(0, len(changes), _AT_ONCE):
             if is_stopped():
                 return
-            yield from target.apply(changes[0].zone, changes[at : at + _AT_ONCE])
+            yield from target.apply(zone, changes[at : at + _AT_ONCE])
 
     written: dict[RegistrationKey, str] = {}
 
@@ -345,7 +338,7 @@ def apply_plan(
         emit(change)
 
     try:
-        work_in_parallel(zones.values(), apply_zone, add, wait=wait)
+        work_in_parallel(zones.items(), apply_zone, add, wait=wait)
     finally:
         if written:
             try:
@@ -385,7 +378,8 @@ def decide(
 
 def is_key_record(value: str) -> bool:
     """Whether a TXT value is a DKIM key record, or was meant to be one."""
-    if re.match(_KEY_RECORD, value):
+    # Copying may have left quotation marks in it, or cut its end.
+    if re.match(r'[\s"\\]*v\s*=\s*DKIM1\b', value):
         return True
     try:
         tags = parse_tag_list(value, tolerant=True)
@@ -412,14 +406,14 @@ def by_target_zone(
     """The registrations in each zone, and those in no zone of a target."""
     named = [(item.record.fqdn.lower(), item) for item in registrations if item.record is not None]
     target_zones = find_target_zones([name for name, _ in named], targets)
-    grouped: dict[tuple[int, str, str], ZoneRegistrations] = {}
+    grouped: dict[tuple[Target, str, str], ZoneRegistrations] = {}
     uncovered = []
     for name, registration in named:
         if (target_zone := target_zones[name]) is None:
             uncovered.append(registration)
             continue
-        reason = target_zone.error.message if target_zone.error else ""
-        key = (id(target_zone.target), target_zone.zone, reason)
+        target, zone, error = target_zone
+        key = target, zone, error.message if error else ""
         grouped.setdefault(key, (target_zone, []))[1].append((name, registration))
     return list(grouped.values()), uncovered
 
@@ -434,10 +428,9 @@ def find_target_zones(
     """
     by_zone = {zone.lower(): target for target in reversed(targets) for zone in target.zones}
     others = [
-        _Rule(target, globs=globs)
+        _Rule(target, globs=tuple(zone.lower() for zone in filter(is_glob, target.zones)))
         for target in targets
-        if (globs := tuple(zone.lower() for zone in target.zones if is_glob(zone)))
-        or not target.zones
+        if not target.zones or any(map(is_glob, target.zones))
     ]
 
     def candidates(name: str) -> Iterator[_Rule]:
@@ -451,13 +444,12 @@ def find_target_zones(
     left = list(found)
     while left:
         # Each target is asked once for all its names.
-        asked: dict[int, list[tuple[str, _Rule]]] = {}
+        asked: dict[Target, list[tuple[str, _Rule]]] = {}
         for name in left:
             if rule := next(rules[name], None):
-                asked.setdefault(id(rule.target), []).append((name, rule))
+                asked.setdefault(rule.target, []).append((name, rule))
         left = []
-        for of_target in asked.values():
-            target = of_target[0][1].target
+        for target, of_target in asked.items():
             try:
                 zones = target.find_zones([name for name, _ in of_target])
                 found |= {name: rule.target_zone(zones[name]) for name, rule in of_target}
@@ -487,8 +479,7 @@ class _Rule(NamedTuple):
 
     def means(self, zone: str) -> bool:
         """Whether a glob is for this zone, or there is none."""
-        is_meant = any(fnmatch.fnmatchcase(zone.lower(), glob) for glob in self.globs)
-        return is_meant or not self.globs
+        return not self.globs or any(fnmatch.fnmatchcase(zone.lower(), it) for it in self.globs)
 
 
 def outcome_of(change: Change, state: NameState, error: DkimctlError) -> Change:

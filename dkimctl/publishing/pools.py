@@ -16,21 +16,15 @@ from dkimctl.publishing.plan import Action, Target, make_plan
 from dkimctl.publishing.targets import faults_of, where_led
 from dkimctl.settings.rotation import HOW_TO_EXTEND, Pool
 
-_VALUE = "v=DKIM1; p=AAAA"  # of no key
 # Why nothing can be created, if the plan does not say so itself.
 _UNCOVERED = "no DNS target has its zone: add it to `dns` in the config file"
 _OCCUPIED = "it has a TXT record already: `dkimctl ledger import` takes over other ledgers"
 
 
 def assign_selectors(
-    specs: Sequence[DomainSpec],
-    ledger: Ledger,
-    pool_of: Callable[[str], Pool | None],
-    targets: Sequence[Target],
-    open_source: Callable[[], Source],
-    *,
-    allow_shadowing: bool = False,
-) -> list[tuple[DomainSpec, DkimctlError | None]]:
+    specs: Sequence[DomainSpec], ledger: Ledger, pool_of: Callable[[str], Pool | None],
+    targets: Sequence[Target], open_source: Callable[[], Source], *, allow_shadowing: bool = False,
+) -> list[tuple[DomainSpec, DkimctlError | None]]:  # fmt: skip
     """Each spec with the next selector of its domain's pool, or why it gets none.
 
     No selector that the ledger knows is used again (409, interface 7.3). A spec stays as it is if
@@ -81,7 +75,7 @@ def assign_selectors(
             assigned.append((spec, error))
             continue
         del looked_at[domain][selector]
-        record = DnsRecord(f"{selector}._domainkey.{domain}", "TXT", _VALUE)
+        record = DnsRecord(f"{selector}._domainkey.{domain}", "TXT", "v=DKIM1; p=AAAA")  # no key
         new.append(Registration(domain, selector, record=record))
         assigned.append((spec._replace(selector=selector), None))
     at_targets = [*where_led(new, pool_of)]

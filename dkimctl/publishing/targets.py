@@ -84,12 +84,9 @@ _Job: TypeAlias = tuple[TargetZone, Sequence[str], Sequence[Registration]]
 
 
 def check_access(
-    registrations: Iterable[Registration],
-    targets: Sequence[Target],
-    *,
-    tries_named: bool = False,
-    progress: Callable[[int], None] = lambda _: None,
-) -> tuple[list[ZoneAccess], list[Registration]]:
+    registrations: Iterable[Registration], targets: Sequence[Target], *,
+    tries_named: bool = False, progress: Callable[[int], None] = lambda _: None,
+) -> tuple[list[ZoneAccess], list[Registration]]:  # fmt: skip
     """Try the zone of each record, without changing anything; and the records in no zone.
 
     `tries_named`: also the other zones that the config file names, with a name that is made up.
@@ -101,11 +98,11 @@ def check_access(
         for zone, named in grouped
     ]
     if tries_named:
-        known = {(id(item.target), item.zone) for item, _ in grouped}
+        known = {(item.target, item.zone) for item, _ in grouped}
         zones = [zone for target in targets for zone in target.zones if not is_glob(zone)]
         names = [f"{_MADE_UP}._domainkey.{zone}" for zone in zones]
         for name, place in find_target_zones(names, targets).items():
-            if place is not None and (id(place.target), place.zone) not in known:
+            if place is not None and (place.target, place.zone) not in known:
                 jobs.append((place, [name], ()))
     tried: list[ZoneAccess] = []
 
@@ -124,8 +121,8 @@ def check_access(
         yield ZoneAccess(target.label, zone, len(registered), access, error, registered)
 
     work_in_parallel(jobs, try_zone, add, wait=add)
-    used = {id(target_zone.target) for target_zone, _, _ in jobs}
-    idle = [target.label for target in targets if id(target) not in used]
+    used = {target_zone.target for target_zone, _, _ in jobs}
+    idle = [target.label for target in targets if target not in used]
     untried = Access(None, None, "no selected domain is in its zones")
     tried += [ZoneAccess(label, "", 0, untried) for label in dict.fromkeys(idle)]
     return sorted(tried, key=lambda zone: (zone.target, zone.zone)), uncovered
