@@ -11,15 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from dkimctl.addresses import Address
 from dkimctl.dns import messages, verdicts
-from dkimctl.dns.messages import (
-    NS,
-    TXT,
-    Answer,
-    Question,
-    make_question,
-    make_txt_question,
-    to_text,
-)
+from dkimctl.dns.messages import TXT, Answer, Question, make_question, make_txt_question, to_text
 from dkimctl.dns.nameserver import NameServer, NoAnswer, NoRoute, RecursiveResolver, Server
 from dkimctl.dns.verdicts import Finding, ServerFinding, Verdict, combine_findings
 from dkimctl.dns.zones import Zone, ZoneServers, answer_data
@@ -133,7 +125,7 @@ async def ask(source: Source, server: NameServer, question: Question) -> ServerR
     except NoAnswer as error:
         return ServerResponse(server, None, error)
     # Asked for the name servers of a zone, it may well refer to them.
-    is_referral = question.rdtype == NS and answer.delegated == to_text(question.name)
+    is_referral = question.rdtype == messages.NS and answer.delegated == to_text(question.name)
     if answer.rcode not in messages.USEFUL:
         failure = f"it answers {messages.rcode_text(answer.rcode)}"
     elif answer.rcode == messages.NXDOMAIN and answer.values:
@@ -155,7 +147,7 @@ async def ask_zone(
     still has that zone's records in its own. Of name servers (NS), it is the referral that each
     gives, or those in the zone if it has that. Raises NoAnswer.
     """
-    if question.rdtype == NS:
+    if question.rdtype == messages.NS:
         asked = questions_of(zone, question)[0]  # as it was in the burst
         return zone, await gather(ask(source, server, asked) for server in zone.servers)
     depth, above = 0, list[ServerResponse]()

@@ -190,10 +190,9 @@ class Looks:
 
 @contextmanager
 def recording_looks(
-    open_ledger: Callable[[], Ledger],
-    on_failure: Callable[[LedgerError], None],
+    open_ledger: Callable[[], Ledger], on_failure: Callable[[LedgerError], None],
     counted: Container[RegistrationKey] | None = None,
-) -> Iterator[Looks]:
+) -> Iterator[Looks]:  # fmt: skip
     """Looks that are written into the ledger at the end, even if an error ends the checks.
 
     `on_failure` gets the error if it cannot be opened for writing, or be written.

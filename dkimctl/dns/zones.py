@@ -12,23 +12,16 @@ import dns.name
 from dns.rdataclass import IN
 from dns.rdatatype import RdataType
 
-from dkimctl.dns import messages
+from dkimctl.dns import messages, nameserver
 from dkimctl.dns.messages import NS, SOA, Answer, Question, make_question, to_text
-from dkimctl.dns.nameserver import (
-    ErrorAnswer,
-    NameServer,
-    NoAnswer,
-    RecursiveResolver,
-    Server,
-    system_nameservers,
-)
+from dkimctl.dns.nameserver import ErrorAnswer, NameServer, NoAnswer, RecursiveResolver, Server
 from dkimctl.errors import ServiceError, UsageError
 from dkimctl.text import listed, printable
 
 _K = TypeVar("_K")
 _T = TypeVar("_T")
 
-_MAX_IN_FLIGHT = 32  # questions to one resolver, which others use as well
+MAX_IN_FLIGHT = 32  # questions to one resolver, which others use as well
 _MAX_BURSTS = 64  # servers that are asked at a time, so that there are sockets for them
 _MAX_SILENT = 3  # servers that do not answer, of those above a name without SOA record
 _TOP_LABELS = 2  # of a top-level domain: the root is a label, too
@@ -37,29 +30,27 @@ _ALTERNATIVE = "name your zones with --zone"
 
 def find_zones(names: Iterable[str]) -> dict[str, str]:
     """The zone of each name. Raises ServiceError without an answer, UsageError without a zone."""
-    unique, zones = list(dict.fromkeys(names)), dict[str, str]()
-    resolver = RecursiveResolver(system_nameservers(), _MAX_IN_FLIGHT)
+    resolver = RecursiveResolver(nameserver.system_nameservers(), MAX_IN_FLIGHT)
 
-    async def find(name: str) -> None:
+    async def find(name: str) -> tuple[str, str | None]:
         try:
-            if (zone := await find_zone(name, resolver)) is not None:
-                zones[name] = zone
+            return name, await find_zone(name, resolver)
         except NoAnswer as error:
             raise ServiceError(
                 f"cannot find the zone of {printable(name)}: {error}",
                 hint=f"check the DNS resolver of this machine, or {_ALTERNATIVE}",
             ) from None
 
-    async def find_all() -> None:
+    async def find_all() -> list[tuple[str, str | None]]:
         # Not a TaskGroup: its ExceptionGroup hides the error, and Python 3.11.2 wraps even what
         # `except*` raises. The first error ends the rest.
-        await asyncio.gather(*map(find, unique))
+        return await asyncio.gather(*map(find, dict.fromkeys(names)))
 
-    asyncio.run(find_all())
-    if missing := [printable(name) for name in unique if name not in zones]:
+    found = asyncio.run(find_all())
+    if missing := [printable(name) for name, zone in found if zone is None]:
         hint = f"check the domain names, or {_ALTERNATIVE}"
         raise UsageError(f"DNS has no zone for {listed(missing)}", hint=hint)
-    return {name: zones[name] for name in unique}
+    return {name: zone for name, zone in found if zone is not None}
 
 
 async def find_zone(name: str, resolver: RecursiveResolver) -> str | None:
@@ -240,7 +231,7 @@ class ZoneServers:
         except ErrorAnswer as error:  # of its servers; the delegation names them, too
             failure = error
         # An alias at the apex would lead to the NS records of another zone.
-        hosts = _hosts(answer) if answer and not answer.alias else []
+        hosts = hosts_in(answer) if answer and not answer.alias else []
         above, unknown = _Above({}, {}, {}), ""
         try:
             above = await self._ask_above(name)
@@ -336,7 +327,7 @@ class ZoneServers:
             elif not answer.is_authoritative:
                 wrong = "it is not authoritative (lame)"
             else:
-                named = {} if answer.alias else dict.fromkeys(_hosts(answer), ())
+                named = {} if answer.alias else dict.fromkeys(hosts_in(answer), ())
                 above.answering[label] = server
                 if not named and answer.zone != zone:
                     wrong = "it does not delegate the zone"
@@ -359,7 +350,7 @@ class ZoneServers:
         answer = await look_up(self.resolver, make_question(zone, NS))
         servers = {
             f"{host} ({address})": self._server(address)
-            for host, addresses in (await self._find_addresses(_hosts(answer))).items()
+            for host, addresses in (await self._find_addresses(hosts_in(answer))).items()
             if not isinstance(addresses, NoAnswer)
             for address in addresses
         }
@@ -392,7 +383,7 @@ def answer_data(answer: Answer, rdtype: int) -> list[Any]:
             for data in rrset]  # fmt: skip
 
 
-def _hosts(answer: Answer) -> list[str]:
+def hosts_in(answer: Answer) -> list[str]:
     """The hosts in its NS records, sorted."""
     return sorted({to_text(data.target) for data in answer_data(answer, NS)})
 

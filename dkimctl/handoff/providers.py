@@ -13,14 +13,12 @@ from enum import StrEnum
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from dkimctl.dns.messages import NS, make_question, to_text
+from dkimctl.dns.messages import NS, make_question
 from dkimctl.dns.nameserver import NoAnswer, RecursiveResolver, system_nameservers
-from dkimctl.dns.zones import answer_data, find_zone, look_up, once
+from dkimctl.dns.zones import MAX_IN_FLIGHT, find_zone, hosts_in, look_up, once
 from dkimctl.errors import ServiceError, UsageError
 from dkimctl.names import zone_finder
 from dkimctl.text import quoted
-
-_MAX_IN_FLIGHT = 32  # questions to a resolver that others use as well
 
 
 class ValueForm(StrEnum):
@@ -129,7 +127,7 @@ def find_places(names: Iterable[str], zones: Sequence[str] = ()) -> dict[str, Dn
         find = zone_finder(zones)
         return {name: DnsPlace(find(name) or "") for name in unique}
     try:
-        resolver = RecursiveResolver(system_nameservers(), _MAX_IN_FLIGHT)
+        resolver = RecursiveResolver(system_nameservers(), MAX_IN_FLIGHT)
     except ServiceError as error:
         return dict.fromkeys(unique, DnsPlace(trouble=Trouble.NO_ANSWER, reason=error.message))
     return asyncio.run(look_up_places(unique, resolver))
@@ -153,8 +151,7 @@ async def look_up_places(names: Sequence[str], resolver: RecursiveResolver) -> d
             answer = await look_up(resolver, make_question(zone, NS))
         except NoAnswer as error:
             return DnsPlace(zone, trouble=Trouble.NO_ANSWER, reason=str(error))
-        hosts = {to_text(data.target) for data in answer_data(answer, NS)}
-        return DnsPlace(zone, tuple(sorted(hosts)))
+        return DnsPlace(zone, tuple(hosts_in(answer)))
 
     places = await asyncio.gather(*map(find_place, names))
     return dict(zip(names, places, strict=True))

@@ -18,14 +18,8 @@ from dkimctl.formats.data import json_line
 from dkimctl.formats.dns_tools import txt_data
 from dkimctl.formats.pages import environment
 from dkimctl.formats.table import code, fenced, markdown_row
-from dkimctl.handoff.providers import (
-    DnsPlace,
-    DnsProvider,
-    Trait,
-    ValueForm,
-    provider_of,
-    read_yaml,
-)
+from dkimctl.handoff import providers
+from dkimctl.handoff.providers import DnsPlace, DnsProvider, Trait, ValueForm, provider_of
 from dkimctl.models import DnsRecord, Registration, written_time
 from dkimctl.text import printable, readable
 
@@ -116,16 +110,10 @@ class Sheet(NamedTuple):
 
 
 def make_sheet(
-    registrations: Iterable[tuple[Registration, DnsRecord]],
-    places: Mapping[str, DnsPlace],
-    now: datetime,
-    add_first: Mapping[str, Sequence[str] | None] = MappingProxyType({}),
-    *,
-    panel: DnsProvider | None = None,
-    ttl: int = 3600,
-    contact: str = "",
-    is_removal: bool = False,
-) -> Sheet:
+    registrations: Iterable[tuple[Registration, DnsRecord]], places: Mapping[str, DnsPlace],
+    now: datetime, add_first: Mapping[str, Sequence[str] | None] = MappingProxyType({}), *,
+    panel: DnsProvider | None = None, ttl: int = 3600, contact: str = "", is_removal: bool = False,
+) -> Sheet:  # fmt: skip
     """The sheet for these records; their places, and what to add first, are given by FQDN.
 
     `panel` is the provider of all zones, whatever their name servers.
@@ -187,10 +175,10 @@ def render_sheet(sheet: Sheet, fmt: SheetFormat, language: Language) -> Iterable
         # For an email: 72 columns, but for names and values, which are never broken.
         name, words = "sheet.txt", Words(language, lambda data: _JOINED.join(printable(data)))
     templates = environment(__package__)
-    templates.filters |= {"code": code, "fenced": lambda text: fenced([printable(text)])}
-    templates.filters["row"] = markdown_row
-    templates.filters["block"] = lambda lines: fenced([*map(printable, lines)])
-    templates.filters |= {"heading": heading, "wrap": wrapped, "item": item, "columns": columns}
+    templates.filters |= {
+        "code": code, "row": markdown_row, "fenced": lambda lines: fenced([*map(printable, lines)]),
+        "heading": heading, "wrap": wrapped, "item": item, "columns": columns,
+    }  # fmt: skip
     stream = templates.get_template(name).stream(
         page=_page(sheet, words), words=words, sheet=sheet, language=language
     )
@@ -415,13 +403,11 @@ class Words:
     """Says things in a language; `mark` makes markup of names and values, `text` of the rest."""
 
     def __init__(
-        self,
-        language: Language,
-        mark: Callable[[str], str] = printable,
+        self, language: Language, mark: Callable[[str], str] = printable,
         text: Callable[[str], str] = str,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.mark = mark
-        self._texts = read_yaml(f"texts/{language}.yaml")
+        self._texts = providers.read_yaml(f"texts/{language}.yaml")
         self._text = text
 
     def fill(self, key: str, **data: object) -> str:

@@ -128,18 +128,16 @@ class OctodnsTarget:
     ) -> tuple[Mapping[str, NameState], DkimctlError | None]:
         """Make the changes of names that are as they were; what there is before, and the error."""
         names, states = [change.name for change in changes], {}
-        doing = f"change the zone {printable(zone)}"
         try:
             with self._provider(zone) as provider:
                 existing = self._read_zone(provider, zone, names)
                 states = _states(existing, zone, names)
-                same = [item for item in changes if is_same(states[item.name], item.before)]
-
-                def work() -> None:
-                    provider.apply(make_plan(provider, existing, same, rewrites))
-
-                if same:
-                    self._failures.trying(doing, work, [zone, *names])
+                if same := [item for item in changes if is_same(states[item.name], item.before)]:
+                    self._failures.trying(
+                        f"change the zone {printable(zone)}",
+                        lambda: provider.apply(make_plan(provider, existing, same, rewrites)),
+                        [zone, *names],
+                    )
         except DkimctlError as error:
             return states, error
         return states, None
@@ -147,22 +145,19 @@ class OctodnsTarget:
     def _list_zones(self, names: Sequence[str]) -> Sequence[str]:
         named = [zone for zone in self.zones if not is_glob(zone)]
         with self._provider() as provider:
-            if not hasattr(provider, "list_zones"):
-                if named:
-                    return named
-                hint = "name each in `zones` of its entry in `dns` in the config file, no globs"
-                raise UsageError(f"{self.label} does not list its zones", hint=hint)
-
-            def work() -> list[str]:
-                return list(map(_in_dns, provider.list_zones()))
-
             try:
-                zones: list[str] = self._failures.trying("list its zones", work, [*named, *names])
-                return zones
-            except DnsRefused:
-                if named:  # credentials may be for these zones only
-                    return named
-                raise
+                if hasattr(provider, "list_zones"):
+                    listed = self._failures.trying(
+                        "list its zones", lambda: list(provider.list_zones()), [*named, *names]
+                    )
+                    return list(map(_in_dns, listed))
+            except DnsRefused:  # credentials may be for the named zones only
+                if not named:
+                    raise
+        if not named:
+            hint = "name each in `zones` of its entry in `dns` in the config file, no globs"
+            raise UsageError(f"{self.label} does not list its zones", hint=hint)
+        return named
 
     def _read_zone(self, provider: Any, zone: str, names: Sequence[str]) -> Any:
         """All records of the zone, as an octoDNS Zone."""
