@@ -327,8 +327,7 @@ class DelegationChecker(Checker):
     ) -> ServerFinding:
         answer, wanted = response.answer, record.value.split()
         if answer is None:
-            finding = Finding(Verdict.NO_ANSWER, str(response.failure))
-            return ServerFinding(response.server.label, finding)
+            return ServerFinding(response.server.label, queries.direct_finding(response, record))
         targets = {answer.alias} if answer.alias else set[str]()
         if record.type == "NS" and answer.message and not targets:
             rrsets = *answer.message.answer, *answer.message.authority

@@ -23,8 +23,8 @@ from dns.rdataclass import IN
 from dkimctl.addresses import Address
 from dkimctl.text import few, quoted
 
-# Record types (RFC 1035 section 3.2.2, RFC 3596, RFC 4034, RFC 9460).
-A, NS, CNAME, SOA, MX, TXT, AAAA, DS, HTTPS = 1, 2, 5, 6, 15, 16, 28, 43, 65
+# Record types (RFC 1035 section 3.2.2, RFC 3596, RFC 6672, RFC 4034, RFC 9460).
+A, NS, CNAME, SOA, MX, TXT, AAAA, DNAME, DS, HTTPS = 1, 2, 5, 6, 15, 16, 28, 39, 43, 65
 RRSIG, NSEC, NSEC3 = 46, 47, 50  # RFC 4034, RFC 5155
 # RCODEs (RFC 1035 section 4.1.1; RFC 6891 section 9).
 NOERROR, FORMERR, SERVFAIL, NXDOMAIN, NOTIMP, REFUSED, BADVERS = 0, 1, 2, 3, 4, 5, 16

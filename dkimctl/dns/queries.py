@@ -23,7 +23,6 @@ _MAX_LOOKUPS = 32  # at a time, at a resolver that others use as well
 _MAX_DELEGATIONS = 4  # below the zone of the signing domain
 _MAX_DROPPED = 2  # questions beside records, of a server
 _SERVFAIL = "it answers SERVFAIL"
-_RANDOM_BYTES = 8  # of a label that does not exist
 
 _T = TypeVar("_T")
 
@@ -367,7 +366,7 @@ async def is_from_wildcard(
     source: Source, server: NameServer, record: DnsRecord, answer: Answer
 ) -> bool:
     """Whether a name beside the record's, which does not exist, has the same (RFC 4592)."""
-    sibling = f"{os.urandom(_RANDOM_BYTES).hex()}.{record.fqdn.partition('.')[2]}"
+    sibling = f"{os.urandom(8).hex()}.{record.fqdn.partition('.')[2]}"
     if len(sibling) > MAX_NAME:
         return False
     response = await ask(source, server, make_txt_question(sibling))

@@ -23,7 +23,6 @@ from dkimctl.names import parents
 
 # An alias (CNAME) is in the answers to all of them.
 _TYPES = (messages.A, messages.AAAA, messages.MX, messages.TXT, messages.HTTPS)
-_RANDOM_BYTES = 4  # so that a name fits where one with _domainkey does
 _MAX_AT_ONCE = 64  # questions, to the servers of many zones
 
 
@@ -46,7 +45,7 @@ def find_shadowed(zone_of: Mapping[str, str], look: Look) -> AddFirst:
 
     Names from one such as _domainkey on have nothing to lose: they are not hosts.
     """
-    label = os.urandom(_RANDOM_BYTES).hex()
+    label = os.urandom(4).hex()  # shorter than _domainkey, so the names fit
     hosts_of = {name: _hosts(name, zone) for name, zone in zone_of.items()}
     zones = {host: zone_of[name] for name, hosts in hosts_of.items() for host in hosts}
     # What a random sibling of a host has, it has from a wildcard.

@@ -351,11 +351,7 @@ def apply_plan(
 def decide(
     value: str, state: NameState, *, remove: bool, replace_foreign: bool
 ) -> tuple[Action, str]:
-    """What to do at a name, by what DNS has there; and the reason for what is blocked.
-
-    `value` is the registered one. `remove`: its record is to go. `replace_foreign`: also replace
-    TXT records that are not DKIM key records.
-    """
+    """What to do at a name with this registered value; why, if it is blocked. See `make_plan`."""
     alias, zone, owner = map(printable, (state.alias, state.delegated, state.redirected))
     if owner:
         return Action.BLOCKED, f"a DNAME at {owner} redirects the name to {alias}"

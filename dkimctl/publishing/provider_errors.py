@@ -17,17 +17,13 @@ _MAX_TEXT = 300  # characters
 _MAX_READ = 100 * _MAX_TEXT
 # What Python raises by itself: the text alone can be as short as the name of a missing key.
 _BY_PYTHON = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-_REFUSED_STATUS = frozenset((401, 403))
 # Each provider has exceptions of its own; most have one of these words in name or text.
-_REFUSAL = re.compile(
-    r"unauthori[sz]ed|forbidden|authenticat|authori[sz]ation|access ?denied|not ?authori[sz]ed|"
+_REFUSAL = (
+    r"(?i)unauthori[sz]ed|forbidden|authenticat|authori[sz]ation|access ?denied|not ?authori[sz]ed|"
     r"permission|credential|signature|invalid.{0,20}(key|token)|\bBAD(SIG|KEY|TIME)\b|"
-    r"\b(NOTAUTH|REFUSED)\b|tsig|peer didn.t know the key",
-    re.IGNORECASE,
+    r"\b(NOTAUTH|REFUSED)\b|tsig|peer didn.t know the key"
 )
-_NO_CONNECTION = re.compile(
-    r"connection ?(\w+ )?(refused|error|aborted|reset)|errno", re.IGNORECASE
-)
+_NO_CONNECTION = r"(?i)connection ?(\w+ )?(refused|error|aborted|reset)|errno"
 
 
 class Failures:
@@ -103,9 +99,9 @@ def is_refusal(failure: Exception, text: str, names: Collection[str]) -> bool:
     for known in sorted(above, key=len, reverse=True):
         text = text.lower().replace(known, "")
     if (status := http_status(failure)) is not None:
-        return status in _REFUSED_STATUS or (status < 500 and _REFUSAL.search(text) is not None)
+        return status in (401, 403) or (status < 500 and bool(re.search(_REFUSAL, text)))
     text = f"{type(failure).__name__} {text}"
-    return _NO_CONNECTION.search(text) is None and _REFUSAL.search(text) is not None
+    return not re.search(_NO_CONNECTION, text) and bool(re.search(_REFUSAL, text))
 
 
 def http_status(failure: Exception) -> int | None:

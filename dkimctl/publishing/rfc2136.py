@@ -30,7 +30,6 @@ _HEADER, _FIXED = struct.Struct("!6H"), struct.Struct("!HHIH")
 _UPDATE = 5 << 11  # the opcode
 _RESPONSE_TO_UPDATE = 0xA8  # in the third byte: QR, and the opcode
 _IN, _NONE, _ANY = 1, 254, 255
-_DNAME = 39
 _RUN_AGAIN = "run the same command again"
 _MAX_GRANTS = 5  # in a hint
 
@@ -169,7 +168,7 @@ class Rfc2136Target:
         if answer.alias:
             # The owner of a DNAME, from which the server has made the alias (RFC 6672).
             records = answer.message.answer if answer.message else ()
-            owners = (rrset.name for rrset in records if rrset.rdtype == _DNAME)
+            owners = (rrset.name for rrset in records if rrset.rdtype == messages.DNAME)
             owner = next((owner.to_text(omit_final_dot=True) for owner in owners), "")
             return NameState(alias=answer.alias, redirected=owner)
         if not answer.values:

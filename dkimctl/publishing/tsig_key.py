@@ -29,12 +29,9 @@ _ALGORITHMS = (
     "hmac-sha256", "hmac-sha384", "hmac-sha512", "hmac-sha224", "hmac-sha1", "hmac-sha256-128",
     "hmac-sha384-192", "hmac-sha512-256",
 )  # fmt: skip
-_DEFAULT_ALGORITHM = "hmac-sha256"  # of nsupdate and knsupdate
 _MAX_SECRET = 1024  # characters; those of an hmac-sha512 have 88
 
 _WRITE_ONE = "write one key, as `tsig-keygen NAME` (BIND) or `keymgr -t NAME` (Knot DNS) does"
-_ONE_LINE = r"(?:([^:\s]*):)?([^:\s]+):([^:\s]*)"
-_KNOT = r"(?m)^key:"
 _TOKENS = r"""(?xs)
     \s+ | \#[^\n]* | //[^\n]* | /\*.*?\*/       # white space and comments
     | "(?P<text>[^"\n]*)" | (?P<word>[^\s"{};]+) | (?P<mark>[{};]) | (?P<broken>.)
@@ -94,10 +91,10 @@ def _read(path: Path, name: str) -> TsigKey:
 def parse_tsig_key(data: bytes) -> TsigKey:
     """The key that a file holds. Raises UsageError."""
     text = data.decode("ascii", "replace").strip()
-    if line := re.fullmatch(_ONE_LINE, text):
+    if line := re.fullmatch(r"(?:([^:\s]*):)?([^:\s]+):([^:\s]*)", text):
         algorithm, name, secret = line.groups()
-        return _key(name, algorithm or _DEFAULT_ALGORITHM, secret)
-    if re.search(_KNOT, text):
+        return _key(name, algorithm or "hmac-sha256", secret)  # as nsupdate and knsupdate
+    if re.search(r"(?m)^key:", text):  # of Knot DNS
         import yaml
 
         content: Any = None
@@ -125,10 +122,9 @@ def _key(name: str, algorithm: str, secret: str) -> TsigKey:
         raise UsageError("hmac-md5 is not secure", hint=hint)
     if algorithm not in _ALGORITHMS:
         raise UsageError("the key has an unknown algorithm", hint=f"use {', '.join(_ALGORITHMS)}")
-    try:
-        is_secret = len(secret) <= _MAX_SECRET and base64.b64decode(secret, validate=True)
-    except ValueError:
-        is_secret = False
+    is_secret = False
+    with contextlib.suppress(ValueError):
+        is_secret = len(secret) <= _MAX_SECRET and base64.b64decode(secret, validate=True) != b""
     if not is_secret:
         raise UsageError("the secret is missing, or not valid base64", hint=_WRITE_ONE)
     return TsigKey(name, algorithm, Secret(secret))
