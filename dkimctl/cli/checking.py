@@ -38,24 +38,12 @@ if TYPE_CHECKING:
 MAX_IN_FLIGHT, WARN_WITHIN = 64, "2d"  # unless an option says otherwise
 SERVERS_PANEL = "Servers"
 
-ServerOption = Annotated[
-    list[str] | None,
-    option(
-        "--server IP[:PORT]",
-        "Ask only this server; repeatable (default: every authoritative server).",
-        rich_help_panel=SERVERS_PANEL,
-    ),
-]
-ResolverOption = Annotated[
-    bool,
-    option(
-        "--resolver",
-        "Ask only the system's resolver, whose cache may be out of date.",
-        rich_help_panel=SERVERS_PANEL,
-    ),
-]
-# How the summary calls verdicts where the records should be gone.
-_WORDS_OF_ABSENCE = {Verdict.PUBLISHED: "still in DNS", Verdict.MISSING: "gone"}
+ServerOption = Annotated[list[str] | None, option("--server IP[:PORT]",
+    "Ask only this server; repeatable (default: every authoritative server).",
+    rich_help_panel=SERVERS_PANEL)]  # fmt: skip
+ResolverOption = Annotated[bool, option("--resolver",
+    "Ask only the system's resolver, whose cache may be out of date.",
+    rich_help_panel=SERVERS_PANEL)]  # fmt: skip
 # Of keys that sign, or soon will, and are not in DNS.
 URGENT_WARNINGS = {
     Urgency.SIGNING: "signing now without DNS, so receivers cannot verify the mail",
@@ -152,20 +140,16 @@ def check_records(
     progress = CheckProgress(reporter, wanted)
     by_key: dict[RegistrationKey, Check] = {}
     try:
+        renderer = open_renderer(None, None, reporter, wanted, NO_RUN) if is_shown else None
         with interrupting(), recorded_looks(session) as looks:
-
-            def kept() -> Iterator[Check]:
-                for check in check_publication(
-                    registrations, open_source(), policy, progress=progress, looks=looks
-                ):
-                    by_key[check.key] = check
-                    yield check
-
+            checks = check_publication(
+                registrations, open_source(), policy, progress=progress, looks=looks
+            )
+            kept = (by_key.setdefault(check.key, check) for check in checks)
             status = show_checks(
-                kept(), open_renderer(None, None, reporter, wanted, NO_RUN) if is_shown else None,
-                None, reporter, wanted=wanted, progress=progress, selection=selection,
-                has_targets=True, has_timer=reporter.shows_notes and session.has_timer,
-                is_written=True,
+                kept, renderer, None, reporter, wanted=wanted, progress=progress,
+                selection=selection, has_targets=True, is_written=True,
+                has_timer=reporter.shows_notes and session.has_timer,
             )  # fmt: skip
     except KeyboardInterrupt:
         hint = "the changes were made; to check again: `dkimctl check-dns`"
@@ -324,21 +308,22 @@ def show_checks(
             write_chunks(render_all(renderer, counted()), output, mode=mode)
         except OutputError as error:
             failure = error
-    words = _WORDS_OF_ABSENCE if wanted is Verdict.MISSING else {}
+    gone = {Verdict.PUBLISHED: "still in DNS", Verdict.MISSING: "gone"}
+    words = gone if wanted is Verdict.MISSING else {}
     parts = [f"{words.get(item, item)} {counts[item]}" for item in Verdict if counts[item]]
     reporter.summarize(", ".join(parts) or "nothing to check", counts)
     wait = next_steps.wait_for(selection)
     step = f"{next_steps.publish(selection, by_target=has_targets)}, then {wait}"
-    warn_of_urgent(
-        reporter, urgent, selection,
-        next_steps.wait_for_transfers(selection) if is_written else f"publish the records: {step}",
-    )  # fmt: skip
+    transfer = "check that the servers of the zone get them from it"
+    written = f"the DNS target has the records: {transfer}, then {wait}"
+    hint = written if is_written else f"publish the records: {step}"
+    warn_of_urgent(reporter, urgent, selection, hint)
     wrong = [verdict for verdict in _REMEDIES if counts[verdict] and not words]
     for verdict in wrong:
         reporter.note(f"dkimctl: {verdict}: {_REMEDIES[verdict]}")
     what = ["missing"] * bool(counts[Verdict.MISSING]) + ["wrong"] * bool(wrong)
     if what and is_written and not urgent:
-        reporter.note(f"dkimctl: {next_steps.wait_for_transfers(selection)}")
+        reporter.note(f"dkimctl: {written}")
     elif what and not urgent and not words:
         reporter.note(f"dkimctl: to publish what is {' or '.join(what)}: {step}")
         if not has_targets:
@@ -347,12 +332,8 @@ def show_checks(
         by_hand = f"every six months or so: {next_steps.command('rotate', selection)}"
         step = "automatically: `dkimctl timer`" if has_targets else by_hand
         reporter.note(f"dkimctl: to replace the keys {step}")
-    codes = [
-        ExitCode.OK if is_good(verdict, wanted)
-        else ExitCode.SERVICE if verdict is Verdict.NO_ANSWER
-        else ExitCode.NO
-        for verdict in counts
-    ]  # fmt: skip
+    bad = [verdict for verdict in counts if not is_good(verdict, wanted)]
+    codes = [ExitCode.SERVICE if each is Verdict.NO_ANSWER else ExitCode.NO for each in bad]
     if failure is not None:
         reporter.error(failure)
         codes.append(failure.exit_code)

@@ -40,10 +40,8 @@ def answer(
 def no_terminal(options: Sequence[str]) -> UsageError:
     """The error for questions that these options would have answered."""
     words = " and ".join(filter(None, (", ".join(options[:-1]), options[-1])))
-    return UsageError(
-        f"there is no terminal to ask on, and no {words}",
-        hint=f"give {words}, or run it on a terminal",
-    )
+    text = f"there is no terminal to ask on, and no {words}"
+    return UsageError(text, hint=f"give {words}, or run it on a terminal")
 
 
 def store_login(session: Session, secret: Secret, token: Token) -> None:
@@ -154,7 +152,5 @@ def _delete(session: Session, login: Login) -> None:
         # A keyring's own hint is about other ways to store a secret.
         is_file = login["credential_store"] == "file"
         first_step = error.hint if is_file else "check that the keyring can be used"
-        raise CredentialsError(
-            f"the secret of {login['client_id']} may still be stored: {error.message}",
-            hint=f"{first_step}, and run `dkimctl logout`",
-        ) from None
+        text = f"the secret of {login['client_id']} may still be stored: {error.message}"
+        raise CredentialsError(text, hint=f"{first_step}, and run `dkimctl logout`") from None

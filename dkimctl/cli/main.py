@@ -161,17 +161,10 @@ app = App(
 @app.callback()
 def dkimctl(
     ctx: typer.Context,
-    version: Annotated[  # noqa: ARG001 - `_show_version` takes it
-        bool,
-        option(
-            "--version -V",
-            "Show the version and exit.",
-            is_eager=True,
-            callback=_show_version,
-            rich_help_panel=COMMON_PANEL,
-        ),
-    ] = False,
-) -> int:
+    version: Annotated[bool, option("--version -V",  # noqa: ARG001 - `_show_version` takes it
+        "Show the version and exit.", is_eager=True, callback=_show_version,
+        rich_help_panel=COMMON_PANEL)] = False,
+) -> int:  # fmt: skip
     """Register domains for DKIM signing, publish their DNS records, check that the right keys are
     there, and replace old keys.
     """

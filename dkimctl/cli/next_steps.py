@@ -67,16 +67,6 @@ def wait_for(selection: Sequence[str]) -> str:
     return command("check-dns", selection, "--wait", "30m")
 
 
-def wait_for_transfers(selection: Sequence[str]) -> str:
-    check = "check that the servers of the zone get them from it"
-    return f"the DNS target has the records: {check}, then {wait_for(selection)}"
-
-
-def forget(selection: Sequence[str], *options: str) -> str:
-    file = new_name("forgotten.json")
-    return command("ledger forget", selection or ["*"], *options, "--output", file)
-
-
 def rotate_retired(selection: Sequence[str], *options: str) -> str:
     """The command that lists retired keys, without backticks."""
     return command("rotate", selection, "--retired", *options)[1:-1]

@@ -43,13 +43,8 @@ COMMON_PANEL = "Common options"
 MAX_TTL = 2**31 - 1  # RFC 2181, section 8
 
 SETTINGS_PANEL = "Profile settings"
-_SETTINGS = (
-    "auth_url", "base_url", "client_id", "credential_store", "batch_size", "concurrency",
-    "timeout", "max_wait", "ca_bundle", "proxy", "ledger",
-)  # fmt: skip
 _PROFILE = ("profile", "sandbox", "config")
 _STREAMS = ("color", "verbose", "quiet")
-SHARED = (*_SETTINGS, *_PROFILE, *_STREAMS)
 _FORMATS = frozenset((*Format, *CheckFormat, "html", "text", "txt", "wide"))
 MOST_DOMAINS = 200  # a list that nobody would read further
 # No shell expands anything in such a word, or needs quotes for it; and it is not an option.
@@ -78,14 +73,9 @@ def _declared(names: str) -> tuple[list[str], str | None]:
 def _shared(names: str, text: str, **more: Any) -> TyperOption:
     words, metavar = _declared(names)
     return TyperOption(
-        param_decls=words,
-        metavar=metavar,
-        help=text,
-        expose_value=False,
-        callback=_keep,
-        is_flag=metavar is None,
-        **more,
-    )
+        param_decls=words, metavar=metavar, is_flag=metavar is None, help=text,
+        expose_value=False, callback=_keep, **more,
+    )  # fmt: skip
 
 
 def _keep(ctx: typer.Context, option: TyperOption, value: Any) -> None:
@@ -108,25 +98,22 @@ _SHARED = (
     _setting("--ca-bundle FILE", "PEM file of CAs to trust instead of the system's."),
     _setting("--proxy URL", "Proxy for all requests."),
     _setting("--ledger URL", "PostgreSQL database of a ledger that a team shares."),
-    _common(
-        "--profile -p NAME",
-        "Profile to use.",
-        autocompletion=lambda ctx, _args, _incomplete: complete_profiles(ctx),
-    ),
+    _common("--profile -p NAME", "Profile to use.",
+            autocompletion=lambda ctx, _args, _incomplete: complete_profiles(ctx)),
     _common("--sandbox", "Use the embedded service: no account, no network."),
     _common("--config FILE", "Config file to read."),
-    _common(
-        "--color WHEN",
-        f"{', '.join(Color)} (default: auto, on a terminal).",
-        type=typer.main.get_click_type(annotation=Color, parameter_info=typer.Option()),
-        is_eager=True,  # an invalid value is an error even before --help
-    ),
+    # Eager: an invalid value is an error even before --help.
+    _common("--color WHEN", f"{', '.join(Color)} (default: auto, on a terminal).", is_eager=True,
+            type=typer.main.get_click_type(annotation=Color, parameter_info=typer.Option())),
     _common("--verbose -v", "Log requests and DNS queries; show lists in full."),
     _common("--quiet -q", "Show only warnings and errors."),
-)
+)  # fmt: skip
+_SETTINGS = tuple(str(each.name) for each in _SHARED if each.rich_help_panel == SETTINGS_PANEL)
 
 
-def _shared_options(names: Collection[str], *, hidden: Collection[str] = ()) -> list[TyperOption]:
+def _shared_options(names: Collection[str], *, takes_profile: bool) -> list[TyperOption]:
+    """Copies of these options, of which a command with a profile shows others than one without."""
+    hidden = _SETTINGS if takes_profile else ("verbose",)
     taken = [copy.copy(option) for option in _SHARED if option.name in names]
     for option in taken:
         option.hidden = option.name in hidden
@@ -187,10 +174,8 @@ class Command(_Help, TyperCommand):
     def __init__(self, name: str | None, *, takes_profile: bool = False, **settings: Any) -> None:
         super().__init__(name, **settings)
         self.takes_profile = takes_profile
-        if takes_profile:
-            self.params += _shared_options(SHARED, hidden=_SETTINGS)
-        else:
-            self.params += _shared_options(_STREAMS, hidden=["verbose"])
+        names = (*_SETTINGS, *_PROFILE, *_STREAMS) if takes_profile else _STREAMS
+        self.params += _shared_options(names, takes_profile=takes_profile)
 
     def invoke(self, ctx: Any) -> Any:
         for name in () if self.takes_profile else _PROFILE:
@@ -221,9 +206,9 @@ class Group(_Help, TyperGroup):
         commands: list[Any] = [*self.commands.values()]
         # The root has none yet: it imports them when they are needed.
         self.takes_profile = not commands or any(each.takes_profile for each in commands)
-        common = (*_PROFILE, *_STREAMS) if self.takes_profile else _STREAMS
-        hidden = () if self.takes_profile else ["verbose"]
-        self.params = [*_shared_options(common, hidden=hidden), *self.params]
+        names = (*_PROFILE, *_STREAMS) if self.takes_profile else _STREAMS
+        common = _shared_options(names, takes_profile=self.takes_profile)
+        self.params = [*common, *self.params]
 
     def invoke(self, ctx: Any) -> Any:
         result = super().invoke(ctx)
@@ -244,11 +229,9 @@ class App(typer.Typer):
         declared: Any = functools.partial(Command, takes_profile=self._takes_profile)
         epilog = _epilog(examples)
         if self._takes_profile:
-            epilog = f"{_SETTINGS_LINE}\n\n{epilog}"
+            more = "Also takes the profile settings, such as --timeout: dkimctl help settings"
+            epilog = f"{more}\n\n{epilog}"
         return super().command(cls=declared, epilog=epilog, **settings)
-
-
-_SETTINGS_LINE = "Also takes the profile settings, such as --timeout: dkimctl help settings"
 
 
 def _epilog(examples: Sequence[str]) -> str | None:
@@ -264,7 +247,7 @@ def settings_help() -> TyperCommand:
     )
     epilog = _epilog(["dkimctl status", "dkimctl register --timeout 60s domains.yaml"])
     command = Command("settings", help=text, epilog=epilog)
-    command.params = list(_shared_options(_SETTINGS))
+    command.params = [*_shared_options(_SETTINGS, takes_profile=False)]
     return command
 
 

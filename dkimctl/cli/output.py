@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from enum import StrEnum
 from pathlib import Path
@@ -21,26 +21,19 @@ from dkimctl.errors import OutputError, UsageError, naming, os_errors_as
 from dkimctl.files import atomic_writer
 from dkimctl.formats.renderer import PER_ZONE, Format, Provider, TableLayout
 from dkimctl.formats.table import columns_of
-from dkimctl.names import outside_zones, parse_zone, zone_finder
-from dkimctl.text import listed
+from dkimctl.names import parse_zone
 
 FormatT = TypeVar("FormatT", bound=StrEnum)
 
 # Other suffixes say nothing: a file may be called db.example.com.
-_BY_SUFFIX = {
-    ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".zone": "zone",
-    ".nsupdate": "nsupdate", ".md": "markdown", ".html": "html", ".htm": "html",
-    ".prom": "prometheus", ".pdf": "pdf", ".docx": "docx", ".xlsx": "xlsx",
-}  # fmt: skip
+_BY_SUFFIX = {".ndjson": "jsonl", ".md": "markdown", ".htm": "html", ".prom": "prometheus"}
+_BY_SUFFIX |= {f".{name}": name for name in ("json", "jsonl", "csv", "zone", "nsupdate", "html")}
+_BY_SUFFIX |= {f".{name}": name for name in ("pdf", "docx", "xlsx")}  # which no command writes
 _WITH_ZONES = (Format.ZONE, Format.NSUPDATE, *PER_ZONE)
 _FITTING: Mapping[str, Sequence[Format]] = {
-    "--origin": [Format.ZONE],
-    "--zone": _WITH_ZONES,
-    "--find-zones": _WITH_ZONES,
-    "--provider": [Format.TERRAFORM],
-    "--wide": [Format.TABLE],
-    "--output-dir": _WITH_ZONES,
-}
+    "--origin": [Format.ZONE], "--zone": _WITH_ZONES, "--find-zones": _WITH_ZONES,
+    "--provider": [Format.TERRAFORM], "--wide": [Format.TABLE], "--output-dir": _WITH_ZONES,
+}  # fmt: skip
 _EXCLUSIVE = (
     ("--output", "--output-dir"), ("--zone", "--find-zones"), ("--origin", "--zone"),
     ("--origin", "--find-zones"), ("--origin", "--output-dir"),
@@ -143,38 +136,6 @@ def default_format(output: Path | None, *, for_machines: Format = Format.ZONE) -
 def read_zone(option: str, text: str) -> str:
     with naming(option):
         return parse_zone(text)
-
-
-def resolve_zones(
-    options: OutputOptions, fqdns: Iterable[str], note: Callable[[str], None]
-) -> OutputOptions:
-    """The options for records of these names; with `--find-zones`, DNS is asked for the zones.
-
-    Raises UsageError for names outside the zones, or several zones without `--output-dir`;
-    ServiceError where DNS gives no answer.
-    """
-    if not options.has_zones:
-        return options
-    names = list(fqdns)
-    if options.finds_zones:
-        from dkimctl.dns.zones import find_zones
-
-        if len(names) >= 100:  # which may take longer than a second
-            note(f"dkimctl: looking up the zones of {len(names)} names in DNS")
-        options = options._replace(zones=sorted(set(find_zones(names).values())))
-    zones = options.zones if options.origin is None else [options.origin]
-    find_zone = zone_finder(zones)
-    zone_of = {name: find_zone(name) for name in names}
-    if outside := [name for name, zone in zone_of.items() if zone is None]:
-        raise outside_zones(outside, zones)
-    different = sorted(filter(None, set(zone_of.values())))
-    if options.is_per_zone and len(different) > 1 and options.output_dir is None:
-        hint = "name a directory with --output-dir, or select the domains of one zone"
-        if options.fmt is Format.ZONE:
-            hint += "; without zones, names are absolute, in one file"
-        text = f"the result is a file for each of {len(different)} zones: {listed(different)}"
-        raise UsageError(text, hint=hint)
-    return options
 
 
 def table_layout(reporter: Reporter, output: Path | None) -> TableLayout:

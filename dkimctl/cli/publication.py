@@ -222,12 +222,9 @@ def _make_changes(
     Raises Interrupted at the second, which does not wait for the changes that were begun.
     """
     reporter, applied = session.reporter, dict[RegistrationKey, Change]()
-    is_stopped = is_announced = False
+    signals: list[None] = []
+    is_announced = False
     progress = PublicationProgress(reporter, total, "changed")
-
-    def stop() -> None:  # called in a signal handler
-        nonlocal is_stopped
-        is_stopped = True
 
     def emit(change: Change) -> None:
         applied[change.key] = change
@@ -235,25 +232,25 @@ def _make_changes(
 
     def wait() -> None:
         nonlocal is_announced
-        if is_stopped and not is_announced:
+        if signals and not is_announced:
             is_announced = True
             done = "stopping when the changes that were begun are done"
             reporter.note(f"dkimctl: {done}; Ctrl-C again ends at once")
         progress.show(len(applied))
 
     try:
-        with stopping(stop), progress:
+        with stopping(lambda: signals.append(None)), progress:
             apply_plan(
                 plan, emit, lambda: session.open_ledger(for_writing=True),
                 lambda error: reporter.warn(f"not in `dkimctl history`: {error.message}"),
-                is_stopped=lambda: is_stopped, wait=wait,
+                is_stopped=lambda: bool(signals), wait=wait,
             )  # fmt: skip
     except KeyboardInterrupt:
         made = sum(change.is_applied for change in applied.values())
         text = f"interrupted: {made} of {counted(total, 'change')} made, perhaps more"
         hint = f"to continue: `{next_steps.same_command()}`"
         raise Interrupted(text, hint=hint) from None
-    return applied, is_stopped
+    return applied, bool(signals)
 
 
 def _write(plan: Sequence[Change], options: PublishOptions, reporter: Reporter) -> ExitCode:

@@ -21,7 +21,6 @@ from dkimctl.threads import start_daemon
 
 # Of TERM, where escape sequences would be shown.
 PLAIN_TERMINALS = ("dumb", "unknown")
-_PIECE = 64  # chunks in a write: a write for each would take as long as making them
 # Of a result that is lost, whichever command it is of.
 KEPT = "what was done is kept; `dkimctl show-dns` shows what is registered"
 _STYLES = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m"}
@@ -197,69 +196,62 @@ def write(
     if must_arrive and sys.stdout.name == os.devnull:
         hint = "use --output" if hint is KEPT else hint
         raise OutputError("stdout is closed, and the result would be lost", hint=hint)
-    writer = _StdoutWriter(in_background=in_background)
-    for text in itertools.chain([first], chunks):
-        writer.write(text)
-    if failure := writer.close():
+    pieces = _pieces(itertools.chain([first], chunks))
+    if failure := _write_by_thread(pieces) if in_background else _write_pieces(pieces):
         _give_up_stdout(failure, hint, must_arrive=must_arrive)
 
 
-class _StdoutWriter:
-    """Writes a result to stdout piece by piece; `close` returns what went wrong."""
+def _pieces(chunks: Iterable[str]) -> Iterator[str]:
+    """Many chunks at once: a write for each would take as long as making them."""
+    texts, most = filter(None, chunks), 1 if sys.stdout.isatty() else 64
+    while piece := "".join(itertools.islice(texts, most)):
+        yield piece
 
-    def __init__(self, *, in_background: bool) -> None:
-        self._gathered: list[str] = []
-        self._most_gathered = 1 if sys.stdout.isatty() else _PIECE
-        self._failure: OSError | None = None
-        self._pieces: queue.SimpleQueue[bytes | None] | None = None
-        if in_background:
-            # The program may end while the reader stands still. So the thread writes below Python's
-            # buffers, whose locks it would not give back.
-            sys.stdout.flush()
-            self._pieces = queue.SimpleQueue()
-            self._thread = start_daemon(self._write_pieces, "dkimctl-output")
 
-    def write(self, text: str) -> None:
-        if text:
-            self._gathered.append(text)
-            if len(self._gathered) >= self._most_gathered:
-                self._flush()
-
-    def close(self) -> OSError | None:
-        self._flush()
-        if self._pieces is not None:
-            self._pieces.put(None)
-            if self._thread is None:
-                self._write_pieces()
-            while self._thread is not None and self._thread.is_alive():
-                self._thread.join(0.5)  # a wait without a timeout would not hear Ctrl-C on Windows
-        return self._failure
-
-    def _flush(self) -> None:
-        text = "".join(self._gathered)
-        self._gathered.clear()
-        if self._pieces is not None:
-            # Encoded as stdout would: the thread could report no error.
-            text = text if os.linesep == "\n" else text.replace("\n", os.linesep)
-            self._pieces.put(text.encode(sys.stdout.encoding, sys.stdout.errors or "strict"))
-        elif self._failure is None:
+def _write_pieces(pieces: Iterable[str]) -> OSError | None:
+    """Take all pieces, and write them to stdout; returns what went wrong."""
+    failure = None
+    for text in pieces:
+        if failure is None:
             try:
                 sys.stdout.write(text)
                 sys.stdout.flush()
             except OSError as error:
-                self._failure = error
+                failure = error
+    return failure
 
-    def _write_pieces(self) -> None:
+
+def _write_by_thread(pieces: Iterable[str]) -> OSError | None:
+    """The same, by a thread, which is waited for at the end."""
+    # The program may end while the reader stands still. So the thread writes below Python's
+    # buffers, whose locks it would not give back.
+    sys.stdout.flush()
+    queued: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+    failures: list[OSError] = []
+
+    def work() -> None:
         descriptor = sys.stdout.fileno()
-        while self._pieces is not None and (data := self._pieces.get()) is not None:
+        while (data := queued.get()) is not None:
             left = memoryview(data)
-            while left and self._failure is None:
+            while left and not failures:
                 try:
                     left = left[os.write(descriptor, left) :]
                 except BlockingIOError:  # another program has set the pipe to non-blocking
                     time.sleep(0.05)
                 except OSError as error:
-                    self._failure = error
+                    failures.append(error)
+
+    thread = start_daemon(work, "dkimctl-output")
+    for text in pieces:
+        # Encoded as stdout would: the thread could report no error.
+        data = text.replace("\n", os.linesep)
+        queued.put(data.encode(sys.stdout.encoding, sys.stdout.errors or "strict"))
+    queued.put(None)
+    if thread is None:
+        work()
+    while thread is not None and thread.is_alive():
+        thread.join(0.5)  # a wait without a timeout would not hear Ctrl-C on Windows
+    return failures[0] if failures else None
 
 
 def write_bytes(data: bytes) -> None:

@@ -9,9 +9,9 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
-from dkimctl.cli.output import LONG_TABLE, OutputOptions, resolve_zones, table_layout, write_chunks
+from dkimctl.cli.output import LONG_TABLE, OutputOptions, table_layout, write_chunks
 from dkimctl.cli.report import KEPT, Reporter
-from dkimctl.errors import ExitCode, OutputError, os_errors_as, worst
+from dkimctl.errors import ExitCode, OutputError, UsageError, os_errors_as, worst
 from dkimctl.formats.dns_tools import PerZoneRenderer, ZoneFile
 from dkimctl.formats.renderer import (
     NOT_FOR_DNS,
@@ -23,19 +23,10 @@ from dkimctl.formats.renderer import (
 )
 from dkimctl.formats.results import open_results
 from dkimctl.models import USABLE, Outcome, Result, named
-from dkimctl.names import zone_finder
+from dkimctl.names import outside_zones, zone_finder
 from dkimctl.settings.rotation import Pool
 from dkimctl.text import MAX_ALIKE, counted, few, listed, without_names
 
-# Of each outcome, its exit code; in the order of the summary.
-_EXIT_CODES = dict.fromkeys(
-    (Outcome.CREATED, Outcome.EXISTS, Outcome.PENDING, Outcome.RETIRED), ExitCode.OK
-)
-_EXIT_CODES |= dict.fromkeys(
-    (Outcome.BLOCKED, Outcome.DIFFERS, Outcome.TAKEN, Outcome.INVALID, Outcome.UNUSABLE),
-    ExitCode.NO,
-)
-_EXIT_CODES |= dict.fromkeys((Outcome.FAILED, Outcome.UNKNOWN), ExitCode.SERVICE)
 _HINTS = {
     Outcome.BLOCKED: "do what the reason says, and run the same command again",
     Outcome.DIFFERS: "correct the entry, or register another selector for a new key",
@@ -48,6 +39,10 @@ _HINTS = {
     "service's operator whether it is registered: if so, write its selector into the entry; if "
     "not, add --retry-unknown",
 }
+# Of each outcome, its exit code; in the order of the summary.
+_OK = (Outcome.CREATED, Outcome.EXISTS, Outcome.PENDING, Outcome.RETIRED)
+_EXIT_CODES = dict.fromkeys(_OK, ExitCode.OK) | dict.fromkeys(_HINTS, ExitCode.NO)
+_EXIT_CODES |= dict.fromkeys((Outcome.FAILED, Outcome.UNKNOWN), ExitCode.SERVICE)
 
 
 def with_zones(
@@ -56,16 +51,39 @@ def with_zones(
     reporter: Reporter,
     above: Callable[[str], str] = str,  # gives the name to ask DNS for, if it is another
 ) -> OutputOptions:
-    """The options with the zones of these records; where DNS tells them, warns of wildcards."""
-    names = [record.fqdn for record in filter(None, map(publishable, results))]
-    options = resolve_zones(options, dict.fromkeys(map(above, names)), reporter.note)
+    """The options with the zones of these records; where DNS tells them, warns of wildcards.
+
+    Raises UsageError for names outside the zones, or several zones without `--output-dir`;
+    ServiceError where DNS gives no answer.
+    """
+    if not options.has_zones:
+        return options
+    fqdns = [record.fqdn for record in filter(None, map(publishable, results))]
+    names = list(dict.fromkeys(map(above, fqdns)))
+    if options.finds_zones:
+        from dkimctl.dns.zones import find_zones
+
+        if len(names) >= 100:  # which may take longer than a second
+            reporter.note(f"dkimctl: looking up the zones of {len(names)} names in DNS")
+        options = options._replace(zones=sorted(set(find_zones(names).values())))
+    zones = options.zones if options.origin is None else [options.origin]
+    find_zone = zone_finder(zones)
+    zone_of = {name: find_zone(name) for name in names}
+    if outside := [name for name, zone in zone_of.items() if zone is None]:
+        raise outside_zones(outside, zones)
+    different = sorted(filter(None, set(zone_of.values())))
+    if options.is_per_zone and len(different) > 1 and options.output_dir is None:
+        hint = "name a directory with --output-dir, or select the domains of one zone"
+        if options.fmt is Format.ZONE:
+            hint += "; without zones, names are absolute, in one file"
+        text = f"the result is a file for each of {len(different)} zones: {listed(different)}"
+        raise UsageError(text, hint=hint)
     if not options.finds_zones:
         return options
     from dkimctl.cli.checking import warn_of_wildcards  # DNS, which others do not need
 
-    find = zone_finder(options.zones)
-    zone_of = {name: find(name) or "" for name in names}
-    return options._replace(add_first=warn_of_wildcards(reporter, zone_of))
+    shadowing = warn_of_wildcards(reporter, {name: find_zone(name) or "" for name in fqdns})
+    return options._replace(add_first=shadowing)
 
 
 class Doing(Enum):

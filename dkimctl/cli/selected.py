@@ -28,14 +28,9 @@ if TYPE_CHECKING:
 MAX_AGE_OF_CHECK = "24h"  # of one that shows a successor in DNS
 _MAX_COMPARED = 2000  # domains, each of which takes 40 µs
 
-SelectionArgument = Annotated[
-    list[str] | None,
-    argument(
-        "[SELECTION]...",
-        "Domain names, globs such as '*.example.com', spec files (default: everything).",
-        autocompletion=complete_selection,
-    ),
-]
+SelectionArgument = Annotated[list[str] | None, argument("[SELECTION]...",
+    "Domain names, globs such as '*.example.com', spec files (default: everything).",
+    autocompletion=complete_selection)]  # fmt: skip
 
 
 def read_selection(session: Session, words: Sequence[str] | None) -> Selection:
@@ -45,11 +40,9 @@ def read_selection(session: Session, words: Sequence[str] | None) -> Selection:
     names: list[str | RegistrationKey] = []
     for word in words:
         if is_file(word):
-            names += [
-                RegistrationKey(spec.sign_domain, spec.selector) if spec.selector
-                else spec.sign_domain
-                for spec in session.read_specs(word).specs
-            ]  # fmt: skip
+            for spec in session.read_specs(word).specs:
+                key = RegistrationKey(spec.sign_domain, spec.selector or "")
+                names.append(key if spec.selector else spec.sign_domain)
         elif not is_glob(word):
             try:
                 names.append(parse_domain(word))

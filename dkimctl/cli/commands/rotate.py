@@ -144,7 +144,8 @@ def rotate(
             f"dkimctl: next, to check that they are gone: `{list_them} --output {file} && "
             f"dkimctl check-dns --from {file} --expect-absent`"
         )
-        forget = next_steps.forget(selection or (), *assumed)
+        options_of_forget = (*assumed, "--output", new_name("forgotten.json"))
+        forget = next_steps.command("ledger forget", selection or ["*"], *options_of_forget)
         session.reporter.note(f"dkimctl: and then: {forget}")
     return worst_check([status, selected.warn_unmatched(session, picked)])
 
