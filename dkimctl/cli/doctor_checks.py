@@ -250,7 +250,12 @@ def open_ledger(session: Session) -> Ledger:
 
 def check_ledger(session: Session) -> Iterator[Remark]:
     if isinstance(path := session.find_ledger_place(), Path):
-        yield from _check_file(path)
+        # The file or, if it is not there, the directory in which it is created.
+        place = next((place for place in (path, *path.parents) if place.exists()), path)
+        directory = path.parent if path.exists() else place
+        if not (os.access(place, os.W_OK) and os.access(directory, os.W_OK)):
+            hint = f"make {path.parent} writable for you, or name another in DKIMCTL_STATE_DIR"
+            yield Remark(Health.WRONG, f"you cannot write to {path}", access_hint(path, hint))
         if not path.exists():
             yield Remark(Health.OK, f"none yet; the first `register` creates {path}")
             return
@@ -267,15 +272,6 @@ def check_ledger(session: Session) -> Iterator[Remark]:
             hint = "this one may be incomplete: once it is complete, move that file away"
             yield Remark(Health.WARNING, text, hint)
         ledger.require_disk_space(1000)  # registrations
-
-
-def _check_file(path: Path) -> Iterator[Remark]:
-    # The file or, if it is not there, the directory in which it is created.
-    place = next((place for place in (path, *path.parents) if place.exists()), path)
-    directory = path.parent if path.exists() else place
-    if not (os.access(place, os.W_OK) and os.access(directory, os.W_OK)):
-        hint = f"make {path.parent} writable for you, or name another in DKIMCTL_STATE_DIR"
-        yield Remark(Health.WRONG, f"you cannot write to {path}", access_hint(path, hint))
 
 
 def check_keys(session: Session) -> Iterator[Remark]:

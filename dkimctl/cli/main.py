@@ -22,8 +22,9 @@ from typer.exceptions import TyperException
 
 from dkimctl import __version__
 from dkimctl.cli.options import COMMON_PANEL, App, Group, option
-from dkimctl.cli.report import Color, Reporter, open_missing_streams, show_lines, write
+from dkimctl.cli.report import Color, Reporter, open_missing_streams, write, write_line
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, OutputError, UsageError
+from dkimctl.text import printable
 
 # By panel of the help, each with the first sentence of its own help, so that to list them imports
 # none. Each is a module of dkimctl.cli.commands. `rotate` takes a selection as well as the second
@@ -212,7 +213,8 @@ def run(args: Sequence[str]) -> int:
         status = int(result or ExitCode.OK)
     except Exception as error:  # noqa: BLE001 - a traceback helps only developers
         if os.environ.get("DKIMCTL_DEBUG") == "1":
-            show_lines(traceback.format_exc())
+            for line in traceback.format_exc().splitlines():  # with text of others
+                write_line(printable(line))
         reported = _as_dkimctl_error(error)
         reporter.error(reported)
         status = reported.exit_code

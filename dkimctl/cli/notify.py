@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dkimctl.dns.check import CheckPolicy
     from dkimctl.dns.queries import Source
 
-_PROBLEMS = (State.FAILED, State.BLOCKED)
+_PROBLEMS, _WAITING = (State.FAILED, State.BLOCKED), (Step.REMOVE, State.WAITING)
 _TEST = KeyProblem("dkimctl", "test notice", action="nothing: this is a test")
 
 
@@ -199,14 +199,11 @@ def send_run_notices(
             return True
         # Where the service or DNS could not be asked about it, no alarm is over.
         if is_key_subject(subject):
-            is_unknown = Step.PUBLISH in report.unknown
-        else:  # retired records that wait may still be there
-            is_unknown = bool(report.unknown) or any(
-                _subject(task.registration.key.sign_domain) == subject
-                for task in report.tasks
-                if (task.step, task.state) == (Step.REMOVE, State.WAITING)
-            )
-        return subject in ours and not is_unknown
+            return subject in ours and Step.PUBLISH not in report.unknown
+        # Retired records that wait may still be there.
+        left = [task for task in report.tasks if (task.step, task.state) == _WAITING]
+        waiting = {_subject(task.registration.sign_domain) for task in left}
+        return subject in ours - waiting and not report.unknown
 
     def look_again(subjects: Collection[str]) -> Look:
         nonlocal report

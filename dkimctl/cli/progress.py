@@ -48,6 +48,11 @@ class ProgressDisplay:
     def is_due(self) -> bool:
         return self.draws and time.monotonic() >= self._next_draw
 
+    def show(self, done: int, total: int, word: str) -> None:
+        """Draw if it is time; `word` says what is done."""
+        if self.is_due:
+            self.draw(done, total, f"{done}/{total} {word}")
+
     def draw(self, done: int, total: int | None, text: str) -> None:
         """Draw now that `done` of `total` is done; None: the total is not known."""
         self._next_draw = time.monotonic() + REDRAW
@@ -60,18 +65,6 @@ class ProgressDisplay:
         except OSError:  # the terminal is gone; the work goes on
             self.draws = False
             self.__exit__()
-
-
-class PublicationProgress(ProgressDisplay):
-    """Shows how many of `total` records are done; `done_word` says what that means."""
-
-    def __init__(self, reporter: Reporter, total: int, done_word: str) -> None:
-        super().__init__(reporter)
-        self._total, self._done_word = total, done_word
-
-    def show(self, done: int) -> None:
-        if self.is_due:
-            self.draw(done, self._total, f"{done}/{self._total} {self._done_word}")
 
 
 class RegistrationProgress(ProgressDisplay):

@@ -14,7 +14,7 @@ from dkimctl.cli import next_steps, selected, terminal
 from dkimctl.cli.checking import check_records, open_source, warn_of_urgent
 from dkimctl.cli.options import ALLOW_SHADOWING, read_duration
 from dkimctl.cli.output import LONG_TABLE, table_layout, write_chunks
-from dkimctl.cli.progress import PublicationProgress
+from dkimctl.cli.progress import ProgressDisplay
 from dkimctl.cli.report import Reporter, warn_alike
 from dkimctl.cli.session import Session
 from dkimctl.cli.terminal import interrupting, stopping
@@ -136,11 +136,12 @@ def publish_records(
 ) -> ExitCode:
     """Show the plan, make the changes if that is wanted, and show what became of them."""
     reporter = session.reporter
-    progress = PublicationProgress(reporter, len(registrations), "read")
+    progress, count = ProgressDisplay(reporter), len(registrations)
     with unchanged_if_interrupted(), progress:
         plan = make_plan(
             registrations, targets, open_source,
-            lambda: session.open_ledger(for_writing=False).ours(), progress=progress.show,
+            lambda: session.open_ledger(for_writing=False).ours(),
+            progress=lambda done: progress.show(done, count, "read"),
             replace_foreign=options.replace, allow_shadowing=options.allow_shadowing,
         )  # fmt: skip
     total = sum(change.action in CHANGING for change in plan)
@@ -224,11 +225,11 @@ def _make_changes(
     reporter, applied = session.reporter, dict[RegistrationKey, Change]()
     signals: list[None] = []
     is_announced = False
-    progress = PublicationProgress(reporter, total, "changed")
+    progress = ProgressDisplay(reporter)
 
     def emit(change: Change) -> None:
         applied[change.key] = change
-        progress.show(len(applied))
+        progress.show(len(applied), total, "changed")
 
     def wait() -> None:
         nonlocal is_announced
@@ -236,7 +237,7 @@ def _make_changes(
             is_announced = True
             done = "stopping when the changes that were begun are done"
             reporter.note(f"dkimctl: {done}; Ctrl-C again ends at once")
-        progress.show(len(applied))
+        progress.show(len(applied), total, "changed")
 
     try:
         with stopping(lambda: signals.append(None)), progress:

@@ -106,7 +106,7 @@ class Reporter:
                 document["warnings"] = warnings
             if self._summary is not None:
                 document["summary"] = self._summary
-            _write_line(json.dumps(document))
+            write_line(json.dumps(document))
 
     def _report(self, kind: str, text: str, hint: str, code: str) -> None:
         hint = self.complete_hint(hint)
@@ -163,18 +163,12 @@ def log_requests() -> None:
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            _write_line(f"dkimctl: {printable(record.getMessage())}")
+            write_line(f"dkimctl: {printable(record.getMessage())}")
 
     for name in ("dkimctl.http", "dkimctl.dns"):
         logger = logging.getLogger(name)
         logger.addHandler(Handler())
         logger.setLevel(logging.INFO)
-
-
-def show_lines(text: str) -> None:
-    """Write lines that may hold text of others, such as a traceback."""
-    for line in text.splitlines():
-        _write_line(printable(line))
 
 
 def write(
@@ -289,10 +283,10 @@ def _write_wrapped(text: str, head: str = "", shown: str = "") -> None:
             width = os.get_terminal_size(sys.stderr.fileno()).columns
             if 0 < width < columns_of(text):
                 lines = wrap(text, width - len(INDENT), breaks_words=False)
-    _write_line(f"\n{INDENT}".join(lines).replace(head, shown, 1))
+    write_line(f"\n{INDENT}".join(lines).replace(head, shown, 1))
 
 
-def _write_line(line: str) -> None:
+def write_line(line: str) -> None:
     try:
         sys.stderr.write(line + "\n")
         sys.stderr.flush()

@@ -10,7 +10,7 @@ import typer
 from dkimctl.cli import options, publication
 from dkimctl.cli.options import App, option, refuse_first
 from dkimctl.cli.output import read_format, table_layout, write_chunks
-from dkimctl.cli.progress import PublicationProgress
+from dkimctl.cli.progress import ProgressDisplay
 from dkimctl.cli.report import Reporter
 from dkimctl.cli.selected import SelectionArgument
 from dkimctl.cli.session import Session, open_session
@@ -103,11 +103,11 @@ def _show_access(
             raise NegativeAnswer(error.message, hint=hint) from None
         registrations, status = [], ExitCode.OK
     reporter = session.reporter
-    progress = PublicationProgress(reporter, len(registrations), "tried")
+    progress, count = ProgressDisplay(reporter), len(registrations)
     with publication.unchanged_if_interrupted(), progress:
         zones, uncovered = check_access(
             where_led(registrations, session.config.pool_of), targets,
-            tries_named=not words, progress=progress.show,
+            tries_named=not words, progress=lambda done: progress.show(done, count, "tried"),
         )  # fmt: skip
     access = access_status(zones)
     if access or uncovered or output is not None or not reporter.quiet:
