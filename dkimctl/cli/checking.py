@@ -125,13 +125,9 @@ def review_now(
 
 
 def check_records(
-    session: Session,
-    registrations: Sequence[Registration],
-    wait: str,
-    *,
-    is_shown: bool,
-    selection: Sequence[str],
-) -> tuple[ExitCode, Mapping[RegistrationKey, Check]]:
+    session: Session, registrations: Sequence[Registration], wait: str, *,
+    is_shown: bool, selection: Sequence[str],
+) -> tuple[ExitCode, Mapping[RegistrationKey, Check]]:  # fmt: skip
     """Do what `check-dns --wait` does for just these; `is_shown`: with its table on stdout."""
     from dkimctl.dns.check import check_publication
 
@@ -234,16 +230,10 @@ def open_renderer(
 
 
 def show_delegations(
-    pools: Mapping[str, Pool],  # by signing domain
-    reporter: Reporter,
-    selection: Sequence[str],  # the words that select them
-    source: Source,
-    fmt: CheckFormat | None,
-    output: Path | None,
-    *,
-    may_draw: bool,
-) -> ExitCode:
-    """Show whether DNS has what the pools of domains need, and what to do next."""
+    pools: Mapping[str, Pool], reporter: Reporter, selection: Sequence[str], source: Source,
+    fmt: CheckFormat | None, output: Path | None, *, may_draw: bool,
+) -> ExitCode:  # fmt: skip
+    """Show whether DNS has what the pools, by signing domain, need, and what to do next."""
     from dkimctl.dns.check import DelegationChecker, delegations
 
     wanted = (each for domain, pool in pools.items() for each in delegations(pool, domain))
@@ -275,19 +265,15 @@ def show_delegations(
 
 
 def show_checks(
-    checks: Iterable[Check],
-    renderer: Renderer[Check] | None,  # None: only the summary is shown
-    output: Path | None,
-    reporter: Reporter,
-    *,
-    wanted: Verdict,  # the good verdict
-    progress: ProgressDisplay,  # shown until the last check
-    selection: Sequence[str],  # the words that select what is checked
-    has_targets: bool,  # `publish` can publish what is missing
-    has_timer: bool,  # it replaces the keys; not asked where no notes are shown
-    is_written: bool = False,  # it has
-) -> ExitCode:
-    """Show checks as they come, then the summary and the next step; returns the exit code."""
+    checks: Iterable[Check], renderer: Renderer[Check] | None, output: Path | None,
+    reporter: Reporter, *, wanted: Verdict, progress: ProgressDisplay, selection: Sequence[str],
+    has_targets: bool, has_timer: bool, is_written: bool = False,
+) -> ExitCode:  # fmt: skip
+    """Show checks as they come, then the summary and the next step; returns the exit code.
+
+    Without a renderer, only the latter. `wanted` is the good verdict, `selection` the words that
+    select what is checked. `publish` can publish what is missing if there are targets, or has.
+    """
     counts, urgent = Counter[Verdict](), dict[Urgency, list[str]]()
 
     def counted() -> Iterator[Check]:
@@ -341,12 +327,10 @@ def show_checks(
 
 
 def warn_of_urgent(
-    reporter: Reporter,
-    names_of: Mapping[Urgency, Sequence[str]],
-    selection: Sequence[str],  # the words that select them
-    hint: str,  # what to do
-) -> None:
-    """Warn about the keys of each urgency, whose names are given."""
+    reporter: Reporter, names_of: Mapping[Urgency, Sequence[str]], selection: Sequence[str],
+    hint: str,
+) -> None:  # fmt: skip
+    """Warn about the keys of each urgency, by name; `hint` says what to do."""
     wait = f"wait until all servers have it: {next_steps.wait_for(selection)}"
     for urgency, text in URGENT_WARNINGS.items():
         if names := names_of.get(urgency):

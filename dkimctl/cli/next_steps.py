@@ -120,8 +120,7 @@ def complete_commands(text: str, options: CommandOptions) -> str:
     def with_options(command: re.Match[str]) -> str:
         name, rest = command[1], command[2]
         first_word = name.split(" ", 1)[0]
-        has_none = first_word in ("serve", "service", "completion", "schema", "help")
-        if has_none or "--help" in rest:
+        if first_word in ("serve", "service", "completion", "schema", "help") or "--help" in rest:
             return command[0]
         own = r"(?:^|\s)(?:--profile|--sandbox|-p)\b"
         if options.profile and first_word != "profile" and not re.search(own, rest):

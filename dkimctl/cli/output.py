@@ -69,23 +69,15 @@ class OutputOptions(NamedTuple):
     def is_per_zone(self) -> bool:
         if self.fmt is Format.ZONE:
             return self.finds_zones or bool(self.zones)
-        if self.fmt is Format.NSUPDATE:  # one script may be about several zones
-            return self.output_dir is not None
-        return self.fmt in PER_ZONE
+        # One script of nsupdate may be about several zones.
+        return self.output_dir is not None if self.fmt is Format.NSUPDATE else self.fmt in PER_ZONE
 
 
 def read_output_options(
-    *,
-    fmt: Format | None,
-    output: Path | None,
-    wide: bool,
-    ttl: int = 3600,
-    origin: str | None = None,
-    zone: Sequence[str] | None = None,
-    find_zones: bool = False,
-    provider: Provider | None = None,
-    output_dir: Path | None = None,
-) -> OutputOptions:
+    *, fmt: Format | None, output: Path | None, wide: bool, ttl: int = 3600,
+    origin: str | None = None, zone: Sequence[str] | None = None, find_zones: bool = False,
+    provider: Provider | None = None, output_dir: Path | None = None,
+) -> OutputOptions:  # fmt: skip
     """Check these options, and gather them. Raises UsageError."""
     fmt = read_format(Format, fmt, output)
     output_options = OutputOptions(
@@ -148,14 +140,9 @@ def table_layout(reporter: Reporter, output: Path | None) -> TableLayout:
 
 
 def write_chunks(
-    chunks: Iterable[str],
-    output: Path | None,
-    *,
-    must_arrive: bool = False,
-    in_background: bool = False,
-    is_paged: bool = False,
-    mode: int | None = None,
-) -> None:
+    chunks: Iterable[str], output: Path | None, *, must_arrive: bool = False,
+    in_background: bool = False, is_paged: bool = False, mode: int | None = None,
+) -> None:  # fmt: skip
     """Write a result to the file `output`, or to stdout (see `write` for its options).
 
     What `is_paged` goes through the user's pager if stdout is a terminal. All chunks are taken,

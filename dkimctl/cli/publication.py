@@ -129,11 +129,9 @@ def without_left_out(session: Session, registrations: Iterable[Registration]) ->
 
 
 def publish_records(
-    session: Session,
-    registrations: Sequence[Registration],
-    targets: Sequence[Target],
+    session: Session, registrations: Sequence[Registration], targets: Sequence[Target],
     options: PublishOptions,
-) -> ExitCode:
+) -> ExitCode:  # fmt: skip
     """Show the plan, make the changes if that is wanted, and show what became of them."""
     reporter = session.reporter
     progress, count = ProgressDisplay(reporter), len(registrations)

@@ -24,14 +24,7 @@ PLAIN_TERMINALS = ("dumb", "unknown")
 # Of a result that is lost, whichever command it is of.
 KEPT = "what was done is kept; `dkimctl show-dns` shows what is registered"
 _STYLES = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m"}
-
-
-class Color(StrEnum):
-    """The values of --color."""
-
-    AUTO = "auto"
-    ALWAYS = "always"
-    NEVER = "never"
+Color = StrEnum("Color", ["AUTO", "ALWAYS", "NEVER"])  # of --color
 
 
 class Reporter:
@@ -172,12 +165,9 @@ def log_requests() -> None:
 
 
 def write(
-    chunks: Iterable[str],
-    *,
-    must_arrive: bool = False,
-    in_background: bool = False,
+    chunks: Iterable[str], *, must_arrive: bool = False, in_background: bool = False,
     hint: str = "check where it goes",
-) -> None:
+) -> None:  # fmt: skip
     """Write a result to stdout.
 
     Raises OutputError if it cannot be written. A reader that goes away (`| head`) is not an error,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,13 +45,12 @@ _EXIT_CODES |= dict.fromkeys((Outcome.FAILED, Outcome.UNKNOWN), ExitCode.SERVICE
 
 
 def with_zones(
-    options: OutputOptions,
-    results: Sequence[Result],
-    reporter: Reporter,
-    above: Callable[[str], str] = str,  # gives the name to ask DNS for, if it is another
-) -> OutputOptions:
+    options: OutputOptions, results: Sequence[Result], reporter: Reporter,
+    above: Callable[[str], str] = str,
+) -> OutputOptions:  # fmt: skip
     """The options with the zones of these records; where DNS tells them, warns of wildcards.
 
+    `above` gives the name to ask DNS for, if it is another.
     Raises UsageError for names outside the zones, or several zones without `--output-dir`;
     ServiceError where DNS gives no answer.
     """
@@ -86,23 +84,11 @@ def with_zones(
     return options._replace(add_first=shadowing)
 
 
-class Doing(Enum):
-    """What a command does with the domains that it shows."""
-
-    PLANNING = "to create"
-    REGISTERING = "not registered"
-    REFRESHING = "not refreshed"
-    SHOWING = ""
-
-
 def write_results(
-    results: Iterable[Result],
-    options: OutputOptions,
-    reporter: Reporter,
-    *,
-    must_arrive: bool = False,  # and goes through no pager
-) -> None:
-    """Write results and nothing else. Raises OutputError."""
+    results: Iterable[Result], options: OutputOptions, reporter: Reporter, *,
+    must_arrive: bool = False,
+) -> None:  # fmt: skip
+    """Write results, nothing else, and through no pager if they `must_arrive`; or OutputError."""
     renderer = _open_renderer(options, table_layout(reporter, options.output))
     is_paged = options.fmt is Format.TABLE and not must_arrive
     chunks = render_all(renderer, results)
@@ -124,26 +110,20 @@ def at_targets(
 
 
 def show(
-    results: Iterable[Result],
-    options: OutputOptions,
-    reporter: Reporter,
-    doing: Doing = Doing.SHOWING,
-    *,
-    expected: int = 0,
-    shown_by: str = "--format table",  # what shows all
-    in_background: bool = False,  # never waits for the reader of stdout before the last result
-) -> Shown:
-    """Show results as they come, warn of what needs attention, and sum up.
+    results: Iterable[Result], options: OutputOptions, reporter: Reporter, pending: str = "", *,
+    is_plan: bool = False, expected: int = 0, shown_by: str = "--format table",
+    in_background: bool = False,
+) -> Shown:  # fmt: skip
+    """Show results as they come, warn of what needs attention, and sum up (see `summary`).
 
     Of more than 200 `expected` results on a terminal only those that need attention are shown,
-    unless the format was named. For errors on the way, see `write_chunks`.
+    unless the format was named; `shown_by` shows all. For errors on the way, see `write_chunks`.
     """
     is_table = options.fmt is Format.TABLE
     is_cut = options.is_default and not reporter.verbose
     layout = table_layout(reporter, options.output)._replace(
         only_attention=is_cut and options.is_on_terminal and expected > LONG_TABLE,
-        shown_by=shown_by, most_alike=MAX_ALIKE if is_cut else None,
-        is_plan=doing is Doing.PLANNING,
+        shown_by=shown_by, most_alike=MAX_ALIKE if is_cut else None, is_plan=is_plan,
     )  # fmt: skip
     renderer = _open_renderer(options, layout)
     warnings, counts = AttentionWarnings(reporter), Counter[Outcome]()
@@ -166,7 +146,7 @@ def show(
     except OutputError as error:
         failure = error
     warnings.close()
-    reporter.summarize(summary(counts, doing), counts)
+    reporter.summarize(summary(counts, pending), counts)
     for outcome, hint in _HINTS.items():
         if is_table and counts[outcome]:
             reporter.note(f"dkimctl: {outcome}: {hint}")
@@ -198,17 +178,20 @@ def _open_renderer(options: OutputOptions, layout: TableLayout) -> Renderer[Resu
     return renderer
 
 
-def summary(counts: Mapping[Outcome, int], doing: Doing = Doing.REGISTERING) -> str:
-    """How many domains came to what, such as "created 3, already there 2" or "3 records"."""
+def summary(counts: Mapping[Outcome, int], pending: str = "") -> str:
+    """How many domains came to what, such as "created 3, already there 2".
+
+    `pending` is the word for those that are; without, they were only shown: "3 records".
+    """
     words = {outcome: str(outcome) for outcome in _EXIT_CODES}
-    words |= {Outcome.EXISTS: "already there", Outcome.PENDING: doing.value}
+    words |= {Outcome.EXISTS: "already there", Outcome.PENDING: pending}
     parts = []
-    if doing is Doing.SHOWING:
+    if not pending:
         words = {outcome: word for outcome, word in words.items() if outcome not in USABLE}
         records = sum(counts.get(outcome, 0) for outcome in USABLE)
         parts = [counted(records, "record")] if records else []
     parts += [f"{word} {counts[outcome]}" for outcome, word in words.items() if counts.get(outcome)]
-    return ", ".join(parts) or ("no records" if doing is Doing.SHOWING else "nothing to do")
+    return ", ".join(parts) or ("nothing to do" if pending else "no records")
 
 
 class AttentionWarnings:
@@ -272,13 +255,9 @@ def _write_zone_files(
 
 
 def _write_into(
-    directory: Path,
-    files: Sequence[ZoneFile],
-    suffix: str,
-    stems: Set[str],  # of the zones' files
-    reporter: Reporter,
+    directory: Path, files: Sequence[ZoneFile], suffix: str, stems: Set[str], reporter: Reporter
 ) -> None:
-    """Write the files into `directory`, warn of old ones of these zones, and name others there."""
+    """Write the files there, warn of old ones of these zones, by their stems, and name others."""
     what, hint = f"cannot create the directory {directory}", "name another with --output-dir"
     with os_errors_as(OutputError, what, hint=f"{hint}; {KEPT}"):
         directory.mkdir(parents=True, exist_ok=True)

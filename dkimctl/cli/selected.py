@@ -198,13 +198,9 @@ def retired_keys(session: Session) -> Mapping[RegistrationKey, str]:
 
 
 def review_retired(
-    session: Session,
-    selection: Selection,
-    *,
-    assume_successors: bool,
-    look: bool = True,
+    session: Session, selection: Selection, *, assume_successors: bool, look: bool = True,
     max_age: str | None = None,
-) -> list[RetirementStatus]:
+) -> list[RetirementStatus]:  # fmt: skip
     """How far the selected registrations are on their way out, after a look at DNS.
 
     Without a `look`, those of the last `max_age` count. Raises like `require_empty`; and if

@@ -15,7 +15,7 @@ from dkimctl.cli import next_steps, options
 from dkimctl.cli.options import argument, option
 from dkimctl.cli.output import OutputOptions, read_output_options
 from dkimctl.cli.progress import RegistrationProgress
-from dkimctl.cli.results import Doing, at_targets, show, summary
+from dkimctl.cli.results import at_targets, show, summary
 from dkimctl.cli.sandbox import sandbox_data
 from dkimctl.cli.session import Session, open_session
 from dkimctl.cli.terminal import confirms, interrupting, stopping
@@ -152,9 +152,9 @@ def register(
             planner = _make_planner(session, ledger, planning, specs)
             _tell_of_new_keys(session, ledger, planner, specs, unsure)
             return _show_plan(session, entries, planner, output_options)
-        doing = Doing.REFRESHING if refresh else Doing.REGISTERING
+        pending = "not refreshed" if refresh else "not registered"
         status = _register(
-            session, selection, entries, unsure, planning, output_options, doing, targets,
+            session, selection, entries, unsure, planning, output_options, pending, targets,
             to_publish,
         )  # fmt: skip
     if targets is None:
@@ -210,7 +210,8 @@ def _show_plan(session: Session, entries: Entries, planner: Planner, output: Out
     if output.fmt not in (Format.TABLE, Format.JSON, Format.MARKDOWN):
         hint = "use --format table, json or markdown"
         raise UsageError(f"a plan has no DNS records to show as {output.fmt}", hint=hint)
-    shown = show(plan(specs, planner), output, reporter, Doing.PLANNING, expected=len(specs))
+    planned, count = plan(specs, planner), len(specs)
+    shown = show(planned, output, reporter, "to create", is_plan=True, expected=count)
     _note_retired(session, shown.counts)
     if shown.counts[Outcome.PENDING]:
         command = next_steps.same_command(without=("--dry-run", "-n"))
@@ -226,7 +227,7 @@ def _register(
     unsure: Sequence[str],
     planning: dict[str, Any],
     output: OutputOptions,
-    doing: Doing,
+    pending: str,
     targets: Sequence[Target] | None,
     to_publish: list[Registration],
 ) -> int:
@@ -270,7 +271,7 @@ def _register(
             try:
                 shown = show(
                     at_targets(results, output.fmt, session.config.pool_of),
-                    output, reporter, doing, expected=len(specs),
+                    output, reporter, pending, expected=len(specs),
                     shown_by=reporter.complete(next_steps.command("show-dns", selection)),
                     in_background=True,  # a slow reader of stdout does not hold up the run
                 )  # fmt: skip
@@ -279,7 +280,7 @@ def _register(
                     raise
                 # Nothing was sent, and there are no results to show.
                 counts = run.counts_if_nothing_sent
-                reporter.summarize(summary(counts, doing), counts)
+                reporter.summarize(summary(counts, pending), counts)
                 raise (_interrupted(counts) if isinstance(error, Interrupted) else error) from None
     _note_retired(session, shown.counts)
     if unanswered:
