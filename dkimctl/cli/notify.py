@@ -125,7 +125,7 @@ def _deliver(session: Session, notice: Notice, now: datetime) -> list[bool]:
 
 @dataclass
 class CheckNotices:
-    """Takes in registrations and checks, then tells what changed; the rest is for a second look."""
+    """Takes in checks, then tells what changed; the rest is for a second look."""
 
     session: Session
     source: Source
@@ -133,21 +133,11 @@ class CheckNotices:
     looks: Looks
     retired: Mapping[RegistrationKey, str]
     seen: set[str] = field(default_factory=set)  # subjects
-    #: By subject, those that are not checked yet, or with a problem.
-    registrations: dict[str, Registration] = field(default_factory=dict)
     problems: list[KeyProblem] = field(default_factory=list)
 
-    def watch(self, registrations: Iterable[Registration]) -> Iterator[Registration]:
-        """The registrations, which are to be checked."""
-        for registration in registrations:
-            subject = subject_of(registration.key)
-            self.seen.add(subject)
-            self.registrations[subject] = registration
-            yield registration
-
     def add(self, check: Check) -> None:
+        self.seen.add(subject_of(check.key))
         if is_good(check.finding.verdict, Verdict.PUBLISHED):
-            del self.registrations[subject_of(check.key)]
             return
         selection = (check.sign_domain,)
         action = f"look at the record: {next_steps.command('check-dns', selection)}"
@@ -158,8 +148,14 @@ class CheckNotices:
 
     def send(self) -> ExitCode:
         """Tell what is worse or better, after a second look if a problem is new."""
+        bad, known = {problem.subject for problem in self.problems}, set[str]()
+        to_check: dict[str, Registration] = {}  # not of all subjects, which may be many
         with self.session.open_ledger(for_writing=False) as ledger:
-            known = {subject_of(registration.key) for registration in ledger.ours()}
+            for registration in ledger.ours():
+                subject = subject_of(registration.key)
+                known.add(subject)
+                if subject in bad:
+                    to_check[subject] = registration
 
         def covers(subject: str) -> bool:
             """Whether it was checked, or is a key that the ledger does not have any more."""
@@ -172,7 +168,7 @@ class CheckNotices:
             self.source.forget()
             reporter, wanted = self.session.reporter, self.policy.wanted
             for check in check_publication(
-                [self.registrations[subject] for subject in sorted(subjects)],
+                [to_check[subject] for subject in sorted(subjects) if subject in to_check],
                 self.source, self.policy._replace(wait=0.0), looks=self.looks, retired=self.retired,
                 progress=CheckProgress(reporter, wanted, may_draw=False),
             ):  # fmt: skip

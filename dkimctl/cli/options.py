@@ -207,8 +207,7 @@ class Group(_Help, TyperGroup):
         # The root has none yet: it imports them when they are needed.
         self.takes_profile = not commands or any(each.takes_profile for each in commands)
         names = (*_PROFILE, *_STREAMS) if self.takes_profile else _STREAMS
-        common = _shared_options(names, takes_profile=self.takes_profile)
-        self.params = [*common, *self.params]
+        self.params[:0] = _shared_options(names, takes_profile=self.takes_profile)
 
     def invoke(self, ctx: Any) -> Any:
         result = super().invoke(ctx)

@@ -178,10 +178,8 @@ class Session:
         from dkimctl.client.http import HttpClient
 
         account = self.account
-        if self.profile.is_sandbox:
-            http = HttpClient.in_process(self._sandbox.app)
-        else:
-            http = self.open_http(account.auth_url, account.base_url)
+        urls, is_sandbox = (account.auth_url, account.base_url), self.profile.is_sandbox
+        http = HttpClient.in_process(self._sandbox.app) if is_sandbox else self.open_http(*urls)
         self._resources.enter_context(http)
         client = Client(auth_url=account.auth_url, base_url=account.base_url, http=http)
         if secret := os.environ.get("DKIMCTL_CLIENT_SECRET"):

@@ -129,9 +129,8 @@ def check_dns(
             notices = CheckNotices(session, source, policy, looks, checkable.retired)
 
             def checks() -> Iterator[Check]:
-                registrations = checkable.registrations
                 for check in check_publication(
-                    notices.watch(registrations) if notify else registrations, source, policy,
+                    checkable.registrations, source, policy,
                     progress=progress, looks=looks, retired=checkable.retired,
                 ):  # fmt: skip
                     if notify:
