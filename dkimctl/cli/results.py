@@ -88,7 +88,7 @@ def write_results(
     results: Iterable[Result], options: OutputOptions, reporter: Reporter, *,
     must_arrive: bool = False,
 ) -> None:  # fmt: skip
-    """Write results, nothing else, and through no pager if they `must_arrive`; or OutputError."""
+    """Write only results; those that `must_arrive`, through no pager. Raises OutputError."""
     renderer = _open_renderer(options, table_layout(reporter, options.output))
     is_paged = options.fmt is Format.TABLE and not must_arrive
     chunks = render_all(renderer, results)
