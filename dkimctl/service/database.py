@@ -220,7 +220,7 @@ class Store:
         connection.execute(sa.text("SET LOCAL statement_timeout = 0"))  # for large tables
         connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({_UPGRADE_LOCK})"))
         tables = set(sa.inspect(connection).get_table_names())
-        if schema.VERSION_TABLE in tables:
+        if schema.version.name in tables:
             return schema.revision_of(connection)
         if taken := tables & set(schema.metadata.tables):
             raise UsageError(

@@ -161,8 +161,7 @@ def _import_all() -> None:
     import dkimctl
 
     for module in pkgutil.walk_packages(dkimctl.__path__, "dkimctl."):
-        # Alembic alone can import migrations.
-        if module.name != "dkimctl.__main__" and ".migrations" not in module.name:
+        if module.name != "dkimctl.__main__":
             importlib.import_module(module.name)
     for name in ("dns.message", "dns.rdtypes.ANY.TXT", "httpx", "rich.table", "yaml"):
         importlib.import_module(name)

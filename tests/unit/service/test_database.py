@@ -177,7 +177,7 @@ def test_a_database_is_opened_by_processes_at_once_and_refused_if_it_is_not_ours
     with ThreadPoolExecutor(4) as pool:
         for store in pool.map(open_store, [location] * 4):
             store.close()
-    postgresql.execute(f"UPDATE {schema.VERSION_TABLE} SET version_num = '9999'", "fresh")
+    postgresql.execute(f"UPDATE {schema.version} SET version_num = '9999'", "fresh")
     assert "newer dkimctl" in _refusal(location).message
     down = postgresql.url().replace(f":{postgresql.port}", ":1").replace("@", ":hush@")
     refusal = _refusal(read_location(down))
