@@ -22,7 +22,6 @@ from dkimctl.service.database import Store, StoreUnavailable, open_key_store
 from dkimctl.service.health import HealthEndpoints, Metrics
 from dkimctl.service.key_pairs import KeyMaker, KeyQueue, make_key
 from dkimctl.service.location import default_location
-from dkimctl.service.registrations import Registrar
 from dkimctl.settings.values import integer
 from dkimctl.text import printable
 
@@ -60,13 +59,7 @@ def create_app(
         return _app_of_environment()
     make = metrics.count_keys(make_key) if metrics else make_key
     keys = KeyQueue(make, max_waiting=_MAX_WAITING, limit=_KEYS_WITHIN, threads=key_threads)
-    api = resources.Api(
-        store,
-        Registrar(store, keys.make_all, clock),
-        clock,
-        max_domains=max_domains,
-        threads=threads,
-    )
+    api = resources.Api(store, keys.make_all, clock, max_domains=max_domains, threads=threads)
     watching: list[Any] = [AccessLog(proxies)] if proxies else []
     watching += [metrics] if metrics else []
     app = falcon.App(middleware=[*watching, api])
@@ -76,16 +69,8 @@ def create_app(
     app.set_error_serializer(resources.serialize_error)
     app.add_error_handler(Exception, resources.answer_unexpected)
     health = HealthEndpoints(store)
-    endpoints = {
-        "/oauth2/token": (api, "token"),
-        "/domain/dkim": (api, "dkim"),
-        "/send/{delivery_id}": (api, "delivery"),
-        "/openapi.yaml": (api, "description"),
-        "/healthz": (health, "alive"),
-        "/readyz": (health, "ready"),
-    }
-    for path, (resource, suffix) in endpoints.items():
-        app.add_route(path, resource, suffix=suffix)
+    for path, (suffix, _) in resources.ENDPOINTS.items():
+        app.add_route(path, health if suffix in ("alive", "ready") else api, suffix=suffix)
     return app
 
 

@@ -85,67 +85,65 @@ class Rejection(NamedTuple):
     name: None = None
 
 
-class Registrar:
-    """Registers for any client. `clock` returns seconds since the epoch."""
+def register(
+    store: Store,
+    make_keys: KeysMaker,
+    clock: Callable[[], float],
+    client_id: str,
+    entries: Sequence[Entry | Rejection],
+) -> list[Item]:
+    """One response item for each entry, in the same order; `clock` gives seconds since the epoch.
 
-    def __init__(self, store: Store, make_keys: KeysMaker, clock: Callable[[], float]) -> None:
-        self._store = store
-        self._make_keys = make_keys
-        self._clock = clock
-
-    def register(self, client_id: str, entries: Sequence[Entry | Rejection]) -> list[Item]:
-        """One response item for each entry, in the same order.
-
-        Whatever can be registered is, in one transaction. A key that cannot be made affects only
-        its own entry.
-        """
-        names = [
-            RegistrationName(entry.sign_domain, entry.selector or f"k{secrets.token_hex(4)}")
-            if isinstance(entry, Entry)
-            else None
-            for entry in entries
-        ]
-        wanted = {name for name in names if name}
-        known = find_all(self._store, wanted)
-        new: dict[RegistrationName, Entry] = {}  # of those with the same name the first
-        for name, entry in zip(names, entries, strict=True):
-            if name and isinstance(entry, Entry) and name not in known:
-                new.setdefault(name, entry)
-        made = self._make_keys(client_id, [entry.key_len for entry in new.values()])
-        failures = [key for key in made if isinstance(key, Exception)]
-        added: set[RegistrationName] = set()
-        try:
-            now = datetime.fromtimestamp(self._clock(), UTC)
-            waiting = {
-                StoredRegistration(
-                    client_id=client_id,
-                    sign_domain=name.sign_domain,
-                    selector=name.selector,
-                    key_len=entry.key_len,
-                    start_date=entry.start_date or now.isoformat(timespec="minutes"),
-                    default=entry.default,
-                    enable=entry.enable,
-                    value=key.value,
-                    regist_date=now.isoformat(timespec="seconds"),
-                ): key.private_key
-                for (name, entry), key in zip(new.items(), made, strict=True)
-                if isinstance(key, KeyPair)
-            }
-            added = add_all(self._store, waiting)
-            known |= {stored.name: stored for stored in waiting if stored.name in added}
-            known |= find_all(self._store, wanted - known.keys())
-        except Exception as failure:  # noqa: BLE001 - logged, and no reason to lose the rest
-            failures.append(failure)
-        if failures:
-            _logger.error("registering failed: %s", describe_failure(failures[0]))
-        items = []
-        for name, entry in zip(names, entries, strict=True):
-            # A selector that we have chosen, and somebody else as well, is not what was asked for.
-            is_answer = name in added or entry.selector is not None
-            stored = known.get(name) if name and is_answer else None
-            items.append(_item(entry, stored, client_id, is_new=name in added))
-            added -= {name}  # what has the same name in this request is a repetition
-        return items
+    Whatever can be registered is, in one transaction. A key that cannot be made affects only its
+    own entry.
+    """
+    names = [
+        RegistrationName(entry.sign_domain, entry.selector or f"k{secrets.token_hex(4)}")
+        if isinstance(entry, Entry)
+        else None
+        for entry in entries
+    ]
+    wanted = {name for name in names if name}
+    known = find_all(store, wanted)
+    new: dict[RegistrationName, Entry] = {}  # of those with the same name the first
+    for name, entry in zip(names, entries, strict=True):
+        if name and isinstance(entry, Entry) and name not in known:
+            new.setdefault(name, entry)
+    made = make_keys(client_id, [entry.key_len for entry in new.values()])
+    failures = [key for key in made if isinstance(key, Exception)]
+    added: set[RegistrationName] = set()
+    try:
+        now = datetime.fromtimestamp(clock(), UTC)
+        waiting = {
+            StoredRegistration(
+                client_id=client_id,
+                sign_domain=name.sign_domain,
+                selector=name.selector,
+                key_len=entry.key_len,
+                start_date=entry.start_date or now.isoformat(timespec="minutes"),
+                default=entry.default,
+                enable=entry.enable,
+                value=key.value,
+                regist_date=now.isoformat(timespec="seconds"),
+            ): key.private_key
+            for (name, entry), key in zip(new.items(), made, strict=True)
+            if isinstance(key, KeyPair)
+        }
+        added = add_all(store, waiting)
+        known |= {stored.name: stored for stored in waiting if stored.name in added}
+        known |= find_all(store, wanted - known.keys())
+    except Exception as failure:  # noqa: BLE001 - logged, and no reason to lose the rest
+        failures.append(failure)
+    if failures:
+        _logger.error("registering failed: %s", describe_failure(failures[0]))
+    items = []
+    for name, entry in zip(names, entries, strict=True):
+        # A selector that we have chosen, and somebody else as well, is not what was asked for.
+        is_answer = name in added or entry.selector is not None
+        stored = known.get(name) if name and is_answer else None
+        items.append(_item(entry, stored, client_id, is_new=name in added))
+        added -= {name}  # what has the same name in this request is a repetition
+    return items
 
 
 def _item(

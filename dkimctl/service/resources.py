@@ -19,16 +19,16 @@ from dkimctl.service import clients
 from dkimctl.service.access_log import describe_failure
 from dkimctl.service.database import Store
 from dkimctl.service.key_pairs import KeysNotInTime
-from dkimctl.service.registrations import Registrar, validate_entry
+from dkimctl.service.registrations import KeysMaker, register, validate_entry
 
-# The methods of each path.
-METHODS = {
-    "/oauth2/token": ["POST"],
-    "/domain/dkim": ["POST"],
-    "/send/{delivery_id}": ["DELETE"],
-    "/openapi.yaml": ["GET", "HEAD"],
-    "/healthz": ["GET", "HEAD"],
-    "/readyz": ["GET", "HEAD"],
+# The endpoint of each path, as the suffix of its methods, and these.
+ENDPOINTS = {
+    "/oauth2/token": ("token", ["POST"]),
+    "/domain/dkim": ("dkim", ["POST"]),
+    "/send/{delivery_id}": ("delivery", ["DELETE"]),
+    "/openapi.yaml": ("description", ["GET", "HEAD"]),
+    "/healthz": ("alive", ["GET", "HEAD"]),
+    "/readyz": ("ready", ["GET", "HEAD"]),
 }
 _PROTECTED = {"/domain/dkim", "/send/{delivery_id}"}  # by a bearer token
 _ENTRY = 2048  # octets; the longest names take about 600
@@ -48,14 +48,14 @@ class Api:
     def __init__(
         self,
         store: Store,
-        registrar: Registrar,
+        make_keys: KeysMaker,
         clock: Callable[[], float],
         *,
         max_domains: int,
         threads: int,
     ) -> None:
         self._store = store
-        self._registrar = registrar
+        self._make_keys = make_keys
         self._clock = clock
         self._max_domains = max_domains
         self._max_body = min(max(_ENTRY * max_domains, _MIN_BODY), _MAX_BODY)
@@ -90,7 +90,8 @@ class Api:
         domains = _requested_domains(self._read(request), self._max_domains)
         entries = [validate_entry(domain) for domain in domains]
         try:
-            items = self._registrar.register(request.context.client_id, entries)
+            client_id = request.context.client_id
+            items = register(self._store, self._make_keys, self._clock, client_id, entries)
         except KeysNotInTime as error:  # nothing is registered
             raise falcon.HTTPTooManyRequests(
                 description="The keys cannot be made in time; retry later.",
@@ -137,8 +138,9 @@ class Api:
             if client_id is None:
                 raise falcon.HTTPForbidden(description="Forbidden")
             request.context.client_id = client_id
-        if request.method not in METHODS[path]:  # OPTIONS as well
-            raise falcon.HTTPMethodNotAllowed(METHODS[path])
+        _, methods = ENDPOINTS[path]
+        if request.method not in methods:  # OPTIONS as well
+            raise falcon.HTTPMethodNotAllowed(methods)
 
     def process_response(self, _request: object, response: falcon.Response, *_: object) -> None:
         response.set_header("Date", formatdate(self._clock(), usegmt=True))

@@ -13,12 +13,12 @@ from dkimctl.service.clients import create_client
 from dkimctl.service.key_pairs import KeyQueue, KeysNotInTime
 from dkimctl.service.registrations import (
     Entry,
-    Registrar,
     RegistrationName,
     Rejection,
     find_all,
     list_registrations,
     read_name,
+    register,
     validate_entry,
 )
 
@@ -39,30 +39,26 @@ def test_a_generated_selector_that_is_taken_is_not_that_of_the_entry(
     store, credentials, other_credentials, make_keys, monkeypatch
 ):
     monkeypatch.setattr("secrets.token_hex", lambda _: "1")
-    registrar = Registrar(store, make_keys, lambda: 0.0)
-    assert _codes(registrar.register(credentials.client_id, [ENTRY, ENTRY])) == ["201", "500"]
+    service = store, make_keys, lambda: 0.0
+    assert _codes(register(*service, credentials.client_id, [ENTRY, ENTRY])) == ["201", "500"]
     (registered,) = list_registrations(store)
     for client in (credentials, other_credentials):
-        assert _codes(registrar.register(client.client_id, [ENTRY])) == ["500"]
+        assert _codes(register(*service, client.client_id, [ENTRY])) == ["500"]
     assert [*list_registrations(store)] == [registered]
 
 
 def test_a_store_that_fails_fails_what_it_should_store(sqlite_store, make_keys, caplog):
     client_id = create_client(sqlite_store).client_id
-    registrar = Registrar(sqlite_store, make_keys, lambda: 0.0)
-    registrar.register(client_id, [ENTRY._replace(sign_domain="b.example", selector="s1")])
-    entries = [
-        ENTRY,
-        Rejection("x", "s1", "no"),
-        ENTRY._replace(sign_domain="b.example", selector="s1"),
-    ]
+    known = ENTRY._replace(sign_domain="b.example", selector="s1")
+    register(sqlite_store, make_keys, lambda: 0.0, client_id, [known])
+    entries = [ENTRY, Rejection("x", "s1", "no"), known]
 
     def take_away(client_id, lengths):
         keys = make_keys(client_id, lengths)
         sqlite_store.path.rename(sqlite_store.path.with_suffix(".away"))
         return keys
 
-    items = Registrar(sqlite_store, take_away, lambda: 0.0).register(client_id, entries)
+    items = register(sqlite_store, take_away, lambda: 0.0, client_id, entries)
     assert _codes(items) == ["500", "400", "409"]
     (record,) = caplog.records
     assert re.match("registering failed: .* was moved or replaced", record.getMessage())
@@ -82,8 +78,8 @@ def test_of_many_names_those_are_found_that_are_registered_and_no_others(
 ):
     names = [RegistrationName(f"{n % 9}.example", f"s{n}") for n in range(120)]
     entries = [Entry(*name, 1024, None, 0, True) for name in names[::2]]
-    registrar = Registrar(store, make_keys, lambda: 0.0)
-    assert _codes(registrar.register(credentials.client_id, entries)) == ["201"] * 60
+    items = register(store, make_keys, lambda: 0.0, credentials.client_id, entries)
+    assert _codes(items) == ["201"] * 60
     assert find_all(store, names).keys() == {*names[::2]}
     crossed = [RegistrationName("0.example", "s2"), RegistrationName("2.example", "s0")]
     assert find_all(store, crossed) == {}, "each has the domain and the selector of others"
