@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import time
+from base64 import b64encode
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -13,6 +13,7 @@ from dkimctl.client.http import MAX_BODY, HttpClient, HttpRequest, HttpResponse
 from dkimctl.client.redaction import Redactor
 from dkimctl.errors import MaybeProcessed, NotProcessed
 from dkimctl.models import TOKEN_LIFETIME, DomainSpec, Secret, Token
+from dkimctl.text import utf8
 
 # Bytes of a registration's response: a base and a share for each entry, which has about 700.
 # Decoding crafted JSON can take 50 times as much memory.
@@ -36,10 +37,10 @@ class Client:
         """Redact what proves the client ID, and return its HTTP Basic form (RFC 7617 section 2)."""
         public = f"{client_id}:"
         joined = Secret(public + secret.reveal())
-        credentials = Secret(_base64(joined.reveal()))
+        credentials = Secret(b64encode(utf8(joined.reveal())).decode())
         self._redactor.add(secret)
         self._redactor.add(joined, public)
-        self._redactor.add(credentials, _base64(public))
+        self._redactor.add(credentials, b64encode(utf8(public)).decode())
         return credentials
 
     def issue_token(self, client_id: str, secret: Secret) -> Token:
@@ -144,7 +145,3 @@ class Client:
         if self._redactor.has_short_secret(text):
             return ""
         return text if len(text) <= _MAX_DETAIL else f"{text[:_MAX_DETAIL]}..."
-
-
-def _base64(text: str) -> str:
-    return base64.b64encode(text.encode("utf-8", "surrogatepass")).decode()

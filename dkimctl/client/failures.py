@@ -131,7 +131,7 @@ def _uses_tls(url: str) -> NoService:
 
 def timed_out(url: str, proxy: str = "") -> MaybeProcessed:
     return MaybeProcessed(
-        f"{host_of(url)} did not respond in time",
+        f"{urlsplit(url).netloc} did not respond in time",
         hint=f"try again later, or raise --timeout{_or_proxy(proxy)}",
     )
 
@@ -147,7 +147,7 @@ def cut_off(url: str, error: Exception, proxy: str = "") -> MaybeProcessed | NoS
 
 def not_loopback(url: str, address: str) -> NoService:
     return NoService(
-        f"{host_of(url)} resolves to {address}, which is not this machine; "
+        f"{urlsplit(url).netloc} resolves to {address}, which is not this machine; "
         "http:// is allowed to this machine only",
         hint="use https://... in the profile's URLs",
     )
@@ -166,7 +166,7 @@ def token_error(
         return AuthenticationError(message, hint="check --auth-url")
     if status == 429:
         wait = "" if retry_after is None else f", for {format_duration(retry_after)}"
-        message = f"{host_of(url)} refuses logins for now (429){wait}{said}"
+        message = f"{urlsplit(url).netloc} refuses logins for now (429){wait}{said}"
         hint = "try again later; check that no program uses a wrong secret"
         return NotProcessed(message, hint=hint, retry_after=retry_after)
     message = f"{url} answered {status}{said}"
@@ -228,10 +228,6 @@ def unusable(url: str, error: Exception, body: bytes) -> str:
 def origin_of(url: str) -> str:
     """Scheme, host and port of a URL, which has no user name."""
     return f"{urlsplit(url).scheme}://{urlsplit(url).netloc}"
-
-
-def host_of(url: str) -> str:
-    return urlsplit(url).netloc
 
 
 def option_of(url: str) -> str:

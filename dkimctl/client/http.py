@@ -109,8 +109,7 @@ class HttpClient:
         self._timeout = timeout
         self._proxy_of = proxy_of
         self._local = threading.local()
-        self._clients: list[httpx.Client] = []
-        self._deadlines: list[ResponseDeadline] = []
+        self._in_threads: list[tuple[httpx.Client, ResponseDeadline]] = []
         self._closed = threading.Event()
         self._watcher = None
         if timeout != math.inf:
@@ -161,9 +160,9 @@ class HttpClient:
         except (ValueError, httpx.InvalidURL, ImportError) as error:
             # The error's text could contain the proxy's password.
             is_socks = isinstance(error, ImportError)  # of a package that is not needed otherwise
+            what = "a SOCKS proxy cannot be used" if is_socks else "invalid proxy address"
             raise UsageError(
-                ("a SOCKS proxy cannot be used" if is_socks else "invalid proxy address")
-                + (f" ({proxy_source})" if proxy_source else ""),
+                f"{what} ({proxy_source})" if proxy_source else what,
                 hint="write http://HOST:PORT there, and names and addresses without brackets in "
                 "NO_PROXY",
             ) from None
@@ -189,15 +188,13 @@ class HttpClient:
         Raises NotProcessed if the request was not sent, MaybeProcessed if no complete response
         was received.
         """
-        if not hasattr(self._local, "client"):
-            self._local.client = self._make_client()
-            self._clients.append(self._local.client)
-            self._local.deadline = ResponseDeadline()
-            self._deadlines.append(self._local.deadline)
-        deadline, url = self._local.deadline, request.url
+        if not hasattr(self._local, "own"):
+            self._local.own = self._make_client(), ResponseDeadline()
+            self._in_threads.append(self._local.own)
+        (client, deadline), url = self._local.own, request.url
         started, outcome = time.monotonic(), "no response"
         try:
-            response = self._exchange(request, self._local.client, deadline)
+            response = self._exchange(request, client, deadline)
             if wrong_scheme := failures.requires_tls(url, response.status, response.body):
                 raise wrong_scheme
             if deadline.stop():  # a body that ends with its connection would pass for complete
@@ -225,7 +222,7 @@ class HttpClient:
         if self._watcher is not None:
             self._closed.set()
             self._watcher.join()
-        for client in self._clients:
+        for client, _ in self._in_threads:
             client.close()
 
     def __enter__(self) -> Self:
@@ -237,13 +234,11 @@ class HttpClient:
     def _exchange(
         self, request: HttpRequest, client: httpx.Client, deadline: ResponseDeadline
     ) -> HttpResponse:
-        headers = {}
+        headers = {"Connection": "close"} if request.is_last else {}
         if request.authorization is not None:
             headers["Authorization"] = request.authorization.reveal()
         if request.content_type is not None:
             headers["Content-Type"] = request.content_type
-        if request.is_last:
-            headers["Connection"] = "close"
         with client.stream(
             request.method,
             request.url,
@@ -251,7 +246,7 @@ class HttpClient:
             content=request.body,
             extensions={"trace": functools.partial(self._trace, request.url, deadline)},
         ) as response:
-            host, most = failures.host_of(request.url), request.max_body
+            host, most = urlsplit(request.url).netloc, request.max_body
             if response.headers.get("Content-Encoding", "identity") != "identity":
                 raise MaybeProcessed(
                     f"the response from {host} is compressed, which the request ruled out",
@@ -300,16 +295,15 @@ class HttpClient:
         """Enforce deadlines, at most a tenth of the timeout late."""
         while not self._closed.wait(min(self._timeout / 10, 1.0)):
             now = time.monotonic()
-            for deadline in tuple(self._deadlines):
+            for _, deadline in tuple(self._in_threads):
                 deadline.enforce(now)
 
 
 def parse_retry_after(value: str, date: str, now: float) -> float | None:
     """How many seconds a Retry-After header (RFC 9110 section 10.2.3) asks to wait, if any.
 
-    `value` is a number of seconds or an HTTP date. A date is compared with the response's own
-    Date header, `date`, because the clocks may differ, or else with `now` (seconds since the
-    epoch).
+    A date is compared with the response's own Date header, `date`, because the clocks may differ,
+    or else with `now` (seconds since the epoch).
     """
     text = value.strip()
     if re.fullmatch("[0-9]+", text):
@@ -323,8 +317,6 @@ def parse_retry_after(value: str, date: str, now: float) -> float | None:
 
 def _timestamp(text: str) -> float | None:
     """An HTTP date (RFC 9110 section 5.6.7) in seconds since the epoch."""
-    if not text:
-        return None
     try:
         moment = parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError, OverflowError):
