@@ -104,7 +104,7 @@ def saved_results(
 
     saved = read_saved_results(path)
     warn_unreadable(session.reporter, path, saved.faults)
-    results = results_of(selection.pick(saved.registrations), saved.retired)
+    results = results_of(selection.pick(saved.items), saved.retired)
     return results, ExitCode.NO if saved.faults else ExitCode.OK
 
 

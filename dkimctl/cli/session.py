@@ -321,7 +321,8 @@ class Session:
             return True
         if self.profile.credential_store == "file":
             try:
-                return self.credential_store.has_secret(self.stored_account)
+                entries = self.credential_store.entries(self.stored_account)
+                return entries[store.Kind.SECRET] is not None
             except CredentialsError:  # `login` says what is wrong
                 return False
         login = profiles.login_of(self.profile)

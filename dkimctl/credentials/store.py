@@ -71,10 +71,6 @@ class CredentialStore(ABC):
         stored = self._read(account, Kind.SECRET)
         return None if stored is None else parse_entry(Kind.SECRET, stored, "the stored secret")
 
-    def has_secret(self, account: Account) -> bool:
-        """Whether there is an entry for the secret, valid or not. Raises CredentialsError."""
-        return self._read(account, Kind.SECRET) is not None
-
     def secret_source(self, account: Account) -> str | None:
         """Where the secret of `account` is stored, or None. Raises CredentialsError."""
         return None if self.get_secret(account) is None else self.name

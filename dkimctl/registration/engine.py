@@ -23,7 +23,6 @@ from dkimctl.registration.limits import (
     Limits,
     RunObserver,
     WorkerChannel,
-    WorkerState,
 )
 from dkimctl.registration.preflight import Planner, inspect_entries
 from dkimctl.registration.retrying import BatchSender
@@ -260,7 +259,7 @@ class RegistrationEngine:
             if event.failure is not None:
                 waiting = len(batch.still_open(batch.to_send))
                 self._observer.waiting(waiting, event.seconds, event.failure.message)
-            if event.kind is WorkerState.DONE:
+            if event.is_done:
                 self._finish(batch)
 
     def _finish(self, batch: Batch) -> None:

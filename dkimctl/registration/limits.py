@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from enum import Enum
 from typing import NamedTuple, Protocol
 
 from dkimctl.errors import ServiceError, ThreadLimitError, Throttled
@@ -190,9 +189,9 @@ class BatchScheduler:
                 elif isinstance(failure, Throttled) or asked is not None:
                     self._limiter.throttled(asked or 0.0)
                     self.revoke_permits()
-            if event.kind is WorkerState.DONE:
+            if event.is_done:
                 self.in_work.discard(batch)
-            elif event.kind is WorkerState.NEEDS_PERMIT:
+            elif event.failure is None:
                 self._to_resend.append(batch)
             yield event
 
@@ -206,19 +205,11 @@ class Stopped(Exception):
     """The run ends: nothing more may be sent."""
 
 
-class WorkerState(Enum):
-    """What a worker reports about its batch."""
-
-    NEEDS_PERMIT = 1
-    BACKING_OFF = 2
-    DONE = 3
-
-
 class WorkerEvent(NamedTuple):
-    """One report."""
+    """What a worker reports about its batch: it is done, backs off, or else needs a permit."""
 
-    kind: WorkerState
     batch: Batch
+    is_done: bool = False
     failure: ServiceError | None = None  # why it backs off
     seconds: float = 0.0  # for which it backs off
 
@@ -242,7 +233,7 @@ class WorkerChannel:
         """Return when these entries may be sent; raises Stopped when they no longer may."""
         if batch.was_sent:  # the engine grants the first permit without being asked
             batch.to_send = positions
-            self._events.put(WorkerEvent(WorkerState.NEEDS_PERMIT, batch))
+            self._events.put(WorkerEvent(batch))
         if not batch.permit.get():
             raise Stopped
         batch.was_sent = True

@@ -16,7 +16,7 @@ from dkimctl.errors import (
 )
 from dkimctl.models import DomainSpec
 from dkimctl.registration.batches import Batch
-from dkimctl.registration.limits import Stopped, WorkerChannel, WorkerEvent, WorkerState
+from dkimctl.registration.limits import Stopped, WorkerChannel, WorkerEvent
 
 if TYPE_CHECKING:
     from dkimctl.client.wire import Reply
@@ -54,7 +54,7 @@ class BatchSender:
             if batch.in_flight:
                 batch.mark_unknown(DkimctlError("a defect in dkimctl"))
         batch.finish()
-        self._channel.report(WorkerEvent(WorkerState.DONE, batch))
+        self._channel.report(WorkerEvent(batch, is_done=True))
 
     def _deliver(self, batch: Batch, positions: Sequence[int]) -> None:
         """Send these entries, until none is open or there were enough attempts."""
@@ -81,8 +81,7 @@ class BatchSender:
                     if isinstance(failure, (MaybeProcessed, Throttled)):
                         return None  # the results say so; other batches may succeed
                     raise
-                event = WorkerEvent(WorkerState.BACKING_OFF, batch, failure, seconds)
-                self._channel.report(event)
+                self._channel.report(WorkerEvent(batch, failure=failure, seconds=seconds))
                 self._channel.sleep(seconds)
 
     def _attempt(self, batch: Batch, positions: Sequence[int]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Set
 from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.errors import UsageError
@@ -12,16 +12,11 @@ from dkimctl.names import parse_domain
 from dkimctl.registration import outcomes
 
 if TYPE_CHECKING:
+    from dkimctl.client.wire import Reply
     from dkimctl.ledger.ledger import Ledger
 
 
-class SavedResults(NamedTuple):
-    registrations: Sequence[Registration]
-    faults: Sequence[str]  # sentences about items that cannot be read
-    retired: Set[Registration]  # those that were so when they were saved
-
-
-def read_saved_results(path: str) -> SavedResults:
+def read_saved_results(path: str) -> Reply:
     """Read a file, or standard input for `-`. Raises UsageError if it is not a saved result."""
     from dkimctl.client.wire import DecodeError, decode_reply
 
@@ -38,7 +33,7 @@ def read_saved_results(path: str) -> SavedResults:
             reason = "it is not JSON"
         hint = "name a file written by --format json of register or show-dns, or a response"
         raise UsageError(f"{name} is not a saved result: {reason}", hint=hint) from None
-    return SavedResults(reply.items, reply.faults, reply.retired)
+    return reply
 
 
 def results_of(
@@ -68,7 +63,7 @@ class ImportPlan(NamedTuple):
     """What importing does with each result."""
 
     new: list[Registration]  # to be recorded
-    known: int  # how many are in the ledger already
+    known: list[Registration]  # in the ledger already
     conflicts: list[Result]  # with another record there, or in an item before them
     skipped: list[Result]  # have no registration of ours
 
@@ -79,8 +74,7 @@ def import_results(ledger: Ledger, results: Iterable[Result]) -> ImportPlan:
     Known registrations are kept, and of two items for one key the first counts.
     """
     by_key = {registration.key: registration for registration in ledger.all()}
-    plan = ImportPlan([], 0, [], [])
-    count = 0
+    plan = ImportPlan([], [], [], [])
     for result in map(_with_valid_domain, results):
         registration = result.registration
         other = by_key.get(registration.key)
@@ -92,9 +86,9 @@ def import_results(ledger: Ledger, results: Iterable[Result]) -> ImportPlan:
         elif reason := _conflict(registration.record, other):
             plan.conflicts.append(Result(registration, Outcome.DIFFERS, reason))
         else:
-            count += 1
+            plan.known.append(registration)
     ledger.record(plan.new)
-    return plan._replace(known=count)
+    return plan
 
 
 def _with_valid_domain(result: Result) -> Result:

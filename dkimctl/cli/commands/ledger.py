@@ -55,7 +55,7 @@ def import_(
     with session.lock_account():
         ledger = session.open_ledger(for_writing=True)
         ledger.check()
-        plan = import_results(ledger, results_of(saved.registrations, saved.retired))
+        plan = import_results(ledger, results_of(saved.items, saved.retired))
     warn_unreadable(reporter, file, saved.faults)
     left_out: dict[Outcome, list[str]] = {}  # what is not a registration of this account
     for result in plan.skipped:
@@ -69,7 +69,7 @@ def import_(
     ))  # fmt: skip
     counts = {
         "imported": len(plan.new),
-        "already there": plan.known,
+        "already there": len(plan.known),
         "in conflict": len(plan.conflicts),
         "left out": len(plan.skipped),
     }

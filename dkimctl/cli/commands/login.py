@@ -75,7 +75,7 @@ def login(
                     hint="change it there, or log in with another --profile",
                 )
         account, store = session.account, session.credential_store
-        store.has_secret(account)  # reports an unusable store before the secret is typed
+        store.entries(account)  # reports an unusable store before the secret is typed
         # Later commands need no permission: they store tokens only where the secret is.
         if not allow_plaintext_keyring and store.is_plaintext_keyring:
             raise CredentialsError(

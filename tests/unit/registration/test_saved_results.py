@@ -27,7 +27,7 @@ def read(tmp_path):
         path.write_text(text)
         saved = read_saved_results(str(path))
         assert saved.faults == ()
-        return list(results_of(saved.registrations, saved.retired))
+        return list(results_of(saved.items, saved.retired))
 
     return read
 
@@ -76,8 +76,8 @@ def test_our_registrations_are_new_or_known_and_others_are_skipped(make_registra
     ]  # fmt: skip
     imported = plan([*ours, *others])
     skipped = imported.skipped
-    assert imported == ImportPlan(ours, 0, [], skipped)
-    assert plan(ours, known=ours) == ImportPlan([], 3, [], [])
+    assert imported == ImportPlan(ours, [], [], skipped)
+    assert plan(ours, known=ours) == ImportPlan([], ours, [], [])
     assert [result.outcome for result in skipped] == [
         Outcome.UNKNOWN, Outcome.FAILED, Outcome.INVALID, Outcome.TAKEN, Outcome.UNUSABLE,
         *[Outcome.INVALID] * 6,
@@ -96,14 +96,14 @@ def test_another_record_is_a_conflict_but_other_attributes_are_not(
     known = make_registration()
     imported = import_([Result(known._replace(**change), Outcome.EXISTS)], [known])
     assert imported.new == imported.skipped == []
-    assert (imported.known, len(imported.conflicts)) == ((1, 0) if is_same else (0, 1))
+    assert (len(imported.known), len(imported.conflicts)) == ((1, 0) if is_same else (0, 1))
 
 
 def test_the_first_of_two_items_counts_and_the_ledger_before_both(make_registration, key_records):
     first = make_registration()
     other = first._replace(record=first.record._replace(value=key_records[2048] + ";"))
     imported = plan([first, other, first])
-    assert (imported.new, imported.known) == ([first], 1)
+    assert (imported.new, imported.known) == ([first], [first])
     assert [result.registration for result in imported.conflicts] == [other]
     theirs = make_registration(code="409", record=None)
     assert "another account" in plan([first], [theirs]).conflicts[0].reason
