@@ -99,8 +99,7 @@ class CredentialStore(ABC):
 
     def get_token(self, account: Account) -> Token | None:
         """The token of `account` unless it has expired, or None. Raises CredentialsError."""
-        stored = self._read(account, Kind.TOKEN)
-        token = None if stored is None else _decode_token(stored)
+        token = _decode_token(self._read(account, Kind.TOKEN))
         return token if token is not None and token.is_valid(time.time()) else None
 
     def set_token(self, account: Account, token: Token) -> bool:
@@ -117,8 +116,7 @@ class CredentialStore(ABC):
     def discard_token(self, account: Account, token: Token) -> None:
         """Delete `token`, which was refused, unless another process has stored a new one."""
         with suppress(CredentialsError):
-            stored = self._read(account, Kind.TOKEN)
-            if stored is not None and _decode_token(stored) == token:
+            if _decode_token(self._read(account, Kind.TOKEN)) == token:
                 self._write(account, Kind.TOKEN, None)
 
     def _write_verified(self, account: Account, kind: Kind, text: Secret) -> None:
@@ -269,10 +267,10 @@ def entry_name(account: Account, kind: Kind) -> str:
     return json.dumps([f"dkimctl {kind}", account.auth_url, account.base_url, account.client_id])
 
 
-def _decode_token(stored: Secret) -> Token | None:
-    """None for an invalid entry, which may be damaged or of another version."""
+def _decode_token(stored: Secret | None) -> Token | None:
+    """None without an entry, and for one that is damaged or of another version."""
     try:
-        fields = json.loads(stored.reveal())
+        fields = json.loads(stored.reveal() if stored else "")
         text = parse_entry(Kind.TOKEN, Secret(fields["access_token"]), "the stored token")
         times = float(fields["expires_at"]), float(fields["obtained_at"])
     except (CredentialsError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError):

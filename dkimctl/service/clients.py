@@ -143,9 +143,7 @@ def change_state(store: Store, client_id: str, state: ClientState) -> None:
 
 
 @contextmanager
-def rotating_secret(
-    store: Store, client_id: str, overlap: float, *, clock: Callable[[], float] = time.time
-) -> Iterator[ClientCredentials]:
+def rotating_secret(store: Store, client_id: str, overlap: float) -> Iterator[ClientCredentials]:
     """Give the client another secret at the end of the block, unless it fails.
 
     The present one stays valid for `overlap` seconds; a secret before it is not valid any more.
@@ -156,7 +154,7 @@ def rotating_secret(
     after = {
         "secret_hash": _hash(credentials.secret),
         "previous_hash": clients.c.secret_hash if overlap else None,  # that of before
-        "previous_until": clock() + overlap if overlap else None,
+        "previous_until": time.time() + overlap if overlap else None,
     }
     with store.writing() as connection:
         _require_client(connection, client_id)

@@ -13,16 +13,8 @@ from typing import Any
 import sqlalchemy as sa
 from cryptography.fernet import Fernet, InvalidToken
 
+from dkimctl import files
 from dkimctl.errors import UsageError
-from dkimctl.files import (
-    access_hint,
-    fault_of,
-    file_fault,
-    file_identity,
-    prepare_directory,
-    refuse,
-    run_as,
-)
 from dkimctl.service import schema
 from dkimctl.service.key_pairs import PLAIN_HEADER, Passphrase, WrongPassphrase
 from dkimctl.service.location import DatabaseUrl, Location
@@ -99,7 +91,7 @@ class Store:
         # that wait for a lock come in turn.
         lock: AbstractContextManager[object] = threading.Lock() if path else nullcontext()
         self._one_writer = lock
-        self._identities = {path: file_identity(path)} if path else {}
+        self._identities = {path: files.file_identity(path)} if path else {}
         self._looked_at = 0.0
 
     def close(self) -> None:
@@ -182,7 +174,7 @@ class Store:
         """What is committed to a file that was moved is lost; what is read may be out of date."""
         self._looked_at = 0.0  # if it is not, the next read looks again
         for path, identity in self._identities.items():
-            if file_identity(path) != identity:
+            if files.file_identity(path) != identity:
                 raise UsageError(
                     f"the data file {path} was moved or replaced while it was in use",
                     hint="put it back, or find out what moved it; then start the service again",
@@ -213,7 +205,7 @@ class Store:
             if passphrase is not None:
                 self._empty_write_ahead_log(self.path)
             # Only now: another program's database may be for others to read.
-            refuse(file_fault(self.path, private=True), UsageError, hint=_OWN_DIRECTORY)
+            files.refuse(files.file_fault(self.path, private=True), UsageError, hint=_OWN_DIRECTORY)
 
     def _database_revision(self, connection: sa.Connection) -> str | None:
         """The revision of the tables, None without any. Raises UsageError for those of others."""
@@ -257,7 +249,7 @@ class Store:
             connection.exec_driver_sql("PRAGMA user_version")  # opens the log, which then stays
             for suffix in ("wal", "shm"):
                 file = _side_file(path, suffix)
-                self._identities[file] = file_identity(file)
+                self._identities[file] = files.file_identity(file)
 
     def _empty_write_ahead_log(self, path: Path) -> None:
         """Remove plain keys that were replaced from the log as well.
@@ -334,7 +326,24 @@ def open_store(
     that is not safe from other users, not readable and writable, or locked for 10 seconds.
     """
     if isinstance(location, DatabaseUrl):
-        store = Store(location.name, _postgresql_engine(location))
+        try:
+            engine = _engine(
+                sa.make_url(location.text).set(drivername="postgresql+psycopg"),
+                _POSTGRESQL_CONNECTION,
+                ["SET statement_timeout = '15s'"],
+                pool_pre_ping=True,  # the database may have been restarted
+            )
+        except ModuleNotFoundError as error:
+            raise UsageError(
+                f"PostgreSQL cannot be used (no module {error.name})",
+                hint=install_beside("'psycopg[binary]'"),
+            ) from None
+        except (sa.exc.ArgumentError, ValueError):  # their texts quote the URL, with a password
+            raise UsageError(
+                f"the URL of the database {location.name} is invalid",
+                hint="write it as postgresql+psycopg://USER@HOST/DATABASE",
+            ) from None
+        store = Store(location.name, engine)
     else:
         _require_file(location)
         url = sa.URL.create("sqlite", database=str(location.absolute()))
@@ -393,26 +402,6 @@ def _engine(
     return engine
 
 
-def _postgresql_engine(url: DatabaseUrl) -> sa.Engine:
-    try:
-        return _engine(
-            sa.make_url(url.text).set(drivername="postgresql+psycopg"),
-            _POSTGRESQL_CONNECTION,
-            ["SET statement_timeout = '15s'"],
-            pool_pre_ping=True,  # the database may have been restarted
-        )
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"PostgreSQL cannot be used (no module {error.name})",
-            hint=install_beside("'psycopg[binary]'"),
-        ) from None
-    except (sa.exc.ArgumentError, ValueError):  # their texts quote the URL, with a password
-        raise UsageError(
-            f"the URL of the database {url.name} is invalid",
-            hint="write it as postgresql+psycopg://USER@HOST/DATABASE",
-        ) from None
-
-
 # The files of SQLite, which are ours alone and hold no plain key.
 
 
@@ -427,22 +416,23 @@ def _require_file(path: Path) -> None:
     try:
         if path.is_dir():
             raise UsageError(f"{path} is a directory", hint="name a data file in it")
-        prepare_directory(path.parent)
-        fault = fault_of(path, *side_files, in_own_group=True)
-        of_another = run_as(fault.owner) if fault and fault.owner else ""
-        refuse(fault, UsageError, hint=of_another or _OWN_DIRECTORY)
+        files.prepare_directory(path.parent)
+        fault = files.fault_of(path, *side_files, in_own_group=True)
+        of_another = files.run_as(fault.owner) if fault and fault.owner else ""
+        files.refuse(fault, UsageError, hint=of_another or _OWN_DIRECTORY)
         if not path.exists():
             path.touch(mode=0o600)  # SQLite creates its side files with the same mode
             path.chmod(0o600)  # the umask may have removed more
     except OSError as error:
         raise UsageError(
             f"{path}: cannot create the service data file: {error.strerror}",
-            hint=access_hint(path, _FILE_HINT),
+            hint=files.access_hint(path, _FILE_HINT),
         ) from error
     # SQLite would open it read-only, and fail at the first request that writes.
     if not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
         raise UsageError(
-            f"{path}: the service data file is not writable", hint=access_hint(path, _FILE_HINT)
+            f"{path}: the service data file is not writable",
+            hint=files.access_hint(path, _FILE_HINT),
         )
 
 

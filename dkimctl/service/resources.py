@@ -278,10 +278,6 @@ def _requested_domains(body: bytes, max_domains: int) -> list[dict[str, Any]]:
     return domains
 
 
-def _refuse_constant(_name: str) -> None:
-    """Refuse NaN and Infinity, which Python reads."""
-    raise ValueError
-
-
-# Made once: json.loads makes a decoder for each call with an option.
-_json_decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+# Made once: json.loads makes a decoder for each call with an option. It refuses NaN and Infinity,
+# as int() does, which Python reads otherwise.
+_json_decoder = json.JSONDecoder(parse_constant=int)

@@ -25,8 +25,8 @@ from dkimctl.service.clients import (
 from dkimctl.service.schema import tokens
 
 
-def _rotate(store, client_id, overlap=60, clock=time.time):
-    with rotating_secret(store, client_id, overlap, clock=clock) as credentials:
+def _rotate(store, client_id, overlap=60):
+    with rotating_secret(store, client_id, overlap) as credentials:
         return credentials
 
 
@@ -69,9 +69,10 @@ def test_only_a_client_that_is_there_and_not_deleted_can_be_changed(store, state
 
 
 @pytest.mark.interface("5.1", "credentials")
-def test_after_a_rotation_both_secrets_are_valid_until_the_overlap_ends(store, clock):
+def test_after_a_rotation_both_secrets_are_valid_until_the_overlap_ends(store, clock, monkeypatch):
+    monkeypatch.setattr(time, "time", clock)
     oldest, other = create_client(store, "me"), create_client(store, "other")
-    old, new = (_rotate(store, "me", clock=clock) for _ in range(2))
+    old, new = (_rotate(store, "me") for _ in range(2))
 
     def valid(client_id="me"):
         every = (oldest, old, new, other)
