@@ -50,7 +50,6 @@ class Batch:
         self.warnings: list[str] = []  # about the answers
         self.begun_early: list[str] = []  # names of keys that sign before they were to
         self.last_failure: DkimctlError | None = None  # why the last request has no usable answer
-        self.last_was_answered = False
         self.was_ever_answered = False
         self.may_have_reached_service = False
         self.requested_wait = 0.0  # seconds that the service asked it to wait, in total
@@ -181,8 +180,8 @@ class Batch:
     def _end_request(
         self, failure: DkimctlError | None, *, has_reached_service: bool = True
     ) -> None:
-        self.last_failure, self.last_was_answered, self.in_flight = failure, failure is None, ()
-        self.was_ever_answered |= self.last_was_answered
+        self.last_failure, self.in_flight = failure, ()
+        self.was_ever_answered |= failure is None
         self.may_have_reached_service |= has_reached_service
 
     def _warn(self, texts: list[str]) -> None:

@@ -64,8 +64,8 @@ class RegistrationEngine:
         self._warn = warn
         self._limits = limits
         self._channel = channel or WorkerChannel()
-        self._limiter = ConcurrencyLimiter(limits.concurrency, clock)
-        self._scheduler = BatchScheduler(limits.concurrency, self._limiter, self._channel)
+        limiter = ConcurrencyLimiter(limits.concurrency, clock)
+        self._scheduler = BatchScheduler(limiter, self._channel)
         self._error: DkimctlError | None = None  # ends the run; None: it goes on
         self._give_up_at = 0.0  # once it ends: until when answers are awaited
         self._unanswered = 0  # batches in a row
@@ -129,7 +129,9 @@ class RegistrationEngine:
                     else:
                         has_results = True
                         yield result
-                if self._scheduler.in_work or (self.stopped is None and self._limiter.pause_left()):
+                if self._scheduler.in_work or (
+                    self.stopped is None and self._scheduler.limiter.pause_left()
+                ):
                     # Wait until workers report, and handle that.
                     self._handle_events(_TICK)
                     until = self._clock() + _GATHERING
@@ -184,7 +186,7 @@ class RegistrationEngine:
                 if batches:
                     in_work = sum(len(batch.specs) for batch in self._scheduler.in_work)
                     self._ledger.require_disk_space(in_work)
-                    if not self._scheduler.is_open:
+                    if self._scheduler.pool is None:
                         self._ledger.check()
                         sender = BatchSender(self._connect(), self._channel, self._limits.max_wait)
                         self._scheduler.open(sender.process, self._warn)

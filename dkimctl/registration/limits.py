@@ -79,7 +79,7 @@ class ConcurrencyLimiter:
 
 
 class BatchScheduler:
-    """The batches in work: at most `most`, or as many as the limiter allows, are at the service.
+    """The batches in work: as many as the limiter allows, at most `most`, are at the service.
 
     At full rate 2 * (most - 1) more have a permit and wait for a thread: so no thread waits while
     the ledger is written, and the ledger can record several answers at once. Batches that cannot
@@ -87,11 +87,10 @@ class BatchScheduler:
     recorded one in doubt.
     """
 
-    def __init__(self, most: int, limiter: ConcurrencyLimiter, channel: WorkerChannel) -> None:
-        self._most = most
-        self._limiter = limiter
+    def __init__(self, limiter: ConcurrencyLimiter, channel: WorkerChannel) -> None:
+        self.limiter = limiter
         self._channel = channel
-        self._pool: DaemonThreadPool[Batch] | None = None
+        self.pool: DaemonThreadPool[Batch] | None = None  # None until `open`
         self._to_resend: list[Batch] = []  # to be recorded, then sent again
         self.ready: list[Batch] = []  # recorded, without a permit
         self._next: Batch | None = None  # not to be recorded yet
@@ -99,12 +98,8 @@ class BatchScheduler:
         self.permitted: set[Batch] = set()
         self._order = itertools.count(1)
 
-    @property
-    def is_open(self) -> bool:
-        return self._pool is not None
-
     def open(self, work: Callable[[Batch], None], warn: Callable[[str], None]) -> None:
-        """Start threads that process batches with `work`, `most` or as many as can be had.
+        """Start threads that process batches with `work`, as many as can be had.
 
         Raises ThreadLimitError if there are none.
         """
@@ -112,27 +107,26 @@ class BatchScheduler:
         if not pool.grow(1):
             raise ThreadLimitError
         with reserved_threads(_RESERVED):
-            count = pool.grow(self._most)
-        if count < self._most:
-            warn(f"the system allows only {count} of {self._most} threads for requests (ulimit -u)")
-            self._most = count
-            self._limiter.most = count
-        self._pool = pool
+            count, most = pool.grow(self.limiter.most), self.limiter.most
+        if count < most:
+            warn(f"the system allows only {count} of {most} threads for requests (ulimit -u)")
+            self.limiter.most = count
+        self.pool = pool
 
     def close(self) -> None:
-        if self._pool is not None:
-            self._pool.close()
+        if self.pool is not None:
+            self.pool.close()
 
     def next_to_record(self, next_batch: Callable[[], Batch | None]) -> list[Batch]:
         """What is to be sent now or soon: first what is sent again, then what is new."""
         at_service = sum(batch.permit.empty() for batch in self.permitted)
         again = sum(batch.was_sent for batch in self.ready)
-        free = max(0, self._limiter.limit - at_service - again)
+        free = max(0, self.limiter.limit - at_service - again)
         batches, self._to_resend = self._to_resend[:free], self._to_resend[free:]
-        while len(self.in_work) < 3 * self._most - 2:  # at the service, and those ahead
+        while len(self.in_work) < 3 * self.limiter.most - 2:  # at the service, and those ahead
             self._next = self._next or next_batch()
             sent_at_once = len(self.permitted) + len(self.ready) + len(batches)
-            is_now = sent_at_once < self._limiter.limit and len(self.in_work) < self._most
+            is_now = sent_at_once < self.limiter.limit and len(self.in_work) < self.limiter.most
             if self._next is None or not (is_now or self._next.is_repeatable):
                 break
             self.in_work.add(self._next)
@@ -146,15 +140,15 @@ class BatchScheduler:
         if any(batch.was_sent for batch in self.ready):
             self.revoke_permits()
         self.ready.sort(key=lambda batch: (not batch.was_sent, batch.order or sys.maxsize))
-        limit = self._limiter.limit
-        ahead = 2 * (self._most - 1) if limit == self._most else 0
+        limit = self.limiter.limit
+        ahead = 2 * (self.limiter.most - 1) if limit == self.limiter.most else 0
         free = max(0, limit + ahead - len(self.permitted))
         for batch in self.ready[:free]:
             self.permitted.add(batch)
             batch.permit.put(True)
-            if not batch.order and self._pool is not None:
+            if not batch.order and self.pool is not None:
                 batch.order = next(self._order)
-                self._pool.submit(batch)
+                self.pool.submit(batch)
         del self.ready[:free]
 
     def revoke_permits(self) -> None:
@@ -175,7 +169,7 @@ class BatchScheduler:
 
     def collect(self, seconds: float) -> Iterator[WorkerEvent]:
         """What workers report within `seconds`, or before the next request may begin."""
-        pause = self._limiter.pause_left()
+        pause = self.limiter.pause_left()
         for event in self._channel.collect(min(pause, seconds) or seconds):
             batch = event.batch
             if batch not in self.in_work:  # it was abandoned
@@ -184,10 +178,10 @@ class BatchScheduler:
                 self.permitted.discard(batch)
                 failure = batch.last_failure
                 asked = failure.retry_after if isinstance(failure, ServiceError) else None
-                if batch.last_was_answered:
-                    self._limiter.answered()
+                if failure is None:
+                    self.limiter.answered()
                 elif isinstance(failure, Throttled) or asked is not None:
-                    self._limiter.throttled(asked or 0.0)
+                    self.limiter.throttled(asked or 0.0)
                     self.revoke_permits()
             if event.is_done:
                 self.in_work.discard(batch)
@@ -198,7 +192,7 @@ class BatchScheduler:
     @property
     def has_backlog(self) -> bool:
         """Whether the threads have enough to send for a while."""
-        return len(self.permitted) > 2 * self._most - 1
+        return len(self.permitted) > 2 * self.limiter.most - 1
 
 
 class Stopped(Exception):

@@ -278,6 +278,6 @@ def _requested_domains(body: bytes, max_domains: int) -> list[dict[str, Any]]:
     return domains
 
 
-# Made once: json.loads makes a decoder for each call with an option. It refuses NaN and Infinity,
-# as int() does, which Python reads otherwise.
+# Made once: json.loads makes a decoder for each call with an option. int() refuses NaN and
+# Infinity, which Python would read.
 _json_decoder = json.JSONDecoder(parse_constant=int)
