@@ -108,10 +108,7 @@ class Client:
         return self._send(token, request)
 
     def ask_time(self) -> datetime | None:
-        """The service's time, by an answer without effect; None: it does not say.
-
-        Raises ServiceError if there is no answer.
-        """
+        """The service's time; None: it does not say. Raises ServiceError if it does not answer."""
         request = HttpRequest("GET", f"{self._base_url}{failures.TEST_PATH}", None)
         if self._timed(request).sent_at is not None:
             with suppress(OverflowError):

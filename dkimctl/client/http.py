@@ -183,11 +183,7 @@ class HttpClient:
         return cls(lambda: httpx.Client(transport=transport, trust_env=False, **_client_defaults()))
 
     def send(self, request: HttpRequest) -> HttpResponse:
-        """Send one request and read its response, whatever its status.
-
-        Raises NotProcessed if the request was not sent, MaybeProcessed if no complete response
-        was received.
-        """
+        """Send one request. Raises NotProcessed, or MaybeProcessed without a whole response."""
         if not hasattr(self._local, "own"):
             self._local.own = self._make_client(), ResponseDeadline()
             self._in_threads.append(self._local.own)
@@ -269,11 +265,7 @@ class HttpClient:
     def _trace(
         self, url: str, deadline: ResponseDeadline, event: str, info: dict[str, Any]
     ) -> None:
-        """Called by httpx at each step of a request.
-
-        Some yield a new connection; others begin reads of which httpx limits each, but not their
-        sum.
-        """
+        """Called by httpx at each step of a request: it limits each read, but not their sum."""
         if event.endswith((".start_tls.started", ".receive_response_headers.started")):
             deadline.start(time.monotonic() + self._timeout)
         if not event.endswith((".connect_tcp.complete", ".start_tls.complete")):

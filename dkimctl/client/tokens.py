@@ -46,10 +46,7 @@ class TokenProvider:
         self._is_unproven = False
 
     def call(self, request: Callable[[Secret], T]) -> T:
-        """Call `request` with a token; if it is rejected, once more with a new one.
-
-        Raises TokenRejected if the new token is rejected too, or none can be obtained.
-        """
+        """Call `request` with a token and, if that is rejected, a new one. Raises TokenRejected."""
         token = self._current()
         try:
             response = self._try(request, token)

@@ -19,17 +19,6 @@ _MAX_FAULTS = 1_000  # of a saved result: a file with more is something else
 _MAX_INTEGER = 2**53  # what every JSON parser reads exactly (RFC 8259 section 6)
 
 
-class _Entry(msgspec.Struct, omit_defaults=True, gc=False):
-    """An entry of a request (2.3); its fields are those of DomainSpec without `replaces`."""
-
-    sign_domain: str
-    selector: str | None = None
-    key_len: int | None = None
-    start_date: str | None = None
-    default: int | None = None
-    enable: bool | None = None
-
-
 class _Result(msgspec.Struct, gc=False):
     code: str | _Number
     message: str | None = None
@@ -73,7 +62,6 @@ class _ErrorBody(msgspec.Struct):
 
 
 _NOT_AS_DOCUMENTED = (msgspec.MsgspecError, UnicodeError, RecursionError)
-_encoder = msgspec.json.Encoder()
 _item_decoder = msgspec.json.Decoder(_Item)
 _body_decoder = msgspec.json.Decoder(_Body)
 
@@ -92,7 +80,10 @@ class Reply(NamedTuple):
 
 def encode_registration(specs: Sequence[DomainSpec]) -> bytes:
     """The body of a registration request (interface 2.3), with only the fields that are set."""
-    return _encoder.encode({"domains": [_Entry(*spec[:-2]) for spec in specs]})
+    names = DomainSpec._fields[:-2]  # without what is never sent
+    stated = (zip(names, spec[:-2], strict=True) for spec in specs)
+    entries = [{name: value for name, value in pairs if value is not None} for pairs in stated]
+    return msgspec.json.encode({"domains": entries})
 
 
 def decode_reply(body: bytes, *, is_saved: bool = False) -> Reply:

@@ -50,11 +50,7 @@ _ALLOWED = {
 
 
 class CredentialStore(ABC):
-    """Stores the secret and the token of each account, and returns them for that account only.
-
-    Subclasses implement `_read` and `_write`, which raise CredentialsError if the store cannot be
-    used.
-    """
+    """Stores the secret and the token of each account, and returns them for that account only."""
 
     @property
     @abstractmethod
@@ -126,11 +122,12 @@ class CredentialStore(ABC):
             raise CredentialsError(f"{self.name} did not store the {kind}", hint=ALTERNATIVES)
 
     @abstractmethod
-    def _read(self, account: Account, kind: Kind) -> Secret | None: ...
+    def _read(self, account: Account, kind: Kind) -> Secret | None:
+        """An entry, or None. Raises CredentialsError."""
 
     @abstractmethod
     def _write(self, account: Account, kind: Kind, text: Secret | None) -> None:
-        """Store an entry, or remove it."""
+        """Store an entry, or remove it. Raises CredentialsError."""
 
 
 class FileStore(CredentialStore):

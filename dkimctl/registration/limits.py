@@ -99,10 +99,7 @@ class BatchScheduler:
         self._order = itertools.count(1)
 
     def open(self, work: Callable[[Batch], None], warn: Callable[[str], None]) -> None:
-        """Start threads that process batches with `work`, as many as can be had.
-
-        Raises ThreadLimitError if there are none.
-        """
+        """Start threads for `work`, as many as can be had. Raises ThreadLimitError without one."""
         pool = DaemonThreadPool(work, "dkimctl-request")
         if not pool.grow(1):
             raise ThreadLimitError

@@ -69,10 +69,7 @@ class ImportPlan(NamedTuple):
 
 
 def import_results(ledger: Ledger, results: Iterable[Result]) -> ImportPlan:
-    """Record the new registrations among `results`; returns what became of all of them.
-
-    Known registrations are kept, and of two items for one key the first counts.
-    """
+    """Record the new ones; known ones are kept, and the first of two for one key counts."""
     by_key = {registration.key: registration for registration in ledger.all()}
     plan = ImportPlan([], [], [], [])
     for result in map(_with_valid_domain, results):

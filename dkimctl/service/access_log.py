@@ -1,7 +1,4 @@
-"""The service's log on stderr: a line for each request, and warnings and errors.
-
-It has no secrets, tokens, headers and bodies.
-"""
+"""The service's log on stderr: requests, warnings and errors, without secrets and bodies."""
 
 from __future__ import annotations
 
@@ -45,11 +42,7 @@ _LAST_LINES = 1.0  # seconds that a process waits for its last lines to be read
 
 
 class AccessLog:
-    """Falcon middleware: gives each request an ID, and logs it when it is answered.
-
-    The ID is that of the header X-Request-ID, such as a proxy's, or a new one; the answer has it
-    as well.
-    """
+    """Falcon middleware: gives each request an ID, unless a proxy has, and logs the answer."""
 
     def __init__(self, proxies: TrustedProxies) -> None:
         self._proxies = proxies

@@ -10,12 +10,11 @@ import secrets
 import string
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import NamedTuple
 
 import sqlalchemy as sa
 
@@ -74,14 +73,6 @@ class ClientCredentials:
     secret: str = field(repr=False)
 
 
-class ClientSummary(NamedTuple):
-    """A client as `list_clients` shows it."""
-
-    client_id: str
-    state: ClientState
-    created_at: str  # ISO 8601 in UTC, to the second
-
-
 def create_client(store: Store, client_id: str | None = None) -> ClientCredentials:
     """Add an active client; see `creating_client`."""
     with creating_client(store, client_id) as credentials:
@@ -117,8 +108,11 @@ def creating_client(store: Store, client_id: str | None = None) -> Iterator[Clie
         yield credentials
 
 
-def list_clients(store: Store) -> list[ClientSummary]:
-    """All clients, also deleted ones, by ID. Raises UsageError for one that cannot be ours."""
+def list_clients(store: Store) -> Sequence[sa.Row[tuple[str, str, str]]]:
+    """ID, state and UTC time of creation of all clients, also deleted ones, by ID.
+
+    Raises UsageError for one that cannot be ours.
+    """
     columns = (clients.c.client_id, clients.c.state, clients.c.created_at)
     with store.reading() as connection:
         rows = connection.execute(sa.select(*columns).order_by(clients.c.client_id)).all()
@@ -128,14 +122,11 @@ def list_clients(store: Store) -> list[ClientSummary]:
                 f"{store.name}: cannot use the service data: invalid client {row.client_id!r}",
                 hint="restore a backup of the data file, or use another one",
             )
-    return [ClientSummary(*row) for row in rows]
+    return rows
 
 
 def change_state(store: Store, client_id: str, state: ClientState) -> None:
-    """Disable, enable or delete a client; its registrations stay taken.
-
-    Raises NegativeAnswer if it is unknown or deleted.
-    """
+    """Disable, enable or delete a client. Raises NegativeAnswer if it is unknown or deleted."""
     with store.writing() as connection:
         _require_client(connection, client_id)
         change = sa.update(clients).where(clients.c.client_id == client_id).values(state=state)
@@ -235,10 +226,7 @@ def client_of_token(store: Store, token: str, now: float) -> str | None:
 
 
 def add_delivery(store: Store, client_id: str, delivery_id: str = "") -> str:
-    """Add a delivery of the client and return its ID, generated if it is not given.
-
-    Raises NegativeAnswer for an unknown or deleted client.
-    """
+    """Add a delivery with this ID or a new one, which is returned. Raises NegativeAnswer."""
     row = {"delivery_id": delivery_id or uuid.uuid4().hex, "client_id": client_id}
     with store.writing() as connection:
         _require_client(connection, client_id)

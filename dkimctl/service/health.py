@@ -71,10 +71,7 @@ class HealthEndpoints:
 
 
 class Metrics:
-    """Counts requests, keys and failed logins of this process; also a Falcon middleware.
-
-    Client IDs are not among them.
-    """
+    """Counts requests, keys and failed logins, but not by client; also a Falcon middleware."""
 
     def __init__(self) -> None:
         # Not at the top: the sandbox starts often, and the variable has to be set before.

@@ -96,10 +96,7 @@ class KeyQueue:
         weakref.finalize(self, self._pool.close)
 
     def make_all(self, client_id: str, lengths: Sequence[int]) -> list[KeyPair | Exception]:
-        """A key for each of the lengths in bits, or why that one could not be made.
-
-        Raises KeysNotInTime if they are not all there in time, or cannot be expected to be.
-        """
+        """A key for each length in bits, or why it could not be made. Raises KeysNotInTime."""
         if not lengths:
             return []
         request = _Waiting(client_id, sum(self._seconds[key_len] for key_len in lengths))

@@ -32,10 +32,7 @@ Location = Path | DatabaseUrl
 
 
 def default_location(environ: Mapping[str, str] = os.environ) -> Location:
-    """Where the data is if no option says so: as the environment says, or a file of the user.
-
-    Raises UsageError.
-    """
+    """Where the environment says, or the user's data file. Raises UsageError."""
     if text := environ.get(_VARIABLE):
         with naming(_VARIABLE):
             return read_location(text)
@@ -68,10 +65,7 @@ def read_location(text: str) -> Location:
 
 
 def read_client_ids(path: Path) -> list[str]:
-    """The ID of each client in a data file that is not deleted, for completion.
-
-    Nothing is created, and nothing waited for. Raises OSError and sqlite3.Error.
-    """
+    """The IDs of clients that are not deleted, for completion. Raises OSError and sqlite3.Error."""
     query = "SELECT client_id FROM clients WHERE state != 'deleted' ORDER BY client_id"
     with peeking(path) as connection:
         return [client_id for (client_id,) in connection.execute(query)]

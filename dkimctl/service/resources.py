@@ -216,10 +216,7 @@ def _has_body(request: falcon.Request) -> bool:
 
 
 def _authorization(header: str | None, scheme: str) -> str:
-    """The part of an Authorization header after the scheme; "" if it has another scheme.
-
-    Only ASCII blanks are left out around it (RFC 9110, sections 5.6.3 and 11.4).
-    """
+    """What follows the scheme, without ASCII blanks (RFC 9110, 5.6.3, 11.4); "" after another."""
     given, _, value = (header or "").partition(" ")
     return value.strip(" \t") if given.lower() == scheme else ""
 

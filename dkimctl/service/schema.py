@@ -67,10 +67,7 @@ version = sa.Table(
 
 
 def prepare(connection: sa.Connection, revision: str | None, name: str) -> None:
-    """Create the tables, or upgrade those of an earlier revision; None: there are none.
-
-    Raises UsageError if they are of a newer version.
-    """
+    """Create the tables without a `revision`, or upgrade them. Raises UsageError for newer ones."""
     if revision == REVISION:
         return
     if revision is None:  # Alembic would do the same, but takes 0.1 s to import
