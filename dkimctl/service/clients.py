@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -108,7 +109,7 @@ def creating_client(store: Store, client_id: str | None = None) -> Iterator[Clie
         yield credentials
 
 
-def list_clients(store: Store) -> Sequence[sa.Row[tuple[str, str, str]]]:
+def list_clients(store: Store) -> Sequence[sa.Row[*tuple[Any, ...]]]:
     """ID, state and UTC time of creation of all clients, also deleted ones, by ID.
 
     Raises UsageError for one that cannot be ours.

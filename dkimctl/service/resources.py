@@ -138,7 +138,7 @@ class Api:
             if client_id is None:
                 raise falcon.HTTPForbidden(description="Forbidden")
             request.context.client_id = client_id
-        _, methods = ENDPOINTS[path]
+        methods = ENDPOINTS[path][1]
         if request.method not in methods:  # OPTIONS as well
             raise falcon.HTTPMethodNotAllowed(methods)
 
