@@ -207,7 +207,11 @@ def keys_of(
     if alike is not None and (known := alike.get(life)) is not None:
         yield Key(next(iter(domain.histories)), *known[1:])
     else:
-        for key in _registered_keys(domain, settings, policies, now, latest, left):
+        for key in _registered_keys(domain, settings, policies, now):
+            if left is not None and key.registration is latest:
+                key = key._replace(left=left)  # noqa: PLW2901
+                if key.is_last and not (key.urgency or key.action is NextAction.DECIDE):
+                    key = key._replace(note=few_left(left, domain.sign_domain))  # noqa: PLW2901
             # What to do about a successor that is due also depends on the name of the domain.
             is_due = key.action is NextAction.REGISTER and (key.due is None or key.due <= now)
             is_open = is_due or key.action is NextAction.DECIDE or key.is_last
@@ -227,12 +231,7 @@ def keys_of(
 
 
 def _registered_keys(
-    domain: DomainKeys,
-    settings: RotationSettings,
-    policies: Policies,
-    now: datetime,
-    latest: Registration | None,
-    left: int | None,
+    domain: DomainKeys, settings: RotationSettings, policies: Policies, now: datetime
 ) -> Iterator[Key]:
     # When the line of each key gets a successor: its newest key decides, once that signs.
     schedules = schedules_of(domain, policies, now)
@@ -251,10 +250,6 @@ def _registered_keys(
         if registration in undecided and key.action in (NextAction.REGISTER, NextAction.DECIDE):
             # It gets no successor until the user decides.
             key = key._replace(action=NextAction.DECIDE, note=undecided[registration])
-        if left is not None and registration is latest:
-            key = key._replace(left=left)
-            if key.is_last and not (key.urgency or key.action is NextAction.DECIDE):
-                key = key._replace(note=few_left(left, domain.sign_domain))
         yield key
 
 
