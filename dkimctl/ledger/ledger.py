@@ -166,6 +166,11 @@ DELETE FROM mail WHERE account_id = ?1 AND day < ?2 AND EXISTS (
   AND newer.sign_domain = mail.sign_domain AND newer.selector = mail.selector
   AND newer.day > mail.day)
 """
+# Those of a day of which mail is kept could be read again, and would count twice.
+_FORGET_REPORTS = """
+DELETE FROM report WHERE account_id = ?1 AND day < ?2
+AND day NOT IN (SELECT day FROM mail WHERE account_id = ?1)
+"""
 _SIGNS = f"{_EVENT} WHERE EXISTS (SELECT * FROM closed_key {_THIS})"
 _FIELDS = "at", "sign_domain", "selector", "what", "detail", "username", "machine", "command"
 _EVENTS = f"""
@@ -454,10 +459,13 @@ class Ledger:
                 for name, parts in mail.items()
                 for passed, failed in [map(_sum, zip(*parts, strict=True))]
             ))  # fmt: skip
-            old = self._day(_KEPT_MAIL)
-            self._execute_many("DELETE FROM report WHERE account_id = ? AND day < ?", [(old,)])
-            self._execute_many(_FORGET_MAIL, [(old,)])
         return new
+
+    def forget_mail(self) -> None:
+        """Forget what reports of more than 60 days ago say, but the last mail with each key."""
+        with self._transaction():
+            for statement in _FORGET_MAIL, _FORGET_REPORTS:
+                self._execute_many(statement, [(self._day(_KEPT_MAIL),)])
 
     def mail(self) -> dict[RegistrationKey, MailStats]:
         """What reports say of the mail with each key; one of "" is of keys that are not known."""

@@ -1,13 +1,10 @@
 """`dkimctl reports`: what receivers say of signed mail, in DMARC aggregate reports."""
 
+import io
 import json
 import os
-import shutil
-import sys
-import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import IO, Annotated, Any
@@ -21,12 +18,14 @@ from dkimctl.cli.report import warn_alike
 from dkimctl.cli.session import open_session
 from dkimctl.errors import ExitCode, UsageError
 from dkimctl.formats.table import Row, table
+from dkimctl.input_files import read_bytes
 from dkimctl.mail.reports import Fault, read_reports
 from dkimctl.models import DmarcReport, RegistrationKey
 from dkimctl.text import printable, readable
 
 app = App()
 _TOGETHER = 500  # reports that are stored at once
+_MAX_PIPED = 64 << 20  # bytes
 
 
 @app.command(
@@ -80,7 +79,7 @@ def reports(
         batch.clear()
 
     with ProgressDisplay(session.reporter) as progress:
-        for name, file, is_named in _opened(files):
+        for name, file, is_named in _opened(files, faults):
             for item in read_reports(name, file, known, datetime.now(UTC)):
                 if isinstance(item, Fault):
                     counts["other files"] += item.is_other and not is_named
@@ -95,6 +94,8 @@ def reports(
                     done = counts["new"] + counts["known before"]
                     progress.draw(done, None, f"{done:,} reports")
         store()
+        with session.open_ledger(for_writing=True) as ledger:
+            ledger.forget_mail()
     rows: list[dict[str, Any]] = [
         {"sign_domain": key.sign_domain, "selector": key.selector or None, "passed": passed[key],
          "failed": failed[key], "last_day": str(day), "reporters": len(reporters[key])}
@@ -117,26 +118,40 @@ def reports(
     return ExitCode.NO if faults else ExitCode.OK
 
 
-def _opened(names: Iterable[str]) -> Iterator[tuple[str, IO[bytes], bool]]:
-    """Each file, and whether it was named itself. Raises UsageError for one that was."""
+def _opened(names: Iterable[str], faults: list[Fault]) -> Iterator[tuple[str, IO[bytes], bool]]:
+    """Each file, and whether it was named itself. Raises UsageError for one that was.
+
+    What cannot be read in a directory is a fault, and does not keep the rest from being read.
+    """
     for name in names:
-        if name == "-":
-            with tempfile.TemporaryFile() as file:
-                shutil.copyfileobj(sys.stdin.buffer, file)
-                yield "<stdin>", file, True
-        elif Path(name).is_dir():
-            for place, folders, inside in os.walk(name):
-                if "cur" in folders and "tmp" in folders:  # a maildir: mail that is not there yet
-                    folders.remove("tmp")
-                for each in sorted(inside):
-                    with suppress(FileNotFoundError), Path(place, each).open("rb") as file:
-                        yield str(Path(place, each)), file, False
-        else:
-            try:
-                with Path(name).open("rb") as file:
+        path = Path(name) if name not in ("-", "") else None
+        try:
+            if path and path.is_dir():
+                yield from _in_directory(path, faults)
+            elif path and path.is_file():
+                with path.open("rb") as file:
                     yield name, file, True
+            else:  # a zip is read from its end
+                data = read_bytes(name, largest=_MAX_PIPED, hint_if_large="give the path of a file")
+                yield name if path else "<stdin>", io.BytesIO(data), True
+        except OSError as error:
+            raise UsageError(
+                f"cannot read {printable(name)}: {error.strerror}", hint="check the permissions"
+            ) from None
+
+
+def _in_directory(directory: Path, faults: list[Fault]) -> Iterator[tuple[str, IO[bytes], bool]]:
+    def note(error: OSError) -> None:
+        faults.append(Fault(str(error.filename), f"cannot be read: {error.strerror}"))
+
+    for place, folders, inside in os.walk(directory, onerror=note):
+        if "cur" in folders and "tmp" in folders:  # a maildir: mail that is not there yet
+            folders.remove("tmp")
+        for path in (Path(place, each) for each in sorted(inside)):
+            try:
+                if path.is_file():  # no pipe, to which perhaps nobody writes
+                    with path.open("rb") as file:
+                        yield str(path), file, False
             except OSError as error:
-                why = error.strerror or "it cannot be opened"
-                raise UsageError(
-                    f"cannot read {printable(name)}: {why}", hint="check the path and permissions"
-                ) from None
+                if not isinstance(error, FileNotFoundError):  # moved meanwhile, as from new to cur
+                    note(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from dkimctl.errors import LedgerError
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.ledger.postgresql import Database
-from dkimctl.models import DomainSpec, KeyHistory, key_of
+from dkimctl.models import DmarcReport, DomainSpec, KeyHistory, ReportedMail, key_of
 from fakes import Clock
 from ledgers import histories_of
 from postgresql import ledger_url
@@ -157,6 +158,26 @@ class TestLooks:
         clock.now = NOON + DAY
         two.note_looks({FIRST: "published"})
         assert histories_of(two)[FIRST].published_at == AT_NOON - timedelta(minutes=1)
+
+
+def test_of_old_reports_the_last_mail_with_a_key_is_kept_and_none_counts_twice(two, clock):
+    """Those of a day of which mail is kept may be read again."""
+
+    def report(number, days, key):
+        mail = {key: ReportedMail(Counter(a=number), Counter())}
+        day = (AT_NOON + timedelta(days=days)).date()
+        return DmarcReport("mx", str(number), day, mail, 0, 0)
+
+    reports = [report(1, -100, FIRST), report(2, -90, FIRST), report(4, -90, SECOND)]
+    reports.append(report(8, 0, SECOND))
+    assert two.note_reports(reports) == reports
+    two.forget_mail()
+    assert two.note_reports(reports[1:]) == []
+    assert {key: mail.passed_on for key, mail in two.mail().items()} == {
+        FIRST: reports[1].day, SECOND: reports[3].day,
+    }  # fmt: skip
+    clock.now = NOON - 85 * DAY
+    assert {key: mail.passed for key, mail in two.mail().items()} == {FIRST: 2, SECOND: 8}
 
 
 def test_events_say_what_changed_and_nothing_that_stayed(ledger, clock, made, read):
