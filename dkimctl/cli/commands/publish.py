@@ -22,8 +22,7 @@ from dkimctl.names import is_glob
 from dkimctl.publishing.targets import ZoneAccess, check_access, where_led
 from dkimctl.text import few, printable, readable
 
-_WORDS = {True: "yes", False: "no", None: "unknown"}
-_STYLES = {True: Style.GREEN, False: Style.RED, None: Style.YELLOW}
+_SHOWN = {True: ("yes", Style.GREEN), False: ("no", Style.RED), None: ("unknown", Style.YELLOW)}
 
 app = App()
 
@@ -41,13 +40,8 @@ def publish(
     dry_run: Annotated[bool, option("--dry-run -n",
         "Show what would change; exit code 1 if something would.")] = False,
     yes: options.YesOption = False,
-    replace: Annotated[
-        bool,
-        option(
-            "--replace",
-            "Also replace TXT records that are not DKIM key records, and other keys at alias ends.",
-        ),
-    ] = False,
+    replace: Annotated[bool, option("--replace", "Also replace TXT records that are not DKIM key "
+        "records, and other keys at alias ends.")] = False,
     allow_wildcard_shadowing: options.AllowShadowingOption = False,
     wait: Annotated[str | None, option("--wait TIME",
         "Then check DNS until it has the records, for at most this long, such as 30m.")] = None,
@@ -109,48 +103,34 @@ def _show_access(
             where_led(registrations, session.config.pool_of), targets,
             tries_named=not words, progress=lambda done: progress.show(done, count, "tried"),
         )  # fmt: skip
-    access = access_status(zones)
-    if access or uncovered or output is not None or not reporter.quiet:
-        write_access(reporter, zones, fmt, output)
-    report_access(reporter, zones, uncovered)
-    return worst([access, status, ExitCode.NO if uncovered else ExitCode.OK])
+    return worst([show_access(reporter, zones, uncovered, fmt, output), status])
 
 
-def access_status(zones: Sequence[ZoneAccess]) -> ExitCode:
-    """The exit code: whether all can be read and written, as far as is known."""
+def show_access(
+    reporter: Reporter,
+    zones: Sequence[ZoneAccess],
+    uncovered: Sequence[Registration],
+    fmt: PublicationFormat,
+    output: Path | None,
+) -> ExitCode:
+    """Write the access to each zone, as JSON or a table, and warn about what needs attention.
+
+    The exit code is whether all can be read and written, as far as is known.
+    """
     codes = [zone.error.exit_code for zone in zones if zone.error is not None]
-    is_no = any(False in zone.access[:2] for zone in zones if zone.error is None)
-    return worst([*codes, ExitCode.NO if is_no else ExitCode.OK])
-
-
-def write_access(
-    reporter: Reporter, zones: Sequence[ZoneAccess], fmt: PublicationFormat, output: Path | None
-) -> None:
-    """Write the access to each zone, as JSON or a table. Raises OutputError."""
-    layout = table_layout(reporter, output)
-    items, rows = [], []
+    is_no = uncovered or any(False in zone.access[:2] for zone in zones if zone.error is None)
+    status = worst([*codes, ExitCode.NO if is_no else ExitCode.OK])
+    layout, items, rows = table_layout(reporter, output), [], []
     for target, zone, names, access, *_ in zones:
         items.append({"target": target, "zone": zone, "names": names, **access._asdict()})
-        answers = access.readable, access.writable
-        cells = (
-            target,
-            readable(zone, layout.encoding),
-            str(names),
-            *(_WORDS[answer] for answer in answers),
-        )
-        styles = ("", "", "", *(_STYLES[answer] for answer in answers))
-        rows.append(Row(cells, styles, below(access.reason, layout)))
+        words, styles = zip(*(_SHOWN[answer] for answer in access[:2]), strict=True)
+        cells = (target, readable(zone, layout.encoding), str(names), *words)
+        rows.append(Row(cells, ("", "", "", *styles), below(access.reason, layout)))
+    chunks = table(["TARGET", "ZONE", "NAMES", "READ", "WRITE"], rows, layout)
     if fmt is PublicationFormat.JSON:
-        document = {"items": items, "count": len(items)}
-        write_chunks([f"{json.dumps(document, indent=2)}\n"], output)
-    else:
-        write_chunks(table(["TARGET", "ZONE", "NAMES", "READ", "WRITE"], rows, layout), output)
-
-
-def report_access(
-    reporter: Reporter, zones: Sequence[ZoneAccess], uncovered: Sequence[Registration]
-) -> None:
-    """Say what a yes means, and warn about what needs attention."""
+        chunks = iter([json.dumps({"items": items, "count": len(items)}, indent=2) + "\n"])
+    if status or output is not None or not reporter.quiet:
+        write_chunks(chunks, output)
     if any(zone.access.writable for zone in zones):
         reporter.note(
             "dkimctl: WRITE was tried at one name of each zone, with an update that changes "
@@ -169,3 +149,4 @@ def report_access(
             hint="add the zone to `dns` in the config file",
             code="uncovered",
         )
+    return status

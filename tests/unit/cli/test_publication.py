@@ -11,7 +11,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from dkimctl.cli.commands.publish import access_status, report_access, write_access
+from dkimctl.cli.commands.publish import show_access
 from dkimctl.cli.publication import PublishOptions, publish_records
 from dkimctl.cli.report import Reporter
 from dkimctl.errors import DnsRefused, Interrupted, NegativeAnswer, ServiceError, UsageError
@@ -21,6 +21,7 @@ from dkimctl.publishing.targets import ZoneAccess
 from dns_targets import FakeTarget
 
 JSON, MARKDOWN = PublicationFormat.JSON, PublicationFormat.MARKDOWN
+TABLE = PublicationFormat.TABLE
 YES = {"yes": True}
 
 
@@ -164,16 +165,16 @@ IDLE = ZoneAccess("other.test", "", 0, Access(None, None, "no name"))
      ([ZoneAccess("ns.test", "", 1, Access(False, None), ServiceError("no"))], 4)],
 )  # fmt: skip
 def test_the_exit_code(zones, expected):
-    assert access_status(zones) == expected
+    assert show_access(Reporter(), zones, [], TABLE, None) == expected
 
 
 def test_what_is_in_no_zone_is_named(make_registration, capsys):
-    report_access(Reporter(), [GOOD], [make_registration()])
+    assert show_access(Reporter(), [GOOD], [make_registration()], TABLE, None) == 1
     assert "in no zone of a DNS target: 1 (example.com (selector s1))" in capsys.readouterr().err
 
 
 def test_the_access_to_each_zone_is_yes_no_or_unknown(capsys):
-    write_access(Reporter(), [GOOD, UNKNOWN, NOT_WRITABLE, IDLE], PublicationFormat.TABLE, None)
+    show_access(Reporter(), [GOOD, UNKNOWN, NOT_WRITABLE, IDLE], [], TABLE, None)
     assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
         ["TARGET", "ZONE", "NAMES", "READ", "WRITE"],
         ["ns.test", "example.com", "3", "yes", "yes"],
@@ -188,6 +189,7 @@ def test_the_access_to_each_zone_is_yes_no_or_unknown(capsys):
 
 def test_zones_without_access_for_one_reason_share_a_warning(capsys):
     refused = Access(False, False, "refused", "check the key")
-    report_access(Reporter(), [GOOD._replace(zone=zone, access=refused) for zone in "ab"], [])
+    zones = [GOOD._replace(zone=zone, access=refused) for zone in "ab"]
+    show_access(Reporter(), zones, [], TABLE, None)
     err = capsys.readouterr().err
     assert "warning: no access to a, b: refused\nhint: check the key\n" in err
