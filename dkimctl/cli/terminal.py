@@ -72,6 +72,15 @@ def confirms(
             return False
 
 
+def may_delete(note: Callable[[str], None], what: str, how: str, *, yes: bool) -> bool:
+    """Whether `yes` was given, or is the answer. Raises UsageError without a terminal."""
+    refusal = UsageError(f"there is no terminal to ask whether to delete {what}", hint="add --yes")
+    if yes or confirms(f"Delete {what}{how}?", refusal=refusal):
+        return True
+    note("dkimctl: nothing was deleted")
+    return False
+
+
 @contextmanager
 def interruptible(hint: str) -> Iterator[None]:
     """Within the block, Ctrl-C ends the command with this hint."""

@@ -67,21 +67,17 @@ def list_(ctx: typer.Context, fmt: options.TableOrJsonOption = None) -> int:
         write([json.dumps({"profiles": listing}, indent=1) + "\n"])
         return ExitCode.OK
     layout, rows = table_layout(session.reporter, None), []
+    words = {True: "yes", False: "no", None: "unknown"}
     for profile in listing:
-        in_use, logged_in = profile["in_use"], profile["logged_in"]
-        words = {True: "yes", False: "no", None: "unknown"}
-        cells = (
-            "*" if in_use else " ",
-            profile["name"],
-            "not needed" if profile["name"] == SANDBOX else words[logged_in],
-            ", ".join(profile["defined_in"]),
-        )
+        in_use, name, logged_in = profile["in_use"], profile["name"], profile["logged_in"]
+        logged = "not needed" if name == SANDBOX else words[logged_in]
+        cells = ("*" if in_use else " ", name, logged, ", ".join(profile["defined_in"]))
         mark = Style.BOLD if in_use else ""
         styles = [mark, mark, Style.GREEN if logged_in else "", ""]
         ids = (profile["client_id"], profile["base_url"])
-        who = " at ".join(filter(None, ids)) or "no account yet"
-        lines = [who, *([f"in use, by {source}"] if in_use else [])]
-        rows.append(Row(cells, styles, [part for text in lines for part in below(text, layout)]))
+        lines = [*below(" at ".join(filter(None, ids)) or "no account yet", layout)]
+        lines += below(f"in use, by {source}", layout) if in_use else ()
+        rows.append(Row(cells, styles, lines))
     write(table(["", "PROFILE", "LOGGED IN", "FROM"], rows, layout))
     return ExitCode.OK
 
@@ -130,23 +126,17 @@ def delete(ctx: typer.Context, name: NameArgument, yes: options.YesOption = Fals
     was_used = profiles.read_used_profile(session.state_dir) == name
     if not was_used:  # else a kill may have left no more than that
         _require_profile(session, name)
-    refusal = UsageError(
-        f"there is no terminal to ask whether to delete the profile {name}", hint="add --yes"
-    )
-    question = f"Delete the profile {name}, with its login, secret and token?"
-    note = session.reporter.note
-    if not (yes or terminal.confirms(question, refusal=refusal)):
-        note("dkimctl: nothing was deleted")
+    note, what = session.reporter.note, f"the profile {name}"
+    if not terminal.may_delete(note, what, ", with its login, secret and token", yes=yes):
         return ExitCode.NO
     existed, others = delete_login(session, name, and_profile=True)
     # What is gone, and what remains.
     config = session.config.profiles.get(name)
     stays = config is not None or name == profiles.DEFAULT_PROFILE
     if existed or not stays:
-        what = f"{'the login of ' if stays else ''}the profile {name}"
-        note(f"dkimctl: deleted {what}; the ledger keeps its domains")
+        note(f"dkimctl: deleted {'the login of ' * stays}{what}; the ledger keeps its domains")
     else:
-        note(f"dkimctl: the profile {name} has no login")
+        note(f"dkimctl: {what} has no login")
     if existed and others:
         note(f"dkimctl: the secret stays for {', '.join(others)}, with the same login")
     if config is not None:

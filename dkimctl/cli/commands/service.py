@@ -27,8 +27,6 @@ from dkimctl.errors import ExitCode, OutputError, UsageError, os_errors_as
 from dkimctl.files import create_files, directory_fault, refuse
 from dkimctl.text import counted, few, format_duration, printable
 
-if sys.platform != "win32":
-    import syslog
 if TYPE_CHECKING:
     from dkimctl.service.clients import ClientCredentials
     from dkimctl.service.location import Location
@@ -128,19 +126,11 @@ def delete(
         from dkimctl.service.clients import require_client
 
         require_client(store, client_id)
-        if not _may_delete(ctx.obj, f"the client {client_id}", " permanently", yes=yes):
+        what = f"the client {client_id}"
+        if not terminal.may_delete(ctx.obj.note, what, " permanently", yes=yes):
             return ExitCode.NO
     _change_client("delete", "deleted", client_id, data)
     return ExitCode.OK
-
-
-def _may_delete(reporter: Reporter, what: str, how: str, *, yes: bool) -> bool:
-    """Ask, unless `yes` was given. Raises UsageError without a terminal."""
-    refusal = UsageError(f"there is no terminal to ask whether to delete {what}", hint="add --yes")
-    if yes or terminal.confirms(f"Delete {what}{how}?", refusal=refusal):
-        return True
-    reporter.note("dkimctl: nothing was deleted")
-    return False
 
 
 def _change_client(action: str, state: str, client_id: str, data: Location | None) -> None:
@@ -210,10 +200,9 @@ def _write_secret(path: Path, secret: str, undone: str) -> None:
         try:
             create_files({path: f"{secret}\n"}, private=[path])
         except FileExistsError:
-            raise UsageError(
-                f"{path} exists, and is not overwritten: it may hold another secret",
-                hint="name a new file with --output, or move this one away",
-            ) from None
+            text = f"{path} exists, and is not overwritten: it may hold another secret"
+            hint = "name a new file with --output, or move this one away"
+            raise UsageError(text, hint=hint) from None
 
 
 def _announce_secret(
@@ -297,7 +286,7 @@ def delete_registration(
         name = registrations.read_name(domain, selector)
         registrations.require_registration(store, name)
         what = f"the selector {name.selector} of {name.sign_domain}"
-        if not _may_delete(ctx.obj, what, ", with its private key", yes=yes):
+        if not terminal.may_delete(ctx.obj.note, what, ", with its private key", yes=yes):
             return ExitCode.NO
         registrations.delete_registration(store, name)
     _log_registration(ctx.obj, "delete", name)
@@ -372,12 +361,10 @@ def export(
             plan = signers.read_plan(store, now, third_party_client)
             is_opendkim = signer is SignerFormat.OPENDKIM
             make_files = signers.opendkim_files if is_opendkim else signers.rspamd_files
-            files = make_files(plan, directory.path)
             keys = {key.fqdn: key.private_key for key in plan.keys}
-            changed = directory.write(files, keys, now)
+            changed = directory.write(make_files(plan, directory.path), keys, now)
     if changed:
         _log_change("export", str(output_dir.absolute()))
-    written = len(changed)
     if plan.contested:
         ctx.obj.warn(
             f"registered by several clients: {counted(len(plan.contested), 'domain')} "
@@ -395,10 +382,10 @@ def export(
             f"{few(plan.third_party_owners)}",
             hint="name the client whose key signs that mail with --third-party-client",
         )
-    counts = {"exported": len(plan.keys), **plan.left_out, "files written": written}
+    counts = {"exported": len(plan.keys), **plan.left_out, "files written": len(changed)}
     words = [f"{counted(len(plan.keys), 'key')} exported"]
     words += [f"{count} {reason}" for reason, count in plan.left_out.items()]
-    words.append(f"{counted(written, 'file')} written" if written else "nothing has changed")
+    words.append(f"{counted(len(changed), 'file')} written" if changed else "nothing has changed")
     ctx.obj.summarize(", ".join(words), counts)
 
 
@@ -420,5 +407,7 @@ def _listed(
 def _log_change(action: str, subject: str) -> None:
     """Write to the system's log what the operator has changed, and to what; never a secret."""
     if sys.platform != "win32":
+        import syslog
+
         syslog.openlog("dkimctl", syslog.LOG_PID)
         syslog.syslog(f"operator uid={os.geteuid()} action={action!r} subject={subject!r}")
