@@ -70,7 +70,7 @@ _PANELS = {
 }
 COMPLETION_VARIABLE = "_DKIMCTL_COMPLETE"  # by which a shell's script asks
 # Of commands that stand in the module of another.
-_MODULES = {"logout": "login", "token": "api"}
+_MODULES = {"logout": "login", "token": "api", "schema": "completion"}
 COMMANDS = {name: panel for panel, helps in _PANELS.items() for name in helps}
 
 # Commands that people look for.

@@ -11,7 +11,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from configs import read_config
-from dkimctl.cli.commands.schema import Schema
+from dkimctl.cli.commands.completion import Schema
 from dkimctl.errors import InputError
 from dkimctl.settings.config import DEFAULT_TTL, DnsTarget, NoticeSettings
 from dkimctl.settings.profile import DEFAULT_PROFILE, Profile
