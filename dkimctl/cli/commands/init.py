@@ -159,24 +159,19 @@ def _known_account(session: Session, config: Path | None) -> dict[str, Any]:
     if config is None:
         known = session.resolve_settings(may_be_new=True).profile
         return {key: getattr(known, key) for key in QUESTIONS}
-    login = session.logins.get(_given_value(session, "profile") or _used_profile(session), {})
+    name = _given_value(session, "profile") or profiles.read_used_profile(session.state_dir)
+    login = session.logins.get(name or profiles.DEFAULT_PROFILE, {})
     given = {key: _given_value(session, key) for key in QUESTIONS}
     return {key: login.get(key) if text is None else text for key, text in given.items()}
 
 
-def _used_profile(session: Session) -> str:
-    """The profile that is used where nothing is said, and no config file exists."""
-    return profiles.read_used_profile(session.state_dir) or profiles.DEFAULT_PROFILE
-
-
 def _has_domains(session: Session, account: Mapping[str, Any]) -> bool:
     """Whether the ledger has domains of an account, which may be incomplete."""
-    base_url, client_id = account["base_url"], account["client_id"]
-    if not (base_url and client_id):
+    ids = {key: account[key] for key in ("base_url", "client_id")}
+    if not all(ids.values()):
         return False
-    ids = {"base_url": base_url, "client_id": client_id}
     with Ledger.open_existing(session.ledger_file, **ids) as ledger:
-        return bool(ledger.count_domains(base_url, client_id))
+        return bool(ledger.count_domains(**ids))
 
 
 def _show_next(session: Session, answers: Mapping[str, Any], steps: list[str]) -> None:
@@ -191,7 +186,16 @@ def _show_next(session: Session, answers: Mapping[str, Any], steps: list[str]) -
             f" the secret will be in {file}, which only you can read"
         )
     if (target := answers.get("target")) is not None and target.class_name:
-        _explain_octodns(session, target)
+        # What the provider still needs: packages, and variables that are not set.
+        module = target.class_name.partition(".")[0]
+        missing = [each.replace("_", "-") for each in ("octodns", module) if not find_spec(each)]
+        texts = [install_beside(*missing)] if missing else []
+        references = filter(is_reference, map(str, target.settings.values()))
+        names = [text.removeprefix("env/") for text in references]
+        if unset := [name for name in names if not os.environ.get(name)]:
+            texts.append(f"set {listed(unset)} in the environment")
+        if texts:
+            note(f"dkimctl: for {target.class_name}: {', and '.join(texts)}")
     if not (session.profile.is_sandbox or session.is_logged_in):
         steps = ["`dkimctl login`", *steps]
     if steps:
@@ -231,7 +235,7 @@ def _read_answers(session: Session, method: str | None, given: Mapping[str, str]
             "dkimctl: a profile is one account of the service, under a name of your choice; Enter "
             "takes what is in brackets"
         )
-    used = _used_profile(session)
+    used = profiles.read_used_profile(session.state_dir) or profiles.DEFAULT_PROFILE
     answers = {"profile": ask("Profile", "--profile", profile_name, name, used)}
     login = session.logins.get(answers["profile"], {})
     for key, label in QUESTIONS.items():
@@ -251,8 +255,7 @@ def _read_answers(session: Session, method: str | None, given: Mapping[str, str]
             f"(rfc2136), at a provider ({', '.join(octodns_providers())}), or at another that "
             "octoDNS has (octodns)"
         )
-        label = "How DNS is changed"
-        method = ask(label, "--dns", _parse_method, None, DnsMethod.HAND)
+        method = ask("How DNS is changed", "--dns", _parse_method, None, DnsMethod.HAND)
     for unused in given:
         if _METHODS[unused] != method:
             raise UsageError(f"{unused} has no effect with --dns {method}", hint=f"remove {unused}")
@@ -266,8 +269,7 @@ def _read_answers(session: Session, method: str | None, given: Mapping[str, str]
         label = "Class of the octoDNS provider (such as octodns_route53.Route53Provider)"
         class_name = ask(label, "--class", check_class, given.get("--class"))
         answers["target"] = DnsTarget(method, class_name=class_name)
-    elif method in (known := octodns_providers()):
-        provider = known[method]
+    elif provider := octodns_providers().get(method):
         answers["target"] = DnsTarget(
             DnsMethod.OCTODNS, class_name=provider.octodns, settings=provider.settings
         )
@@ -279,26 +281,10 @@ def _parse_method(text: str) -> str:
     names = [*map(str, DnsMethod), *octodns_providers()]
     if (name := text.lower()) in names:
         return name
-    near = difflib.get_close_matches(name, names, 1)
-    suggestion = f"did you mean {near[0]}? " if near else ""
-    raise UsageError(
-        f"unknown DNS provider {quoted(text)}",
-        hint=f"{suggestion}known by name: {', '.join(names)}; octodns takes any provider of "
-        "https://github.com/octodns/octodns#providers, by the class that its page names",
-    )
-
-
-def _explain_octodns(session: Session, target: DnsTarget) -> None:
-    """Say what the provider still needs: packages, and variables that are not set."""
-    module = target.class_name.partition(".")[0]
-    missing = [name.replace("_", "-") for name in ("octodns", module) if find_spec(name) is None]
-    texts = [install_beside(*missing)] if missing else []
-    references = [str(text) for text in target.settings.values() if is_reference(str(text))]
-    names = [text.removeprefix("env/") for text in references]
-    if unset := [name for name in names if not os.environ.get(name)]:
-        texts.append(f"set {listed(unset)} in the environment")
-    if texts:
-        session.reporter.note(f"dkimctl: for {target.class_name}: {', and '.join(texts)}")
+    near = [f"did you mean {each}? " for each in difflib.get_close_matches(name, names, 1)]
+    hint = f"{''.join(near)}known by name: {', '.join(names)}; octodns takes any provider of "
+    hint += "https://github.com/octodns/octodns#providers, by the class that its page names"
+    raise UsageError(f"unknown DNS provider {quoted(text)}", hint=hint)
 
 
 def _write(session: Session, config: Path | None, texts: dict[Path, str]) -> None:

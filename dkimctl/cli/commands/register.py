@@ -108,6 +108,8 @@ def register(
          "--wait has no effect without --publish", "add --publish"),
         (selector is not None and assign_selector is not None,
          "--selector cannot be combined with --assign-selector", "remove one of them"),
+        (not (files or domains), "missing argument 'FILE', or option '--domain'",
+         "for example, `dkimctl register domains.yaml`; - is standard input"),
     )  # fmt: skip
     targets = None
     if publish:
@@ -115,12 +117,8 @@ def register(
         from dkimctl.cli.publication import open_dns_targets
 
         targets = open_dns_targets(session)
-    if not files and not domains:
-        hint = "for example, `dkimctl register domains.yaml`; - is standard input"
-        raise UsageError("missing argument 'FILE', or option '--domain'", hint=hint)
-    fields = {"key_len": key_len, "start_date": start_date, "selector": selector}
     stated = dict[str, object]()
-    for field, text in fields.items():
+    for field, text in (("key_len", key_len), ("start_date", start_date), ("selector", selector)):
         if text is not None:
             with naming(f"--{field.replace('_', '-')}"):
                 stated[field] = ENTRY_FIELDS[field](text, True)
@@ -131,32 +129,25 @@ def register(
         gc.freeze()  # they stay to the end: spare the garbage collector from visiting them
         # Those that another machine may have registered, with a selector that is not known here.
         is_fixed = assign_selector is not None and "%" not in assign_selector
-        unsure = [spec.sign_domain for spec in specs if spec.selector is None and not is_fixed]
-        unsure = [name for name in unsure if session.config.pool_of(name) is None]
+        without = [spec.sign_domain for spec in specs if spec.selector is None]
+        unsure = [name for name in without if not (is_fixed or session.config.pool_of(name))]
         planning: dict[str, Any] = {"refresh": refresh, "retry_unknown": retry_unknown}
         if assign_selector is not None:
             selector_for = selector_template(assign_selector, datetime.now().astimezone())
-            without = (spec.sign_domain for spec in specs if spec.selector is None)
-            too_long = [
-                name for name in without if len(record_name(selector_for(name), name)) > MAX_NAME
-            ]
-            if too_long:
-                raise UsageError(
-                    f"in --assign-selector: the selector is too long for {few(too_long)}",
-                    hint=f"SELECTOR._domainkey.DOMAIN may have at most {MAX_NAME} octets: "
-                    "use a shorter template",
-                )
+            lengths = {name: len(record_name(selector_for(name), name)) for name in without}
+            if too_long := [name for name, length in lengths.items() if length > MAX_NAME]:
+                text = f"in --assign-selector: the selector is too long for {few(too_long)}"
+                hint = f"SELECTOR._domainkey.DOMAIN may have at most {MAX_NAME} octets: "
+                raise UsageError(text, hint=f"{hint}use a shorter template")
             planning["selector_for"] = selector_for
         if dry_run:
             ledger = session.open_ledger(for_writing=False)
             planner = _make_planner(session, ledger, planning, specs)
             _tell_of_new_keys(session, ledger, planner, specs, unsure)
             return _show_plan(session, entries, planner, output_options)
-        pending = "not refreshed" if refresh else "not registered"
         status = _register(
-            session, selection, entries, unsure, planning, output_options, pending, targets,
-            to_publish,
-        )  # fmt: skip
+            session, selection, entries, unsure, planning, output_options, targets, to_publish
+        )
     if targets is None:
         return status
     from dkimctl.cli import publication  # DNS, which the other runs do not need
@@ -193,11 +184,10 @@ def _make_planner(
 
 def _warn_of_entries(session: Session, warnings: Iterable[tuple[str, str]]) -> None:
     """Warn of what is to be sent, and say where it is from if the entries may not have it."""
-    profile = session.profile
+    where = f"`defaults` of the profile {session.profile.name} in the config file"
     for text, field in warnings:
-        where = f"`defaults` of the profile {profile.name} in the config file"
-        hint = f"where an entry does not say so, {field} is from {where}"
-        hint = hint if field in profile.defaults else ""
+        is_default = field in session.profile.defaults
+        hint = f"where an entry does not say so, {field} is from {where}" if is_default else ""
         session.reporter.warn(session.reporter.complete(text), hint=hint)
 
 
@@ -227,7 +217,6 @@ def _register(
     unsure: Sequence[str],
     planning: dict[str, Any],
     output: OutputOptions,
-    pending: str,
     targets: Sequence[Target] | None,
     to_publish: list[Registration],
 ) -> int:
@@ -237,6 +226,7 @@ def _register(
     `to_publish` gets what has a record to publish; without `targets`, says how to publish that.
     """
     reporter, specs = session.reporter, entries.specs
+    pending = "not refreshed" if planning["refresh"] else "not registered"
     with ExitStack() as lock:
         lock.enter_context(session.lock_account())
         ledger = session.open_ledger(for_writing=True)
