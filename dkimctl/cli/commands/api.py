@@ -33,7 +33,17 @@ def api(
     session = open_session(ctx)
     if not (method.isascii() and method.isalpha()):
         raise UsageError("invalid HTTP method", hint="use one such as GET, POST or DELETE")
-    path = _relative_path(session.account.base_url, path)
+    # The path of a URL below the base URL, or itself: no other host may get the token.
+    base_url = session.account.base_url
+    if path.startswith(f"{base_url}/"):
+        path = path.removeprefix(base_url)
+    has_dots = {".", ".."} & {*unquote(path.partition("?")[0]).split("/")}
+    if has_dots or not re.fullmatch(_VALID_PATH, path):
+        hint = "begin it with a slash, such as /send/123, without //, . or .. in it, and "
+        raise UsageError(
+            f"the path is invalid, or not below {base_url}; the token is sent only there",
+            hint=f"{hint}percent-encode all but printable ASCII",
+        )
     body = None if body_file is None else read_bytes(body_file)
     try:
         response = session.token_provider.call(
@@ -45,7 +55,7 @@ def api(
     write_bytes(response.body)
     status = response.status
     # A query may hold a secret.
-    message = f"{session.account.base_url}{path.partition('?')[0]} answered {status}"
+    message = f"{base_url}{path.partition('?')[0]} answered {status}"
     if 400 <= status < 500:
         hint = "see the response body on stdout, and check the path and --base-url"
         raise NegativeAnswer(message, hint=hint)
@@ -66,23 +76,6 @@ def token(ctx: typer.Context) -> int:
     It is renewed if it expires within a minute.
     """
     session = open_session(ctx)
-    write(
-        [f"{session.token_provider.token().reveal()}\n"],
-        must_arrive=True,
-        hint="read the token from stdout: `TOKEN=$(dkimctl token)`",
-    )
+    hint = "read the token from stdout: `TOKEN=$(dkimctl token)`"
+    write([f"{session.token_provider.token().reveal()}\n"], must_arrive=True, hint=hint)
     return ExitCode.OK
-
-
-def _relative_path(base_url: str, path: str) -> str:
-    """`path`, or the path of a URL below `base_url`: no other host may get the token."""
-    if path.startswith(f"{base_url}/"):
-        path = path.removeprefix(base_url)
-    has_dots = {".", ".."} & {*unquote(path.partition("?")[0]).split("/")}
-    if has_dots or not re.fullmatch(_VALID_PATH, path):
-        raise UsageError(
-            f"the path is invalid, or not below {base_url}; the token is sent only there",
-            hint="begin it with a slash, such as /send/123, without //, . or .. in it, and "
-            "percent-encode all but printable ASCII",
-        )
-    return path

@@ -54,13 +54,8 @@ def check_dns(
         "Check again until all is as expected, for at most this long, such as 30m.")] = None,
     expect_absent: Annotated[bool, option("--expect-absent",
         "Expect the records to be gone from DNS.")] = False,
-    warn_within: Annotated[
-        str,
-        option(
-            "--warn-within TIME",
-            "Warn about unpublished records whose signing starts within this time.",
-        ),
-    ] = checking.WARN_WITHIN,
+    warn_within: Annotated[str, option("--warn-within TIME", "Warn about unpublished records "
+        "whose signing starts within this time.")] = checking.WARN_WITHIN,
     delegation: Annotated[bool, option("--delegation",
         "Check the CNAME or NS records of pools.")] = False,
     notify: Annotated[bool, option("--notify",
@@ -111,15 +106,12 @@ def check_dns(
     # What other servers have is not known if some are given.
     checkable = _select(session, picked, saved, recorded=not source.is_given)
     is_prometheus = fmt is CheckFormat.PROMETHEUS
-    left = _few_left(session, picked) if is_prometheus else {}
     run = Run(
-        session.profile.name,
-        began,
-        lambda: bool(checkable.status or picked.unmatched()),
-        left,
+        session.profile.name, began, lambda: bool(checkable.status or picked.unmatched()),
+        _few_left(session, picked) if is_prometheus else {},
         lambda domain: session.config.rotation.of(domain).owner,
         session.open_ledger(for_writing=False).mail() if is_prometheus and saved is None else {},
-    )
+    )  # fmt: skip
     progress = checking.CheckProgress(session.reporter, policy.wanted, may_draw=may_draw)
     renderer = checking.open_renderer(fmt, output, session.reporter, policy.wanted, run)
     looks = Looks(())

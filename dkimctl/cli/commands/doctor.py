@@ -49,8 +49,7 @@ class Probe(NamedTuple):
     find: Callable[[Session], Iterator[Remark]]
     needs: tuple[str, ...] = ()
     is_online: bool = False
-    in_sandbox: bool = True
-    outside_sandbox: bool = True
+    sandbox: bool | None = None  # whether it is only for the sandbox, or only outside
     also: tuple[str, ...] = ()  # other names under which it reports
     seconds: float = _SECONDS  # the longest that it may take
 
@@ -59,23 +58,22 @@ _CONFIG, _PROFILE = ("config file",), ("config file", "profile")
 CHECKS = (
     Probe("python", checks.check_python),
     Probe("libraries", checks.check_libraries),
-    Probe("embedded service", checks.check_service_extra, outside_sandbox=False),
+    Probe("embedded service", checks.check_service_extra, sandbox=True),
     Probe("config file", checks.check_config),
     Probe("profile", checks.check_profile, _CONFIG),
-    Probe("auth URL", checks.check_auth_url, _PROFILE, is_online=True, in_sandbox=False),
-    Probe("base URL", checks.check_base_url, _PROFILE, is_online=True, in_sandbox=False,
+    Probe("auth URL", checks.check_auth_url, _PROFILE, is_online=True, sandbox=False),
+    Probe("base URL", checks.check_base_url, _PROFILE, is_online=True, sandbox=False,
           also=("clock",)),
     # On a terminal, a keyring has a minute to be unlocked, for each of several calls.
-    Probe("credentials", checks.check_credentials, _PROFILE, in_sandbox=False,
-          seconds=2 * _SECONDS),
+    Probe("credentials", checks.check_credentials, _PROFILE, sandbox=False, seconds=2 * _SECONDS),
     Probe("token", checks.check_token, (*_PROFILE, "auth URL", "credentials"), is_online=True,
-          in_sandbox=False),
+          sandbox=False),
     Probe("ledger", checks.check_ledger, _PROFILE),
     Probe("resolver", checks.check_resolver, is_online=True),
     Probe("IPv6", checks.check_ipv6, is_online=True),
     Probe("DNS targets", checks.check_targets, (*_PROFILE, "ledger"), is_online=True),
     Probe("DMARC reports", checks.check_reports, (*_PROFILE, "ledger"), is_online=True,
-          in_sandbox=False),
+          sandbox=False),
     Probe("keys", checks.check_keys, (*_PROFILE, "ledger"), also=("timer",)),
     Probe("notices", checks.check_notices, _CONFIG),
 )  # fmt: skip
@@ -146,7 +144,7 @@ def examine(
     with suppress(DkimctlError):
         is_sandbox, is_shared = session.profile.is_sandbox, session.profile.ledger is not None
     for check in probes:
-        if not (check.in_sandbox if is_sandbox else check.outside_sandbox):
+        if check.sandbox is not None and check.sandbox is not is_sandbox:
             continue
         remarks, unchecked = list[Remark](), (check.name, *check.also)
         uses_server = is_shared and "ledger" in (check.name, *check.needs)

@@ -62,14 +62,14 @@ def history(
     found = chain([first] if first else [], events)
     if fmt is KeyFormat.TABLE:
         rows = (_row(event, layout) for event in found)
-        chunks = table(_TITLES, rows, layout, optional=("COMMAND", "MACHINE"))
+        titles = ("WHEN", "DOMAIN", "SELECTOR", "WHAT", "USER", "MACHINE", "COMMAND")
+        chunks = table(titles, rows, layout, optional=("COMMAND", "MACHINE"))
     else:
         chunks = render_all(open_data(fmt, Event._fields, _cells, "count"), found)
     write_chunks(chunks, output, is_paged=fmt is KeyFormat.TABLE)
     return warn_unmatched(session, selected, "not in the history")
 
 
-_TITLES = ("WHEN", "DOMAIN", "SELECTOR", "WHAT", "USER", "MACHINE", "COMMAND")
 _LONG = 30  # characters of a detail that gets a line of its own, if lines are short
 
 

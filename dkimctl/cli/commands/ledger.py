@@ -1,11 +1,9 @@
 """`dkimctl ledger`: import registrations into the ledger, forget them, or copy it elsewhere."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -24,9 +22,6 @@ from dkimctl.models import EventKind, Outcome, named
 from dkimctl.registration.saved_results import import_results, read_saved_results, results_of
 from dkimctl.rotation.retirement import RetirementPolicy, as_result, known_keys, not_seen_gone
 from dkimctl.text import counted, few, without_names
-
-if TYPE_CHECKING:
-    from dkimctl.ledger.postgresql import Database
 
 app = options.App(
     "dkimctl ledger import result.json",
@@ -143,10 +138,8 @@ def forget(
         write_results(map(as_result, forgotten), output_options, reporter, must_arrive=True)
         # The selector of a retired key is never used again.
         over = [status for status in forgotten if status.is_over]
-        ledger.close_keys(
-            {status.registration: status.successors[0].selector for status in over},
-            EventKind.FORGOTTEN,
-        )
+        successor_of = {status.registration: status.successors[0].selector for status in over}
+        ledger.close_keys(successor_of, EventKind.FORGOTTEN)
         others = [status.registration for status in forgotten if not status.is_over]
         ledger.forget(others)
     kept = len(statuses) - len(forgotten)
@@ -185,8 +178,7 @@ def copy(
     copied, do not change. All or nothing is copied. Nothing is sent.
     """
     session = open_session(ctx)
-    source: Path | Database = session.ledger_place
-    target: Path | Database
+    source = session.ledger_place
     with naming("--to"):
         if "://" in to:
             target = session.find_ledger_place(parse_database_url(to))

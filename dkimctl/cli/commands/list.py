@@ -88,8 +88,8 @@ def list_keys(
     """
     session = open_session(ctx)
     reporter = session.reporter
-    fmt = read_format(KeyFormat, fmt, output)
-    if wide and fmt not in (None, KeyFormat.TABLE):
+    fmt = read_format(KeyFormat, fmt, output) or KeyFormat.TABLE
+    if wide and fmt is not KeyFormat.TABLE:
         raise UsageError(f"--wide has no effect with --format {fmt}", hint="leave out one of them")
     now = datetime.now(UTC)
     selected = read_selection(session, selection)
@@ -116,7 +116,6 @@ def list_keys(
     is_piped = output is not None or not sys.stdout.isatty()
     if is_piped:  # one line a key, for other programs
         layout = layout._replace(width=UNLIMITED)
-    fmt = fmt or KeyFormat.TABLE
     if policy:
         domains = dict.fromkeys(key.sign_domain for key in keys)
         chunks = render_policies(domains, session.config.rotation, fmt, layout)

@@ -56,7 +56,7 @@ def login(
         )
     with terminal.interruptible("nothing was stored"):
         known = session.resolve_settings(may_be_new=True).profile
-        missing = {key: QUESTIONS[key] for key in QUESTIONS if getattr(known, key) is None}
+        missing = {key: label for key, label in QUESTIONS.items() if getattr(known, key) is None}
         if missing and not terminal.is_interactive():
             raise no_terminal([profiles.option(key).name for key in missing])
         for key, label in missing.items():

@@ -80,12 +80,12 @@ def overview(
         reporter.warn(text, code="limit")
     if made.overdue:
         since = min(key.due for key in made.overdue if key.due is not None)
+        how = "says how to see what its runs say" if session.has_timer else "installs a timer"
         reporter.warn(
             f"overdue, since {since:%Y-%m-%d} at the earliest: {len(made.overdue)} "
             f"({few([named(key) for key in made.overdue])})",
-            hint="`dkimctl timer` "
-            + ("says how to see what its runs say" if session.has_timer else "installs a timer")
-            + "; see also what `rotate run` says, and whether `limit` of `rotation` is too low",
+            hint=f"`dkimctl timer` {how}; see also what `rotate run` says, and whether `limit` of "
+            "`rotation` is too low",
             code="overdue",
         )
     status = ExitCode.NO if made.is_bad else ExitCode.OK

@@ -145,12 +145,8 @@ def show_report(
 ) -> None:
     """Write the tasks to stdout or a file, and say what matters most; with --quiet if needed."""
     reporter, has_targets = session.reporter, session.has_dns_targets
-    tasks = sorted(
-        report.tasks,
-        key=lambda task: (
-            not task.urgency, [*State].index(task.state), task.registration.sign_domain
-        ),
-    )  # fmt: skip
+    tasks = sorted(report.tasks, key=lambda task: task.registration.sign_domain)
+    tasks.sort(key=lambda task: (not task.urgency, [*State].index(task.state)))
     if not reporter.quiet or report.is_worth_mail or is_dry:
         if fmt is TableOrJson.JSON:
             items = [_fields(task) for task in tasks]

@@ -45,13 +45,8 @@ def serve(
         "Processes, 1 to 64; on Windows 1.", min=1, max=64)] = 1,
     trusted_proxy: Annotated[list[str] | None, option("--trusted-proxy ADDRESS",
         "IP address or network of a proxy whose X-Forwarded-For is trusted; repeatable.")] = None,
-    metrics_bind: Annotated[
-        str | None,
-        option(
-            "--metrics-bind HOST:PORT",
-            "Serve metrics for Prometheus at this address, such as 127.0.0.1:9100 (default: off).",
-        ),
-    ] = None,
+    metrics_bind: Annotated[str | None, option("--metrics-bind HOST:PORT", "Serve metrics for "
+        "Prometheus at this address, such as 127.0.0.1:9100 (default: off).")] = None,
 ) -> int:  # fmt: skip
     """Run the embedded service over HTTP, until Ctrl-C.
 

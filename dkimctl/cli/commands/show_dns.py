@@ -38,13 +38,8 @@ def show_dns(
         "TTL of the records.", min=0, max=options.MAX_TTL)] = 3600,
     origin: Annotated[str | None, result_option("--origin ZONE",
         "Write names relative to this zone (format zone).")] = None,
-    zone: Annotated[
-        list[str] | None,
-        result_option(
-            "--zone ZONE",
-            "Zone of your DNS; repeatable. A record goes into the longest zone that contains it.",
-        ),
-    ] = None,
+    zone: Annotated[list[str] | None, result_option("--zone ZONE", "Zone of your DNS; repeatable. "
+        "A record goes into the longest zone that contains it.")] = None,
     find_zones: Annotated[bool, result_option("--find-zones",
         "Look up the zones in DNS, by their SOA records.")] = False,
     provider: Annotated[Provider | None, result_option("--provider NAME",

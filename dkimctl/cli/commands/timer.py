@@ -61,9 +61,8 @@ def timer(
         for step in plan.steps:
             step.do()
         reporter.note(f"dkimctl: {what} is {'removed' if remove else 'installed'}")
-    if not remove:
-        for text in plan.see:
-            reporter.note(f"dkimctl: {text}")
+    for text in () if remove else plan.see:
+        reporter.note(f"dkimctl: {text}")
     return ExitCode.OK
 
 
@@ -77,11 +76,9 @@ def find_job(session: Session, *, remove: bool) -> timers.Job:
     variables |= {name: os.environ[name] for name in names if os.environ.get(name)}
     if session.flags["config"] or os.environ.get("DKIMCTL_CONFIG"):
         variables["DKIMCTL_CONFIG"] = str(session.config_file.absolute())
+    given = (profiles.SourceKind.OPTION, profiles.SourceKind.ENVIRONMENT)
     for key, source in settings.sources.items():
-        if key == "profile" or source.kind not in (
-            profiles.SourceKind.OPTION,
-            profiles.SourceKind.ENVIRONMENT,
-        ):
+        if key == "profile" or source.kind not in given:
             continue
         if key not in ("auth_url", "base_url", "client_id"):
             hint = f"write {key} into the config file"
@@ -101,16 +98,14 @@ def _warn(session: Session, job: timers.Job) -> None:
         if not ledger.count_domains(*profiles.require_ledger_account(profile)):
             hint = "run `dkimctl register` first: its runs fail until then"
             warn(f"nothing is registered yet in {session.ledger_place}", hint=hint)
-    targets = tuple(target for target in session.config.dns if target.is_for(profile.name))
-    names = session.config._replace(dns=targets).secret_variables()
+    names = session.config._replace(dns=tuple(session.dns_targets)).secret_variables()
     names |= {name for name in OUR_SECRETS if name in os.environ}
     if (proxy := profiles.exported_proxy(os.environ)) and not profile.is_sandbox:
         names.add(proxy[1].name)
     if names and not job.secrets.exists():
         hint = f"write them to {job.secrets}, one NAME='value' a line, which only you can read"
-        warn(
-            f"its runs do not have the variables of your shell: {listed(sorted(names))}", hint=hint
-        )
+        text = f"its runs do not have the variables of your shell: {listed(sorted(names))}"
+        warn(text, hint=hint)
     clone = Path(job.words[0]).parent.parent.parent  # whose environment has the program in bin
     if (clone / ".git").exists():
         hint = "install it for good first, such as with pipx: the runs fail once the clone is gone"

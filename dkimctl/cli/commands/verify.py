@@ -16,7 +16,7 @@ from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, LedgerError, UsageError, worst_check
 from dkimctl.formats.checks import render_mails
 from dkimctl.input_files import read_bytes
-from dkimctl.mail.message import KnownKey, MailReport, MailVerdict, read_message
+from dkimctl.mail.message import CheckedSignature, KnownKey, MailVerdict, read_message
 from dkimctl.mail.verification import require_dkimpy, verify_mail
 from dkimctl.models import RegistrationKey, key_of, named
 from dkimctl.rotation.life import keys_of
@@ -101,23 +101,18 @@ def verify(
     layout = table_layout(session.reporter, output)
     chunks = render_mails(reports, layout, is_json=fmt is TableOrJson.JSON)
     write_chunks(chunks, output, is_paged=fmt is not TableOrJson.JSON)
-    verdicts = Counter(
-        str(signature.verdict) for report in reports for signature in report.signatures
-    )
+    signatures = [signature for report in reports for signature in report.signatures]
+    verdicts = Counter(str(signature.verdict) for signature in signatures)
     text = ", ".join(f"{name} {verdicts[name]}" for name in MailVerdict if verdicts[name])
     session.reporter.summarize(text or "no signature", verdicts)
     codes += (_CODES[report.verdict] for report in reports)
-    return worst_check([*codes, _note_signing(session, reports)])
+    return worst_check([*codes, _note_signing(session, signatures)])
 
 
-def _note_signing(session: Session, reports: Iterable[MailReport]) -> ExitCode:
+def _note_signing(session: Session, signatures: Iterable[CheckedSignature]) -> ExitCode:
     """Register the removed keys that sign again in the ledger, so that they are published again."""
-    names = {
-        key_of(signature.sign_domain, signature.selector): named(signature)
-        for report in reports
-        for signature in report.signatures
-        if signature.signs_again
-    }
+    again = [signature for signature in signatures if signature.signs_again]
+    names = {key_of(each.sign_domain, each.selector): named(each) for each in again}
     if not names:
         return ExitCode.OK
     selection = next_steps.select_domains(key.sign_domain for key in names)
