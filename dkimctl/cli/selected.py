@@ -98,13 +98,13 @@ def select_pools(session: Session, words: Sequence[str] | None) -> dict[str, Poo
 
 def saved_results(
     session: Session, path: str, selection: Selection
-) -> tuple[Iterator[Result], ExitCode]:
+) -> tuple[list[Result], ExitCode]:
     """The results of the selected registrations of a file; 1 if some of it cannot be read."""
     from dkimctl.registration.saved_results import read_saved_results, results_of
 
     saved = read_saved_results(path)
     warn_unreadable(session.reporter, path, saved.faults)
-    results = results_of(selection.pick(saved.items), saved.retired)
+    results = [*results_of(selection.pick(saved.items), saved.retired)]
     return results, ExitCode.NO if saved.faults else ExitCode.OK
 
 

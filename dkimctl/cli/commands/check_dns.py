@@ -183,8 +183,7 @@ def _select(
             selected.registered_results(session, selection), session.reporter,
             retired=selected.retired_keys(session), counted=None if recorded else (),
         )  # fmt: skip
-    from_file, status = selected.saved_results(session, saved, selection)
-    results = list(from_file)
+    results, status = selected.saved_results(session, saved, selection)
     retired = {
         result.registration.key: result.reason
         for result in results

@@ -62,12 +62,8 @@ def import_(
         (f"{named(registration)}: {reason}", without_names(reason, *registration.key), "conflict")
         for registration, _, reason, _ in plan.conflicts
     ))  # fmt: skip
-    counts = {
-        "imported": len(plan.new),
-        "already there": len(plan.known),
-        "in conflict": len(plan.conflicts),
-        "left out": len(plan.skipped),
-    }
+    counts = {"imported": len(plan.new), "already there": len(plan.known),
+              "in conflict": len(plan.conflicts), "left out": len(plan.skipped)}  # fmt: skip
     parts = [f"{word} {count}" for word, count in counts.items() if count]
     reporter.note(f"dkimctl: {', '.join(parts) or 'nothing to import'}")
     return ExitCode.NO if saved.faults or plan.conflicts or plan.skipped else ExitCode.OK

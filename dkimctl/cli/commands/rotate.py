@@ -102,11 +102,9 @@ def rotate(
     if zone and fmt is not RetiredFormat.NSUPDATE:
         raise UsageError("--zone has no effect with this format", hint="it is for nsupdate")
     output_options = OutputOptions(
-        Format(fmt) if fmt else default_format(output, for_machines=Format.JSON),
-        zones=[read_zone("--zone", name) for name in zone or ()],
-        output=output,
-        ttl=None,
-    )
+        Format(fmt) if fmt else default_format(output, for_machines=Format.JSON), ttl=None,
+        zones=[read_zone("--zone", name) for name in zone or ()], output=output,
+    )  # fmt: skip
     statuses = selected.review_retired(
         session, picked, look=not no_check, max_age=max_age, assume_successors=assume_successors
     )

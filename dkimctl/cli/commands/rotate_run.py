@@ -100,19 +100,15 @@ def run(
 
     reporter = session.reporter
     tools = Tools(
-        open_ledger=session.open_ledger,
-        lock_account=session.lock_account,
-        connect=session.connect,
-        limits=session.limits,
+        open_ledger=session.open_ledger, lock_account=session.lock_account,
+        connect=session.connect, limits=session.limits, open_source=open_source,
         open_targets=lambda: open_targets(session.config, session.profile.name, session.secrets),
-        open_source=open_source,
-        warn=lambda text: reporter.warn(reporter.complete(text)),
-        stopping=stopping,
+        warn=lambda text: reporter.warn(reporter.complete(text)), stopping=stopping,
         observing=lambda total: RegistrationProgress(total, reporter),
         watching=lambda wanted: CheckProgress(reporter, wanted),
         clock=lambda: datetime.now(UTC),
         ask_time=lambda: session.client.ask_time(),  # noqa: PLW0108 - the client is made then
-    )
+    )  # fmt: skip
     runs: list[RotationRun] = []
 
     def execute() -> Report:
@@ -189,13 +185,9 @@ def show_report(
         text += f"{NO_REPORTS_FOR.days} days ({few(report.unreported)})"
         reporter.note(f"dkimctl: {text}")
     for step, state, text, command in _LEFT:
-        domains = [
-            task.registration.sign_domain
-            for task in report.tasks
-            if (task.step, task.state) == (step, state)
-        ]
-        if domains:
-            reporter.note(f"dkimctl: {text}: {command(next_steps.select_domains(domains))}")
+        if left := [task for task in report.tasks if (task.step, task.state) == (step, state)]:
+            words = next_steps.select_domains(task.registration.sign_domain for task in left)
+            reporter.note(f"dkimctl: {text}: {command(words)}")
     counts = Counter(
         _DONE[task.step] if task.state is State.DONE else f"{task.step}: {task.state}"
         for task in report.tasks

@@ -69,13 +69,10 @@ def serve(
         if metrics_bind is not None:
             stack.enter_context(serving_metrics(metrics_bind, open_store))
         load = partial(
-            load_app,
-            open_store,
-            max_domains=max_domains,
-            threads=threads,
+            load_app, open_store, max_domains=max_domains, threads=threads,
             key_threads=max(1, (os.cpu_count() or 1) // workers),
             proxies=None if ctx.obj.quiet else proxies,
-        )
+        )  # fmt: skip
         ready = partial(_announce, ctx.obj, host, listening.getsockname(), data)
         HttpServer(listening, load, workers=workers, threads=threads, ready=ready).run()
     return ExitCode.OK

@@ -64,8 +64,7 @@ def show_dns(
     if saved is None:
         results = selected.registered_results(session, picked)
     else:  # without ledger, token or network
-        in_file, unreadable = selected.saved_results(session, saved, picked)
-        results = list(in_file)
+        results, unreadable = selected.saved_results(session, saved, picked)
         retired = [
             named(result.registration) for result in results if result.outcome is Outcome.RETIRED
         ]

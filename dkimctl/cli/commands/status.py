@@ -13,7 +13,7 @@ import typer
 
 from dkimctl.cli.options import App, TableOrJson, TableOrJsonOption
 from dkimctl.cli.report import write
-from dkimctl.cli.session import Session, open_session
+from dkimctl.cli.session import open_session
 from dkimctl.credentials.store import IN_ENVIRONMENT
 from dkimctl.errors import CredentialsError, ExitCode
 from dkimctl.settings.profile import LOGIN, SetBy, exported_proxy, variable
@@ -44,9 +44,24 @@ def status(ctx: typer.Context, fmt: TableOrJsonOption = None) -> int:
         facts["problem"] = "not logged in: run `dkimctl login`"
     else:
         try:
-            facts |= _find_credentials(session, sources)
+            secret_source = session.credentials.secret_source(session.stored_account)
+            token = session.credentials.get_token(session.stored_account)
         except CredentialsError as error:
             facts["problem"] = f"{error.message}: {error.hint}"
+        else:  # neither is shown in full
+            if secret_source is not None:
+                facts["secret_source"] = secret_source
+                by = variable("client_secret") if secret_source == IN_ENVIRONMENT else LOGIN
+                sources["secret_source"] = by
+            if token is not None:
+                facts["token"] = token.access_token.masked()
+                is_own = token.obtained_at is None  # then its expiry is not known
+                sources["token"] = variable("access_token") if is_own else LOGIN
+                if not is_own:
+                    expiry = datetime.fromtimestamp(token.expires_at, UTC)
+                    facts["token_expires_at"] = expiry.isoformat(timespec="seconds")
+            if secret_source is None and token is None:
+                facts["problem"] = "no secret is stored: run `dkimctl login`"
     if facts["problem"]:
         facts["problem"] = session.reporter.complete(str(facts["problem"]))
     if not (profile.proxy or profile.is_sandbox) and (proxy := exported_proxy(os.environ)):
@@ -57,26 +72,6 @@ def status(ctx: typer.Context, fmt: TableOrJsonOption = None) -> int:
     else:
         write(_setting_lines(facts, sources))
     return ExitCode.OK if facts["secret_source"] or facts["token"] else ExitCode.AUTH
-
-
-def _find_credentials(session: Session, sources: dict[str, SetBy]) -> dict[str, str]:
-    """What is known of the secret and token, of which neither is shown in full."""
-    facts = {}
-    source = session.credentials.secret_source(session.stored_account)
-    token = session.credentials.get_token(session.stored_account)
-    if source is not None:
-        facts["secret_source"] = source
-        sources["secret_source"] = variable("client_secret") if source == IN_ENVIRONMENT else LOGIN
-    if token is not None:
-        facts["token"] = token.access_token.masked()
-        is_own = token.obtained_at is None  # then its expiry is not known
-        sources["token"] = variable("access_token") if is_own else LOGIN
-        if not is_own:
-            expiry = datetime.fromtimestamp(token.expires_at, UTC)
-            facts["token_expires_at"] = expiry.isoformat(timespec="seconds")
-    if not facts:
-        facts["problem"] = "no secret is stored: run `dkimctl login`"
-    return facts
 
 
 def _setting_lines(facts: Mapping[str, object], sources: Mapping[str, SetBy]) -> Iterator[str]:
