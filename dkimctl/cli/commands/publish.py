@@ -121,10 +121,10 @@ def show_access(
     is_no = uncovered or any(False in zone.access[:2] for zone in zones if zone.error is None)
     status = worst([*codes, ExitCode.NO if is_no else ExitCode.OK])
     layout, items, rows = table_layout(reporter, output), [], []
-    for target, zone, names, access, *_ in zones:
-        items.append({"target": target, "zone": zone, "names": names, **access._asdict()})
+    for target, name, names, access, *_ in zones:
+        items.append({"target": target, "zone": name, "names": names, **access._asdict()})
         words, styles = zip(*(_SHOWN[answer] for answer in access[:2]), strict=True)
-        cells = (target, readable(zone, layout.encoding), str(names), *words)
+        cells = (target, readable(name, layout.encoding), str(names), *words)
         rows.append(Row(cells, ("", "", "", *styles), below(access.reason, layout)))
     chunks = table(["TARGET", "ZONE", "NAMES", "READ", "WRITE"], rows, layout)
     if fmt is PublicationFormat.JSON:
