@@ -29,7 +29,6 @@ _MAX_CONNECTIONS = 16  # at a time, to a server that closes each after a few ans
 _MAX_SILENCES = 2  # connections on which a server stops to answer
 _HEAD = struct.pack("!HHI", dns.rdatatype.TSIG, dns.rdataclass.ANY, 0)  # type, class and TTL
 _TIME = struct.Struct("!HIH")  # 48 bits of seconds, and the fudge
-_TIME_OCTETS = 6  # of the server's clock in the other data of BADTIME (section 5.2.3)
 _FUDGE = 300  # seconds that clocks may differ (section 10)
 _NO_ERROR = bytes(4)  # no error, and no other data
 _validate: Callable[..., Any] = dns.tsig.validate
@@ -226,7 +225,7 @@ class Signer:
         try:
             _validate(wire, self._key(), self._key().name, record, now, request_mac, start)
         except dns.tsig.PeerError:
-            has_time = len(record.other) == _TIME_OCTETS
+            has_time = len(record.other) == 6  # octets, with BADTIME (section 5.2.3)
             server_time = int.from_bytes(record.other) if has_time else None
             wrong = SignatureRefused(int(record.error), server_time)
         except dns.tsig.BadTime:

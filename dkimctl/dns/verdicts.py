@@ -41,7 +41,6 @@ class Verdict(StrEnum):
 
 
 ACCEPTED = frozenset((Verdict.PUBLISHED, Verdict.DIFFERS))  # by verifiers
-_NEVER_URGENT = ACCEPTED | {Verdict.RETIRED, Verdict.NO_ANSWER}
 _MAX_LISTED = 20  # servers in a reason
 
 
@@ -135,7 +134,7 @@ def urgency_of(check: Check, now: datetime, warn_within: timedelta) -> Urgency:
     begun, whatever the clock here says.
     """
     verdicts = check.finding.seen or {check.finding.verdict}
-    if verdicts <= _NEVER_URGENT or check.enable is False:
+    if verdicts <= ACCEPTED | {Verdict.RETIRED, Verdict.NO_ANSWER} or check.enable is False:
         return Urgency.NONE
     start, registered = utc_time(check.start_date), utc_time(check.regist_date)
     if start is None or start <= max(now, registered or now):
@@ -222,11 +221,8 @@ def same_records(ledger: Ledger, registrations: Iterable[Registration]) -> set[R
 # The values of absent tags (RFC 6376 section 3.6.1, RFC 4871 for g=). Verifiers ignore notes (n=)
 # and unknown tags.
 _DEFAULTS = {"k": "rsa", "g": "*", "h": None, "s": "*", "t": ""}
-_LIST_TAGS = frozenset("hst")
-_SERVICES = frozenset(("*", "email"))  # dkimpy refuses lists
 _FOLDS = str.maketrans("\t\r\n", "   ")  # white space may fold a record (RFC 6376 section 2.8)
 _ODD_SPACES = str.maketrans("", "", "\v\f")  # which verifiers take as white space around tags
-_URL_SAFE = str.maketrans("-_", "+/")
 _MAX_PARTS = 4  # of a key; any others are not put together
 _MAX_READ = 1024  # characters; OpenDKIM ignores the rest
 
@@ -279,7 +275,7 @@ def _damage(expected: str, value: str) -> str:
         return "its p= has the lines BEGIN and END PUBLIC KEY: enter only what is between them"
     if there != key and there == key.replace("+", ""):
         return "its p= lacks the plus signs, which web forms may take for blanks: enter it again"
-    if there != key and key in (unquote(there), there.translate(_URL_SAFE)):
+    if there != key and key in (unquote(there), there.translate(str.maketrans("-_", "+/"))):
         return "its p= is encoded as in a URL: enter the value as it is"
     for ours, theirs in ((key, there), (whole, _without_spaces(value))):
         if ours != theirs and ours.lower() == theirs.lower():
@@ -358,7 +354,7 @@ def _refusal(name: str, tags: Mapping[str, str]) -> str:
         return f"its key type is k={quoted(tags['k'])}, not rsa"
     if name == "h" and "h" in tags and "sha256" not in tag_items(tags["h"]):
         return "its h= does not allow sha256, with which mail is signed"
-    if name == "s" and "s" in tags and tags["s"] not in _SERVICES:
+    if name == "s" and "s" in tags and tags["s"] not in ("*", "email"):  # dkimpy refuses lists
         return f"some verifiers refuse its s={quoted(tags['s'])}: only email and * are safe"
     return ""
 
@@ -390,7 +386,7 @@ def _truncated(length: int, whole: int, what: str) -> Finding:
 
 def _meaning(tags: Mapping[str, str], name: str) -> object:
     value = tags.get(name, _DEFAULTS[name])
-    return tag_items(value) if name in _LIST_TAGS and value is not None else value
+    return tag_items(value) if name in "hst" and value is not None else value  # these are lists
 
 
 def _without_spaces(text: str) -> str:

@@ -275,9 +275,8 @@ class ZoneServers:
         servers = {self._server(address) for address in own_hosts | delegated_hosts}
         for label, server in above.answering.items():
             if server not in servers:
-                hosts = [label.partition(" ")[0]]
-                marked = f"{label}, a server of the zone above"
-                yield NameServer(marked, frozenset(hosts), server, is_regular=False)
+                host, marked = label.partition(" ")[0], f"{label}, a server of the zone above"
+                yield NameServer(marked, frozenset((host,)), server, is_regular=False)
 
     def _server(self, address: str) -> Server:
         if address not in self._servers:

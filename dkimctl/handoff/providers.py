@@ -94,11 +94,10 @@ def _all_providers() -> tuple[DnsProvider, ...]:
     return tuple(providers)
 
 
-def provider_of(hosts: Iterable[str]) -> DnsProvider | None:
+def provider_of(hosts: Sequence[str]) -> DnsProvider | None:
     """The provider of all these name servers (lower case, without trailing dot), if it is known."""
-    names = list(hosts)
-    for provider in providers() if names else ():
-        if all(re.fullmatch(provider.hosts, name) for name in names):
+    for provider in providers() if hosts else ():
+        if all(re.fullmatch(provider.hosts, host) for host in hosts):
             return provider
     return None
 

@@ -22,7 +22,6 @@ from dkimctl.text import few, install_beside, printable
 
 _ONE_STRING = MAX_STRING // 2  # characters; each can have a backslash
 _ANSWERED = ("CNAME", "A", "AAAA", "MX", "TXT", "HTTPS")  # what a wildcard may have for hosts
-_ID = "dkimctl"  # names the provider in octoDNS's own messages
 _making = threading.Lock()  # boto3 makes no clients in two threads
 
 
@@ -186,7 +185,7 @@ class OctodnsTarget:
         def make() -> Any:
             """Secrets are revealed here, and in no local variable."""
             with _making:
-                return provider_class(_ID, **convert(settings, _revealed))
+                return provider_class("dkimctl", **convert(settings, _revealed))
 
         with self._lock:
             if self._made is None or zone in self._read:

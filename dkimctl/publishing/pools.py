@@ -16,10 +16,6 @@ from dkimctl.publishing.plan import Action, Target, make_plan
 from dkimctl.publishing.targets import faults_of, where_led
 from dkimctl.settings.rotation import HOW_TO_EXTEND, Pool
 
-# Why nothing can be created, if the plan does not say so itself.
-_UNCOVERED = "no DNS target has its zone: add it to `dns` in the config file"
-_OCCUPIED = "it has a TXT record already: `dkimctl ledger import` takes over other ledgers"
-
 
 def assign_selectors(
     specs: Sequence[DomainSpec], ledger: Ledger, pool_of: Callable[[str], Pool | None],
@@ -55,12 +51,11 @@ def assign_selectors(
     wanted = Counter(spec.sign_domain for spec in specs)  # several, for different mail
     look({domain: names[: wanted[domain]] for domain, names in free.items()})
     usual = {Verdict.PUBLISHED, Verdict.NO_ANSWER}
-    wrong = [
-        domain
+    look({
+        domain: free[domain][wanted[domain] :]
         for domain, checks in looked_at.items()
         if not usual.issuperset(check.finding.verdict for check in checks.values())
-    ]
-    look({domain: free[domain][wanted[domain] :] for domain in wrong})
+    })  # fmt: skip
 
     assigned: list[tuple[DomainSpec, DkimctlError | None]] = []
     new: list[Registration] = []
@@ -85,7 +80,9 @@ def assign_selectors(
         replace_foreign=True,  # no record of another is replaced, but told as any other
     ):  # fmt: skip
         if change.action is not Action.CREATE:
-            why = _UNCOVERED if change.action is Action.UNCOVERED else _OCCUPIED
+            why = "it has a TXT record already: `dkimctl ledger import` takes over other ledgers"
+            if change.action is Action.UNCOVERED:
+                why = "no DNS target has its zone: add it to `dns` in the config file"
             fault = change.error or NegativeAnswer(f"{change.fqdn}: {change.full_reason or why}")
             faults[change.key] = faults.get(change.key) or fault
     # Nothing may answer yet, or the removal of the record could not be proved.
