@@ -149,8 +149,7 @@ class Checker:
     async def _check_all(self, registrations: Sequence[Registration]) -> list[Check]:
         checks: dict[int, Check] = {}
         secure: list[int] = []
-        plans = await self._plan_all(registrations)
-        remaining = enumerate(zip(registrations, plans, strict=True))
+        remaining = enumerate(zip(registrations, await self._plan_all(registrations), strict=True))
 
         async def work() -> None:
             for number, (registration, plan) in remaining:
@@ -164,8 +163,7 @@ class Checker:
         # The resolver is asked for no record before its servers have it, since it would remember
         # the absence.
         questions = [make_txt_question(checks[number].fqdn) for number in secure]
-        unresolved = await self.source.unresolved(questions)
-        for number, finding in zip(secure, unresolved, strict=True):
+        for number, finding in zip(secure, await self.source.unresolved(questions), strict=True):
             check = checks[number]
             checks[number] = self.finish(check._replace(finding=finding or check.finding))
         return [checks[number] for number in range(len(registrations))]

@@ -353,8 +353,7 @@ def log_query(
         flags = " aa" * result.is_authoritative + " ad" * result.is_validated
         text = f"{rcode_text(result.rcode)}{flags}, {_content(result, question)}"
     elif result is not None:
-        is_timeout = isinstance(result, TimeoutError)
-        why = "" if is_timeout else getattr(result, "strerror", str(result))
+        why = "" if isinstance(result, TimeoutError) else getattr(result, "strerror", str(result))
         text = f"no answer: {why}" if why else "no answer"
     elapsed = (time.monotonic() - started) * 1000
     _log.info("%s %s: %s: %s, %.0f ms", server, transport, question, text, elapsed)

@@ -181,9 +181,8 @@ class Server:
                 break
             while (message_id := messages.random_id()) in waiting:
                 pass
-            query = self._encode(message_id, question, edns=self._edns)
             try:
-                channel.send(query)
+                channel.send(self._encode(message_id, question, edns=self._edns))
             except BlockingIOError:
                 break
             waiting[message_id] = question, time.monotonic()
@@ -363,8 +362,7 @@ def system_nameservers() -> list[Address]:
     import dns.resolver
 
     try:
-        resolver = dns.resolver.Resolver()
-        return [parse_address(str(server)) for server in resolver.nameservers]
+        return [parse_address(str(server)) for server in dns.resolver.Resolver().nameservers]
     except (dns.exception.DNSException, OSError, ValueError, UsageError) as error:
         raise ServiceError(
             f"no usable DNS resolver is configured on this machine: {printable(str(error))}",

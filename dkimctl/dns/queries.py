@@ -101,8 +101,7 @@ def given(addresses: Sequence[Address], max_in_flight: int) -> Source:
 
 def recursive(nameservers: Sequence[Address], max_in_flight: int) -> Source:
     """The resolvers of this machine, each if the one before does not answer."""
-    resolver = RecursiveResolver(nameservers, max_in_flight)
-    return Source(given={"the system's resolver": resolver})
+    return Source(given={"the system's resolver": RecursiveResolver(nameservers, max_in_flight)})
 
 
 class ServerResponse(NamedTuple):

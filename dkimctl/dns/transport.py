@@ -56,8 +56,7 @@ async def exchange(streams: Streams, wire: bytes, timeout: float) -> bytes:
         async with asyncio.timeout(timeout):
             writer.write(_sized(wire))
             while True:
-                size = int.from_bytes(await reader.readexactly(2))
-                answer = await reader.readexactly(size)
+                answer = await reader.readexactly(int.from_bytes(await reader.readexactly(2)))
                 if answer[:2] == wire[:2]:
                     return answer
     except TimeoutError:
@@ -246,5 +245,4 @@ def _sized(data: bytes) -> bytes:
 
 def _recounted(wire: bytes, difference: int) -> bytes:
     """The message with another number of additional records in its header."""
-    count = int.from_bytes(wire[10:12]) + difference
-    return wire[:10] + count.to_bytes(2) + wire[12:]
+    return wire[:10] + (int.from_bytes(wire[10:12]) + difference).to_bytes(2) + wire[12:]

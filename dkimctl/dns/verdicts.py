@@ -180,8 +180,7 @@ class Looks:
             if verdict is Verdict.PUBLISHED:
                 return
             verdict = Verdict.INCONSISTENT if verdict is Verdict.MISSING else verdict
-        usual = Verdict.INCONSISTENT if self.restarts else Verdict.PUBLISHED
-        before = self.latest.get(key, usual)
+        before = self.latest.get(key, Verdict.INCONSISTENT if self.restarts else Verdict.PUBLISHED)
         if verdict is Verdict.PUBLISHED and before is not Verdict.PUBLISHED:
             self.breaks[key] = before
         self.latest[key] = verdict

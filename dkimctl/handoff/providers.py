@@ -152,5 +152,4 @@ async def look_up_places(names: Sequence[str], resolver: RecursiveResolver) -> d
             return DnsPlace(zone, trouble=Trouble.NO_ANSWER, reason=str(error))
         return DnsPlace(zone, tuple(hosts_in(answer)))
 
-    places = await asyncio.gather(*map(find_place, names))
-    return dict(zip(names, places, strict=True))
+    return dict(zip(names, await asyncio.gather(*map(find_place, names)), strict=True))

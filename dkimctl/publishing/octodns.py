@@ -164,8 +164,7 @@ class OctodnsTarget:
 
         contents = Zone(f"{zone.lower()}.", [])
         populate = partial(provider.populate, contents, target=True, lenient=True)
-        doing = f"read the zone {printable(zone)}"
-        exists = self._failures.trying(doing, populate, [zone, *names])
+        exists = self._failures.trying(f"read the zone {printable(zone)}", populate, [zone, *names])
         # Some providers return nothing.
         if not (contents.records if exists is None else exists):
             what = f"{self.label} has no zone {printable(zone)}, or does not list its records"

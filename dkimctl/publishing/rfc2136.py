@@ -106,8 +106,7 @@ class Rfc2136Target:
             return (name if answer.is_authoritative else ""), ""
         # Of an answer to the question for an SOA record: the name itself, if it has one.
         records = answer.message.answer if answer.message else ()
-        apex = name if any(rrset.rdtype == SOA for rrset in records) else ""
-        return "", answer.zone or apex
+        return "", answer.zone or (name if any(rrset.rdtype == SOA for rrset in records) else "")
 
     def read(self, zone: str, names: Sequence[str]) -> dict[str, NameState]:
         """See Target. What a name has, not what a wildcard has for it.
@@ -173,8 +172,7 @@ class Rfc2136Target:
             return NameState(alias=answer.alias, redirected=owner)
         if not answer.values:
             # A zone below it, on the same server.
-            is_own = answer.zone in ("", zone)
-            return NameState() if is_own else NameState(delegated=answer.zone)
+            return NameState(delegated="" if answer.zone == zone else answer.zone)
         values = tuple(answer.texts)
         if answer.message is None:
             ttl, data = messages.only_record(answer.wire, question)
@@ -432,8 +430,7 @@ class _Updater:
                 states, before = self._target.read_again(self._zone, left), len(left)
                 yield from (each.made() for each in left if plan.is_done(states[each.name], each))
                 left = [each for each in left if not plan.is_done(states[each.name], each)]
-                is_late = time.monotonic() > deadline and len(left) == before
-                if unknown or not left or is_late:
+                if unknown or not left or (time.monotonic() > deadline and len(left) == before):
                     break
                 time.sleep(0.2)
         except DkimctlError as unread:

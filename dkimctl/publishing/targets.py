@@ -39,8 +39,7 @@ def _open_target(entry: DnsTarget, secrets: ReferencedSecrets) -> Target:
         return Rfc2136Target(entry.server, server, entry.ttl, read_key, zones=entry.zones)
 
     def resolved(value: object) -> object:
-        is_secret = isinstance(value, str) and is_reference(value)
-        return secrets.read(str(value)) if is_secret else value
+        return secrets.read(value) if isinstance(value, str) and is_reference(value) else value
 
     return OctodnsTarget(
         entry.class_name, lambda: convert(entry.settings, resolved), entry.ttl, zones=entry.zones
