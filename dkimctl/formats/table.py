@@ -70,7 +70,6 @@ def table(
     kept: list[tuple[str, Sequence[str], str]] = []  # a table may have 100,000 rows
     widths = [*map(len, columns)]
     same: dict[Sequence[str], Sequence[str]] = {}
-    is_empty = True
     for row in rows:
         cells = [cell or "-" for cell in row.cells]
         text = "".join(cells)
@@ -78,7 +77,6 @@ def table(
         if not is_plain:
             cells = [*map(printable, cells)]
         if cells:
-            is_empty = False
             widths = [*map(max, widths, map(len if is_plain else columns_of, cells))]
         text = _SEPARATOR.join(cells)
         looks: Sequence[str] = tuple(row.styles)
@@ -89,7 +87,8 @@ def table(
         texts = (text.split(_SEPARATOR) for text, *_ in kept if text)
         shown, widths, cut = _fitted(columns, texts, layout, optional)
     names = [columns[at] in _NAMES for at in shown]
-    if not is_empty:
+    has_rows = any(text for text, *_ in kept)
+    if has_rows:
         titles = [columns[at] for at in shown]
         yield from _lines_of_row(titles, [Style.BOLD] * len(titles), widths, names, layout)
     left_out = dict.fromkeys(title for at, title in enumerate(columns) if at not in shown)
@@ -110,7 +109,7 @@ def table(
                 rest = [f"{columns[at]} {cells[at]}" for at in missing]
                 yield from below(", ".join(rest), layout)
         yield lines
-    if left_out and not is_empty and not layout.wide:
+    if left_out and has_rows and not layout.wide:
         how = "--wide shows all" if optional else "--format json has all"
         what = f"left out for the width: {', '.join(left_out)}; {how}"
         yield from wrapped(what, layout, Style.DIM)

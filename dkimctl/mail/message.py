@@ -20,17 +20,14 @@ from dkimctl.text import printable, quoted
 
 _FIELD = rb"([!-9;-~]+)[ \t]*:"  # compiled when it is used
 _FIELD_END = rb"\r\n(?![ \t])"
-_MBOX_LINE = b"From "
 _HINT = 'save the whole mail with its header, as "Show original" or "Save as .eml" does'
 _MAX_FROM = 4_096  # characters; reading longer ones takes long
 SHA1, RSA, ED25519 = "rsa-sha1", "rsa-sha256", "ed25519-sha256"
 _REQUIRED = ("v", "a", "b", "bh", "d", "h", "s")
 _MAX_FIELD = 16_384  # characters; a signature has some 1,000
-_MAX_SPACES = 1_000  # in a row; dkimpy takes time with their square
 _MAX_SIGNED = 500  # names in h=
 _CLOCK_SKEW = 300  # seconds that clocks may differ
-# These patterns are text, which `re` compiles when they are used.
-_SPACES = rf"(?<!\s)\s{{{_MAX_SPACES}}}"
+_SPACES = r"(?<!\s)\s{1000}"  # dkimpy takes time with the square of their number
 _ENCODED = (
     "a server on its way, or its program, has encoded the field (RFC 2047): turn that off there"
 )
@@ -95,7 +92,7 @@ def read_message(data: bytes, file: str) -> Message:
         match = re.match(_FIELD, text)
         if match is not None:
             fields.append(Field(match[1], text[match.end() :] + b"\r\n"))
-        elif number > 1 or not text.startswith(_MBOX_LINE):
+        elif number > 1 or not text.startswith(b"From "):  # of mbox
             problem = f"line {number} is not a header field"
             raise UsageError(f"{printable(file)} is not a mail: {problem}", hint=_HINT)
         number += 1 + text.count(b"\r\n")

@@ -23,14 +23,11 @@ from dkimctl.text import install_beside, quoted
 MAX_SIGNATURES = 20  # that are verified
 _MAX_READ = 20_000  # that are read, to find those of registered domains
 _MAX_RECORDS = 5  # that are tried
-_MIN_BITS = 1024  # RFC 8301 section 3.2
-_RECOMMENDED_BITS = 2048  # by the same section
+_MIN_BITS, _RECOMMENDED_BITS = 1024, 2048  # RFC 8301 section 3.2
 # Longer ones take long to verify with; these are the limits of OpenSSL.
 _MAX_BITS = 16_384
 _MAX_EXPONENT_BITS = 64
-_ED25519_BYTES = 32
 _MAX_VALUE = 8_192  # characters
-_BODY_DIFFERS = "body hash mismatch"  # what dkimpy's message begins with
 
 
 def require_dkimpy() -> None:
@@ -206,7 +203,7 @@ def _judge_by(message: Message, signature: Signature, value: str) -> Judgement:
         return Judgement(MailVerdict.UNKNOWN, reason, key)
     except dkim.ValidationError as error:
         reason = "malformed: dkimpy refuses its tags"
-        if str(error).startswith(_BODY_DIFFERS):
+        if str(error).startswith("body hash mismatch"):
             reason = "the body was changed on its way: its hash differs (bh=)"
     except Exception:  # noqa: BLE001 - it raises other errors than its own at malformed data
         reason = "malformed: dkimpy cannot read it"
@@ -242,7 +239,7 @@ def read_key(value: str, signature: Signature) -> MailKey:
             size = len(base64.b64decode(text, validate=True))
         except ValueError:
             size = 0
-        if size != _ED25519_BYTES:
+        if size != 32:
             raise KeyRecordError("is malformed: its p= is not an Ed25519 key")
         key_len = 8 * size
     else:

@@ -23,15 +23,11 @@ from dkimctl.strict_yaml import Document, Node
 from dkimctl.text import parse_duration, quoted
 
 DEFAULT_TTL = 3600  # seconds
-_MAX_LIMIT = 1_000_000  # successors a day; more than anyone has domains
 _MIN_GRACE = timedelta(days=5)  # for which mail servers try to deliver (RFC 5321 section 4.5.4.1)
-_MAX_KEY = 100  # characters of a key of a provider's settings, more than any has
 
 # Patterns, compiled when they are used: few commands need them.
 _SECRET_KEY = "(?i)secret|passw|token|api_?key|private_?key"  # noqa: S105
 _GLOB = r"[a-z0-9_*?[\]!-]+(?:\.[a-z0-9_*?[\]!-]+)*"
-_BARE_NUMBER = r"[0-9]+(?:\.[0-9]+)?"
-_QUERY = r"[!-~]*"
 # Keys of a provider's settings such as api_key, key_secret and token; but not key_name, token_url
 # or private_key_file.
 _SECRET_SETTING = r"(?i)secret|passw|passphrase|token|apikey|credential|(?:\A|[_-])(?:key|pass)\Z"  # noqa: S105
@@ -225,7 +221,7 @@ class _Reader:
 
         settings = {}
         for key, value in self._document.pairs(node, what):
-            name = key.value[-_MAX_KEY:]
+            name = key.value[-100:]  # characters, more than any has
             names_secret = re.search(_SECRET_SETTING, name) and not re.search(_NO_SECRET, name)
             is_secret_value = is_secret or bool(names_secret)
             settings[key.value] = read(value, quoted(key.value), is_secret=is_secret_value)
@@ -400,7 +396,8 @@ def _setting(text: str, is_plain: bool) -> object:
 
 
 def _days(text: str) -> timedelta:
-    if re.fullmatch(_BARE_NUMBER, text) and text.strip("0."):  # elsewhere, these are seconds
+    # Elsewhere, these are seconds.
+    if re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", text) and text.strip("0."):
         raise UsageError("a number without a unit", hint=f"write {text}d, if you mean days")
     return timedelta(seconds=parse_duration(text))
 
@@ -439,7 +436,7 @@ def webhook_url(text: str) -> str:
     """
     url, _, query = text.partition("?")
     values.service_url(url)
-    if not re.fullmatch(_QUERY, query) or "#" in query:
+    if not re.fullmatch("[!-~]*", query) or "#" in query:
         hint = "remove the fragment; write %20 for a space"
         raise UsageError("the URL has an invalid query", hint=hint)
     scheme, separator, rest = text.partition("://")
@@ -472,7 +469,7 @@ _ROTATION: Mapping[str, values.Check | list[values.Check]] = {
     "max_age": _days,
     "lead": _days,
     "grace": _grace,
-    "limit": values.integer(1, _MAX_LIMIT),
+    "limit": values.integer(1, 1_000_000),  # more than anyone has domains
     "key_len": lambda text: int(_key_len(text)),
     "selectors": _selectors,
     "freeze": [_freeze],

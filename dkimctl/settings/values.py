@@ -28,8 +28,6 @@ SANDBOX_FIXED: Mapping[str, str] = {
 # Compiled on first use: no command needs all of them.
 _NAME = r"[A-Za-z0-9._-]+"
 _MAX_SHOWN = 30  # characters of an unknown profile's name; secrets have more
-_INTEGER = r"[0-9]{1,10}"
-_REFERENCE_START = r"(?:env|keyring)/"
 _REFERENCE = r"env/[A-Za-z_][A-Za-z0-9_]{0,199}|keyring/[A-Za-z0-9_.@+/-]{1,200}"
 REFERENCE_HINT = (
     "write env/NAME for an environment variable, or keyring/NAME for an entry of the keyring"
@@ -79,7 +77,7 @@ def integer(lowest: int, highest: int) -> Check:
     """The check of a whole number in decimal digits."""
 
     def check(text: str) -> int:
-        if re.fullmatch(_INTEGER, text) and lowest <= int(text) <= highest:
+        if re.fullmatch("[0-9]{1,10}", text) and lowest <= int(text) <= highest:
             return int(text)
         hint = f"write a whole number from {lowest} to {highest}"
         raise UsageError("the value is not a number, or out of range", hint=hint)
@@ -123,7 +121,7 @@ CHECKS: Mapping[str, Check] = {
 
 def is_reference(text: str) -> bool:
     """Whether the text is a reference. Raises UsageError for one whose name is invalid."""
-    if not re.match(_REFERENCE_START, text):
+    if not text.startswith(("env/", "keyring/")):
         return False
     if not re.fullmatch(_REFERENCE, text):
         hint = "use letters, digits and _; in a name of the keyring also . - + @ and /"
