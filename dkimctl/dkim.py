@@ -146,11 +146,7 @@ def padded(text: str) -> str:
 
 
 def record_fault(registration: Registration) -> str:
-    """Why the record of `registration` must not be published; "" if it may be.
-
-    It may be if the FQDN is selector._domainkey.domain, the type TXT, and the value a key record
-    whose RSA key has the registration's key length.
-    """
+    """Why the record of `registration` must not be published; "" if it may be."""
     record = registration.record
     if record is None:
         return "the service gave no DNS record"

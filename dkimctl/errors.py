@@ -136,10 +136,7 @@ class ClocksDiffer(NegativeAnswer):
 
 
 class RequestRefused(NegativeAnswer):
-    """The service refused a registration request as a whole (400, 413 or 422, interface 7.3).
-
-    `status` is the HTTP status, `detail` the service's own message or "".
-    """
+    """The service refused a registration request as a whole (400, 413 or 422, interface 7.3)."""
 
     code = "refused"
 

@@ -37,13 +37,10 @@ def read_bytes(
     path: str,
     *,
     largest: int = MAX_BYTES,
-    hint_if_missing: str = "",
+    hint_if_missing: str = "",  # where no other file resembles it
     hint_if_large: str = "split it into several files",
 ) -> bytes:
-    """The content of a file or pipe, or of standard input for `-`. Raises UsageError.
-
-    `hint_if_missing` is for when no other file resembles it.
-    """
+    """The content of a file or pipe, or of standard input for `-`. Raises UsageError."""
     name = "<stdin>" if path == "-" else printable(path)
     if not path:
         raise UsageError("the file name is empty", hint="check the variable it comes from")
@@ -96,10 +93,7 @@ def _names(path: Path) -> list[str]:
 
 
 class Text:
-    """The text of a file in UTF-8, with or without a byte order mark, which is read in chunks.
-
-    `how_to_save` is the hint for text in another encoding.
-    """
+    """The text of a file in UTF-8, with or without a byte order mark, which is read in chunks."""
 
     def __init__(
         self, data: bytes, name: str, *, how_to_save: str = "save it as UTF-8 text"

@@ -18,10 +18,7 @@ Item = TypeVar("Item")
 
 
 def start_daemon(work: Callable[[], object], name: str) -> threading.Thread | None:
-    """Start a thread that does some work; None if the system allows no further one.
-
-    A daemon, so that work that hangs does not delay the end of the program.
-    """
+    """Start a thread, for whose end no program waits; None if the system allows no further one."""
     thread = threading.Thread(target=work, name=name, daemon=True)
     try:
         thread.start()

@@ -57,10 +57,7 @@ def _totals(items: Iterable[Change]) -> str:
 
 
 def _table(items: Sequence[Change], layout: TableLayout, *, shows_kept: bool) -> Iterator[str]:
-    """For each zone its totals, then a row for each change, with the values of a replaced record.
-
-    The last lines count what is like the rows that are shown.
-    """
+    """For each zone its totals, then a row for each change, with the old and new values."""
     zones: dict[tuple[str, str], list[Change]] = {}
     for item in items:
         zones.setdefault(item.place, []).append(item)
@@ -114,8 +111,7 @@ def _markdown(items: Sequence[Change], most_alike: int | None) -> Iterator[str]:
     """A heading with totals; for each zone, a list of its changes with the old and new values.
 
     All text of others stands in code, on one line: nothing in it acts as Markdown or HTML. Of each
-    step, `most_alike` are listed, and the rest counted: a comment at GitHub may have 65,536
-    characters. None: all are.
+    step, `most_alike` are listed: a comment at GitHub may have 65,536 characters.
     """
     grouping = Grouping[Action](most_alike)
     yield f"### DKIM records: {_totals(items) or 'nothing to do'}\n"

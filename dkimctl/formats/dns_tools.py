@@ -156,10 +156,7 @@ class ZoneRenderer(PerZoneRenderer):
 
 
 class ValueRenderer(Renderer[Result]):
-    """The value of the one publishable record, to paste into a form.
-
-    Of several records, lines of FQDN, tab, value.
-    """
+    """The value of the one publishable record, to paste into a form; of several, with the FQDN."""
 
     def __init__(self) -> None:
         self._first: DnsRecord | None = None  # until there is a second
@@ -289,10 +286,7 @@ class Route53Renderer(PerZoneRenderer):
 
 
 class PowerdnsRenderer(PerZoneRenderer):
-    """PowerDNS: the body of PATCH /api/v1/servers/SERVER/zones/ZONE of its HTTP API.
-
-    An RRset for each record replaces those of that name and type.
-    """
+    """PowerDNS: the body of PATCH /api/v1/servers/SERVER/zones/ZONE of its HTTP API."""
 
     suffix = "json"
 
@@ -315,10 +309,7 @@ _RESOURCES: Mapping[Provider, tuple[str, str, str, str]] = {
 
 
 class TerraformRenderer(PerZoneRenderer):
-    """Terraform, in its JSON syntax: a resource for each record, or its RRset.
-
-    A variable has the zone's identifier at the provider.
-    """
+    """Terraform, in its JSON syntax: a resource for each record, and a variable for the zone."""
 
     suffix = "tf.json"
 

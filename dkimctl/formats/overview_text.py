@@ -372,10 +372,7 @@ def first_domains(keys: Sequence[Key], most: int) -> list[Key]:
 
 
 class Scale:
-    """Where times are between the first and the last that are drawn, from 0 to 1.
-
-    Times before and after these count as the first and the last.
-    """
+    """Where times are between the first and the last that are drawn, from 0 to 1 at most."""
 
     def __init__(
         self, statuses: Sequence[Key], now: datetime, past: timedelta, future: timedelta,

@@ -13,11 +13,7 @@ ItemT = TypeVar("ItemT")
 
 
 class Format(StrEnum):
-    """What `--format` of `register` and `show-dns` takes.
-
-    A new format is a member here and a class, which `open_results` makes. One for programs stands
-    in `data`, and `open_data` makes it; one for a DNS tool in `dns_tools`, and PER_ZONE names it.
-    """
+    """What `--format` of `register` and `show-dns` takes; CONTRIBUTING.md tells how to add one."""
 
     TABLE = "table"
     JSON = "json"
@@ -103,10 +99,7 @@ class Renderer(ABC, Generic[ItemT]):
 
     @abstractmethod
     def add(self, item: ItemT) -> str:
-        """The text of `item`; "" if it has none yet.
-
-        Raises UsageError for a record outside the origin.
-        """
+        """The text of `item`; "" if it has none yet."""
 
     def end(self) -> Iterable[str]:
         """The rest of the text, in chunks. Raises UsageError for records outside all zones."""
@@ -124,10 +117,7 @@ def render_all(renderer: Renderer[ItemT], items: Iterable[ItemT]) -> Iterator[st
 
 
 def publishable(result: Result) -> DnsRecord | None:
-    """The record of `result` if it may be put into DNS, else None.
-
-    Every format for DNS tools takes its records from here.
-    """
+    """The record of `result` if it may be put into DNS; all formats for DNS tools ask here."""
     return result.registration.record if result.outcome in USABLE else None
 
 

@@ -190,10 +190,7 @@ class ResultTable(Renderer[Result]):
             yield "\n"
 
     def _names(self) -> Iterator[str]:
-        """The longest name that each entry shares with others, or its domain.
-
-        What is a zone, only DNS knows.
-        """
+        """The longest name that each entry shares with others, or its domain: we know no zones."""
         domains = [registration.sign_domain for registration, _ in self._planned]
         shared = Counter(name for domain in domains for name in parents(domain) if "." in name)
         for domain in domains:

@@ -85,10 +85,7 @@ def read_defaults(document: Document, node: Node, entries: Entries | None = None
 
 
 def parse_start_date(text: str) -> str:
-    """An ISO 8601 date-time with offset as `YYYY-MM-DDThh:mm±hh:mm` (the sample of interface 2.3).
-
-    Raises UsageError with a hint that says what to write.
-    """
+    """An ISO 8601 date-time as `YYYY-MM-DDThh:mm±hh:mm` (interface 2.3). Raises UsageError."""
     is_complete = re.fullmatch(_START_DATE, text[:64])  # characters, more than any date has
     written = re.match(_DATE_AND_PERHAPS_TIME, text)
     day, hour = (written[1], written[2] or "00:00") if written else ("2027-07-01", "00:00")
