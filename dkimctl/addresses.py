@@ -132,12 +132,9 @@ def is_loopback(host: str) -> bool:
 
 def other_loopback_urls(text: str) -> list[str]:
     """The URLs that differ from this canonical one only in the name of this machine."""
-    if not any(host in text for host in _LOOPBACK_HOSTS):
-        return []
     url = parse_url(text)
-    if url.host not in _LOOPBACK_HOSTS:
-        return []
-    return [str(url._replace(host=host)) for host in _LOOPBACK_HOSTS if host != url.host]
+    hosts = _LOOPBACK_HOSTS if url.host in _LOOPBACK_HOSTS else ()
+    return [str(url._replace(host=host)) for host in hosts if host != url.host]
 
 
 def _host(text: str) -> str:

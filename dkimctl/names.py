@@ -255,9 +255,7 @@ class Selection:
     def _has(self, item: Named) -> bool:
         domain = item.sign_domain
         words = [word for word, glob in self._globs.items() if glob.match(domain)]
-        for name in (domain, key_of(domain, item.selector)):
-            word = self._names.get(name)
-            if word is not None:
-                words.append(word)
+        keys = (domain, key_of(domain, item.selector))
+        words += [self._names[key] for key in keys if key in self._names]
         self._matched.update(words)
         return bool(words)
