@@ -159,23 +159,21 @@ class ValueRenderer(Renderer[Result]):
     """The value of the one publishable record, to paste into a form; of several, with the FQDN."""
 
     def __init__(self) -> None:
-        self._first: DnsRecord | None = None  # until there is a second
-        self._has_several = False
+        self._first: str | None = None  # the first line; "" as soon as there is a second
 
     def add(self, item: Result) -> str:
-        record = publishable(item)
-        if record is None:
+        if (record := publishable(item)) is None:
             return ""
-        if self._first is None and not self._has_several:
-            self._first = record
+        line = f"{printable(record.fqdn)}\t{printable(record.value)}\n"
+        if self._first is None:
+            self._first = line
             return ""
-        shown = filter(None, (self._first, record))
-        self._first, self._has_several = None, True
-        return "".join(f"{printable(each.fqdn)}\t{printable(each.value)}\n" for each in shown)
+        lines, self._first = self._first + line, ""
+        return lines
 
     def end(self) -> Iterator[str]:
-        if self._first is not None:
-            yield f"{printable(self._first.value)}\n"
+        if self._first:
+            yield self._first.partition("\t")[2]
 
 
 class NsupdateRenderer(PerZoneRenderer):
