@@ -268,7 +268,8 @@ class Database:
                     if version or not statement.lstrip().startswith("INSERT"):
                         identity = "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
                         created = statement.replace("INTEGER PRIMARY KEY", identity)
-                        self.execute(created.replace("INTEGER", "bigint"))
+                        created = created.replace(" WITHOUT ROWID", "").replace("INTEGER", "bigint")
+                        self.execute(created)
             self.execute("DELETE FROM version")
             self.execute("INSERT INTO version VALUES (?)", (_VERSION,))
 

@@ -105,7 +105,7 @@ CREATE TABLE mail ({_OF_KEY},
   day TEXT NOT NULL, reporter TEXT NOT NULL, passed INTEGER NOT NULL, failed INTEGER NOT NULL,
   passed_from TEXT NOT NULL, failed_from TEXT NOT NULL,
   PRIMARY KEY (account_id, sign_domain, selector, day, reporter)
-)
+) WITHOUT ROWID
 """
 # Each step upgrades a file by one version.
 STEPS = (
