@@ -36,7 +36,7 @@ from dkimctl.dkim import KeyRecordError, parse_tag_list
 from dkimctl.dns import messages, nameserver
 from dkimctl.dns.messages import SOA, USEFUL, make_question, rcode_text
 from dkimctl.dns.queries import gather
-from dkimctl.dns.zones import answer_data, find_zone
+from dkimctl.dns.zones import find_zone
 from dkimctl.errors import InputError, UsageError
 from dkimctl.files import access_hint, path_fault
 from dkimctl.formats.overview_text import Overview
@@ -443,7 +443,7 @@ async def _report_target(
         data: list[object] = []
         for rdtype in (messages.MX, messages.A, messages.AAAA):
             answer = await resolver.ask(make_question(host, rdtype))
-            if data := answer_data(answer, rdtype):
+            if data := answer.data(rdtype):
                 break
         # Within one organization, no permission is needed (RFC 9990 section 4).
         tops = {[name, *await _policies(name, resolver)][-1] for name in (place, host)}

@@ -9,7 +9,7 @@ import logging
 import os
 import struct
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import dns.exception
 import dns.message
@@ -100,6 +100,12 @@ class Answer(NamedTuple):
     @property
     def texts(self) -> list[str]:
         return [value.decode("utf-8", "surrogateescape") for value in self.values]
+
+    def data(self, rdtype: int) -> list[Any]:
+        """The data of the answer section's records of this type, in class IN alone."""
+        rrsets = self.message.answer if self.message else ()
+        return [data for rrset in rrsets if rrset.rdtype == rdtype and rrset.rdclass == IN
+                for data in rrset]  # fmt: skip
 
 
 class TruncatedAnswer(Exception):
@@ -364,8 +370,7 @@ def _content(answer: Answer, question: Question) -> str:
         return f"referral to {answer.delegated}"
     texts = answer.texts
     if question.rdtype != TXT:
-        rrsets = answer.message.answer if answer.message else ()
-        texts = [str(data) for rrset in rrsets if rrset.rdtype == question.rdtype for data in rrset]
+        texts = [str(data) for data in answer.data(question.rdtype)]
     parts = [f"alias of {answer.alias}"] if answer.alias else []
     if texts:
         records = few([quoted(text) for text in texts])

@@ -424,8 +424,7 @@ async def _ask_validated(server: Server, question: Question) -> Answer:
     if unchecked.rcode not in USEFUL:
         return answer
     # The name that was asked for, and those that its aliases lead to.
-    records = unchecked.message.answer if unchecked.message else ()
-    aliases = [rrset[0].target for rrset in records if rrset.rdtype == messages.CNAME]
+    aliases = [data.target for data in unchecked.data(messages.CNAME)]
     for name in [question.name, *aliases[: messages.MAX_ALIASES]]:
         if await _is_signed(server, name, question.rdtype):
             # With the extended error of the answer (RFC 8914).
@@ -446,8 +445,6 @@ async def _is_signed(server: Server, name: dns.name.Name, rdtype: int) -> bool:
         except NoAnswer:
             return False
         if answer.rcode != messages.SERVFAIL:
-            records = answer.message.answer if answer.message else ()
-            has_ds = any(rrset.rdtype == messages.DS for rrset in records)
-            return answer.is_validated and (is_record or has_ds)
+            return answer.is_validated and (is_record or bool(answer.data(messages.DS)))
         name, is_record = name.parent(), False
     return False

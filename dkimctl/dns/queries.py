@@ -14,7 +14,7 @@ from dkimctl.dns import messages, verdicts
 from dkimctl.dns.messages import TXT, Answer, Question, make_question, make_txt_question, to_text
 from dkimctl.dns.nameserver import NameServer, NoAnswer, NoRoute, RecursiveResolver, Server
 from dkimctl.dns.verdicts import Finding, ServerFinding, Verdict, combine_findings
-from dkimctl.dns.zones import Zone, ZoneServers, answer_data
+from dkimctl.dns.zones import Zone, ZoneServers
 from dkimctl.models import DnsRecord
 from dkimctl.names import MAX_NAME, is_name
 from dkimctl.text import printable
@@ -194,8 +194,8 @@ async def _ask_beside(
         answer = source.answers_beside[key].answer
         if answer is None or answer.alias:
             continue
-        has_zone = answer_data(answer, messages.SOA)
-        closest = max(closest, to_text(other.name) if has_zone else answer.zone, key=len)
+        zone_there = to_text(other.name) if answer.data(messages.SOA) else answer.zone
+        closest = max(closest, zone_there, key=len)
         if answer.rcode == messages.NXDOMAIN and zone.is_secure:  # else resolvers ignore it
             denial = f"it answers NXDOMAIN for {to_text(other.name)}"
         elif not record.is_wildcard and messages.denies(answer, question):
@@ -272,7 +272,7 @@ async def _ask_soa(
     if again or key not in source.answers_beside:
         source.answers_beside[key] = await ask(source, server, _soa(zone.name))
     response = source.answers_beside[key]
-    records = answer_data(response.answer, messages.SOA) if response.answer else []
+    records = response.answer.data(messages.SOA) if response.answer else []
     return records[0] if records else None, response.failure
 
 

@@ -294,7 +294,7 @@ class ZoneServers:
         try:
             for rdtype in (messages.A, messages.AAAA):
                 answer = await look_up(self.resolver, make_question(host, rdtype))
-                addresses += [data.address for data in answer_data(answer, rdtype)]
+                addresses += [data.address for data in answer.data(rdtype)]
         except NoAnswer as error:
             return addresses or error  # some resolvers fail on AAAA alone: then there is no IPv6
         return addresses
@@ -375,16 +375,9 @@ def _delegation(referral: Answer, zone: str, apex: dns.name.Name) -> Mapping[str
     }
 
 
-def answer_data(answer: Answer, rdtype: int) -> list[Any]:
-    """The data of the answer section's records of this type, in class IN alone."""
-    rrsets = answer.message.answer if answer.message else ()
-    return [data for rrset in rrsets if rrset.rdtype == rdtype and rrset.rdclass == IN
-            for data in rrset]  # fmt: skip
-
-
 def hosts_in(answer: Answer) -> list[str]:
     """The hosts in its NS records, sorted."""
-    return sorted({to_text(data.target) for data in answer_data(answer, NS)})
+    return sorted({to_text(data.target) for data in answer.data(NS)})
 
 
 def _by_address(addresses: _Addresses) -> dict[str, set[str]]:

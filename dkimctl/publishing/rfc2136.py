@@ -105,8 +105,7 @@ class Rfc2136Target:
         if answer.values or not answer.is_authoritative:
             return (name if answer.is_authoritative else ""), ""
         # Of an answer to the question for an SOA record: the name itself, if it has one.
-        records = answer.message.answer if answer.message else ()
-        return "", answer.zone or (name if any(rrset.rdtype == SOA for rrset in records) else "")
+        return "", answer.zone or (name if answer.data(SOA) else "")
 
     def read(self, zone: str, names: Sequence[str]) -> dict[str, NameState]:
         """See Target. What a name has, not what a wildcard has for it.
