@@ -111,8 +111,7 @@ class _Root(Group):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        names: dict[str, Any] = dict.fromkeys(COMMANDS)
-        self.commands = names  # for the list and for suggestions; see get_command
+        self.commands: Any = dict.fromkeys(COMMANDS)  # for lists and suggestions: see get_command
         self._is_listing = False
 
     def format_help(self, ctx: Any, formatter: Any) -> None:

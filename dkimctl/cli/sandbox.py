@@ -74,10 +74,8 @@ def data_option(data: Location | None) -> str:
 def _is_missing(path: Path) -> bool:
     try:
         path.lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except OSError:  # reported when it is opened
-        pass
+    except OSError as error:  # any other is reported when it is opened
+        return isinstance(error, (FileNotFoundError, NotADirectoryError))
     return False
 
 

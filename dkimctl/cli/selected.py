@@ -163,15 +163,12 @@ class Checkable:
     """The registrations of `results` that have a record to check; it warns about the others."""
 
     def __init__(
-        self,
-        results: Iterable[Result],
-        reporter: Reporter,
-        *,
+        self, results: Iterable[Result], reporter: Reporter, *,
         retired: Mapping[RegistrationKey, str],  # whose records may be gone, with the reason
         counted: Container[RegistrationKey] | None = None,  # whose looks are recorded; None: all
         status: ExitCode = ExitCode.OK,  # as far as `registrations` has been iterated over
         left_out: str = "not checked",  # what becomes of the others
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.registrations = self._with_record(results, reporter)
         self.retired, self.counted, self.status, self._left_out = retired, counted, status, left_out
 

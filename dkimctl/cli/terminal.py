@@ -29,7 +29,7 @@ Warn = Callable[..., None]  # `Reporter.warn`
 
 def is_interactive() -> bool:
     """Whether there is a terminal to prompt on."""
-    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def ask(
@@ -98,10 +98,9 @@ def read_client_secret(warn: Warn, *, from_stdin: bool) -> Secret:
             return secret
         raise CredentialsError("the secret is empty", hint="give the secret of the client ID")
 
-    if from_stdin and (sys.stdin is None or not sys.stdin.isatty()):
-        line = b"" if sys.stdin is None else sys.stdin.buffer.readline(2**16)
+    if from_stdin and not sys.stdin.isatty():
         try:
-            return checked(line.decode())
+            return checked(sys.stdin.buffer.readline(2**16).decode())
         except UnicodeDecodeError:
             text = "the secret on standard input is not UTF-8 text"
             raise CredentialsError(text, hint="pipe in the secret itself") from None
