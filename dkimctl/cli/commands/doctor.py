@@ -155,10 +155,8 @@ def examine(
         else:
             remarks, unchecked = _in_time(session, check), check.also
             why = f"it depends on: {check.name}"
-        reported = {remark.check for remark in remarks}
-        for name in unchecked:
-            if name not in reported:
-                remarks.append(Remark(Health.NOT_CHECKED, why, check=name))
+        left = [name for name in unchecked if name not in {remark.check for remark in remarks}]
+        remarks += [Remark(Health.NOT_CHECKED, why, check=name) for name in left]
         failed |= {remark.check for remark in remarks if remark.state in _FAILED}
         yield from remarks
 

@@ -10,7 +10,7 @@ import typer
 from dkimctl.cli import next_steps, terminal
 from dkimctl.cli.logins import QUESTIONS, answer, delete_login, find_login, no_terminal, store_login
 from dkimctl.cli.options import App, YesOption, option
-from dkimctl.cli.session import Session, open_session
+from dkimctl.cli.session import open_session
 from dkimctl.client.failures import TEST_PATH, strange_answer
 from dkimctl.errors import (
     ClientRefused,
@@ -20,7 +20,6 @@ from dkimctl.errors import (
     TokenRejected,
     UsageError,
 )
-from dkimctl.models import Token
 from dkimctl.settings import profile as profiles
 from dkimctl.settings.values import CHECKS
 
@@ -91,7 +90,17 @@ def login(
         except ClientRefused as error:
             hint = "check the client ID, and copy the secret again; the client may be deleted"
             raise ClientRefused(error.detail, hint=hint) from None
-        _require_base_url(session, token)
+        warn = session.reporter.warn
+        try:
+            response = session.client.request(token.access_token, "GET", TEST_PATH)
+        except TokenRejected as error:  # that of a disabled client is (interface 3.2)
+            warn(f"base URL: {error.message}", hint=error.hint, code=error.code)
+        except ServiceError as error:
+            raise _naming_url("base URL", error) from None
+        else:
+            if strange := strange_answer(response.status, response.body):
+                hint = "check the URL; if it is wrong, run `dkimctl login --base-url URL` again"
+                warn(f"base URL: {account.base_url} {strange}", hint=hint)
         store_login(session, secret, token)
     session.reporter.note(
         f"dkimctl: logged in as {account.client_id} at {account.base_url} "
@@ -137,24 +146,6 @@ def logout(ctx: typer.Context, yes: YesOption = False) -> int:
     if others:
         note(f"dkimctl: and of {', '.join(others)}, which used the same login")
     return ExitCode.OK
-
-
-def _require_base_url(session: Session, token: Token) -> None:
-    """Raise ServiceError if the base URL does not answer; warn if it may be another's.
-
-    A refused token is not an error: that of a disabled client is (interface 3.2).
-    """
-    warn, url = session.reporter.warn, session.account.base_url
-    try:
-        response = session.client.request(token.access_token, "GET", TEST_PATH)
-    except TokenRejected as error:
-        warn(f"base URL: {error.message}", hint=error.hint, code=error.code)
-        return
-    except ServiceError as error:
-        raise _naming_url("base URL", error) from None
-    if strange := strange_answer(response.status, response.body):
-        hint = "check the URL; if it is wrong, run `dkimctl login --base-url URL` again"
-        warn(f"base URL: {url} {strange}", hint=hint)
 
 
 def _naming_url(name: str, error: ServiceError) -> ServiceError:

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -12,11 +12,11 @@ from dkimctl.cli import next_steps
 from dkimctl.cli.checking import ResolverOption, ServerOption, open_source
 from dkimctl.cli.options import App, OutputOption, TableOrJson, TableOrJsonOption, argument
 from dkimctl.cli.output import read_format, table_layout, write_chunks
-from dkimctl.cli.session import Session, open_session
+from dkimctl.cli.session import open_session
 from dkimctl.errors import ExitCode, LedgerError, UsageError, worst_check
 from dkimctl.formats.checks import render_mails
 from dkimctl.input_files import read_bytes
-from dkimctl.mail.message import CheckedSignature, KnownKey, MailVerdict, read_message
+from dkimctl.mail.message import KnownKey, MailVerdict, read_message
 from dkimctl.mail.verification import require_dkimpy, verify_mail
 from dkimctl.models import RegistrationKey, key_of, named
 from dkimctl.rotation.life import keys_of
@@ -106,22 +106,17 @@ def verify(
     text = ", ".join(f"{name} {verdicts[name]}" for name in MailVerdict if verdicts[name])
     session.reporter.summarize(text or "no signature", verdicts)
     codes += (_CODES[report.verdict] for report in reports)
-    return worst_check([*codes, _note_signing(session, signatures)])
-
-
-def _note_signing(session: Session, signatures: Iterable[CheckedSignature]) -> ExitCode:
-    """Register the removed keys that sign again in the ledger, so that they are published again."""
     again = [signature for signature in signatures if signature.signs_again]
-    names = {key_of(each.sign_domain, each.selector): named(each) for each in again}
-    if not names:
-        return ExitCode.OK
-    selection = next_steps.select_domains(key.sign_domain for key in names)
-    publish = next_steps.publish(selection, by_target=session.has_dns_targets)
-    session.reporter.warn(
-        f"mail is signed with a removed key: {len(names)} ({few([*names.values()])})",
-        hint=f"put its record back: {publish}, then {next_steps.wait_for(selection)}",
-        code="removed_key_signs",
-    )
-    with session.lock_account(), session.open_ledger(for_writing=True) as ledger:
-        ledger.note_signing(names)
-    return ExitCode.NO
+    if names := {key_of(each.sign_domain, each.selector): named(each) for each in again}:
+        selection = next_steps.select_domains(key.sign_domain for key in names)
+        publish = next_steps.publish(selection, by_target=session.has_dns_targets)
+        session.reporter.warn(
+            f"mail is signed with a removed key: {len(names)} ({few([*names.values()])})",
+            hint=f"put its record back: {publish}, then {next_steps.wait_for(selection)}",
+            code="removed_key_signs",
+        )
+        # Registered again in the ledger, they are published again.
+        with session.lock_account(), session.open_ledger(for_writing=True) as writable:
+            writable.note_signing(names)
+        codes.append(ExitCode.NO)
+    return worst_check(codes)
