@@ -60,9 +60,8 @@ def create_app(
     make = metrics.count_keys(make_key) if metrics else make_key
     keys = KeyQueue(make, max_waiting=_MAX_WAITING, limit=_KEYS_WITHIN, threads=key_threads)
     api = resources.Api(store, keys.make_all, clock, max_domains=max_domains, threads=threads)
-    watching: list[Any] = [AccessLog(proxies)] if proxies else []
-    watching += [metrics] if metrics else []
-    app = falcon.App(middleware=[*watching, api])
+    middleware: list[Any] = [AccessLog(proxies) if proxies else None, metrics, api]
+    app = falcon.App(middleware=[*filter(None, middleware)])
     app.resp_options.media_handlers[falcon.MEDIA_JSON] = falcon.media.JSONHandler(
         dumps=json.dumps  # pure ASCII, as echoed names may hold lone surrogates
     )

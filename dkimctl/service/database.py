@@ -63,7 +63,6 @@ _POSTGRESQL_TRANSACTIONS: dict[str, dict[str, Any]] = {
     "durable": {},
     "quick": {"begin": ["SET LOCAL synchronous_commit = off"]},
 }
-_UPGRADE_LOCK = 0x444B494D  # any number that other programs do not use
 
 _AT_ONCE = 1000  # keys in memory while all are encrypted
 _HEADER = sa.func.substr(registrations.c.private_key, 1, len(PLAIN_HEADER), type_=sa.LargeBinary)
@@ -210,7 +209,7 @@ class Store:
     def _database_revision(self, connection: sa.Connection) -> str | None:
         """The revision of the tables, None without any. Raises UsageError for those of others."""
         connection.execute(sa.text("SET LOCAL statement_timeout = 0"))  # for large tables
-        connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({_UPGRADE_LOCK})"))
+        connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({_APPLICATION_ID})"))
         tables = set(sa.inspect(connection).get_table_names())
         if schema.version.name in tables:
             return schema.revision_of(connection)

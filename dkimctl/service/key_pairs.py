@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.fernet import Fernet, InvalidToken
@@ -65,13 +64,6 @@ class KeysNotInTime(Exception):
         self.retry_after = retry_after
 
 
-class _Waiting(NamedTuple):
-    """A request that waits; `seconds` is how long its keys take one processor."""
-
-    client_id: str
-    seconds: float
-
-
 class KeyQueue:
     """Makes the keys of requests, in the order in which these come.
 
@@ -89,7 +81,8 @@ class KeyQueue:
         self._limit = limit
         self._threads = threads or os.cpu_count() or 1
         self._seconds = {1024: 0.01, 2048: 0.05}  # a guess, until keys have been made
-        self._waiting: list[_Waiting] = []
+        # The client of each request, and for how many seconds its keys take one processor.
+        self._waiting: list[tuple[str, float]] = []
         self._lock = threading.Lock()
         # The threads must not keep the queue alive: they end with it.
         self._pool = DaemonThreadPool[Callable[[], None]](lambda job: job(), "key")
@@ -99,9 +92,9 @@ class KeyQueue:
         """A key for each length in bits, or why it could not be made. Raises KeysNotInTime."""
         if not lengths:
             return []
-        request = _Waiting(client_id, sum(self._seconds[key_len] for key_len in lengths))
+        request = client_id, sum(self._seconds[key_len] for key_len in lengths)
         with self._lock:
-            self._require_room(request)
+            self._require_room(*request)
             self._waiting.append(request)
             has_threads = self._pool.grow(self._threads) > 0
         deadline = time.monotonic() + self._limit
@@ -121,22 +114,22 @@ class KeyQueue:
             with self._lock:
                 self._waiting.remove(request)
 
-    def _require_room(self, request: _Waiting) -> None:
+    def _require_room(self, client_id: str, seconds: float) -> None:
         """Raise KeysNotInTime, unless nobody waits, or all are answered soon anyway."""
-        total = sum(each.seconds for each in [*self._waiting, request]) / self._threads
+        total = (sum(each for _, each in self._waiting) + seconds) / self._threads
         if not self._waiting or total < 1.0:  # seconds for which any number of requests may wait
             return
-        mine = [each.seconds for each in self._waiting if each.client_id == request.client_id]
+        mine = [each for client, each in self._waiting if client == client_id]
         is_greedy = mine and (
             len(mine) >= max(1, self._max_waiting // 2)
-            or (sum(mine) + request.seconds) / self._threads > self._limit / 2
+            or (sum(mine) + seconds) / self._threads > self._limit / 2
         )
         if is_greedy or len(self._waiting) >= self._max_waiting or total > self._limit:
             raise KeysNotInTime(self._retry_after())
 
     def _retry_after(self) -> int:
         """Seconds until half of what is waiting is done."""
-        seconds = sum(request.seconds for request in self._waiting) / self._threads / 2
+        seconds = sum(each for _, each in self._waiting) / self._threads / 2
         return max(1, math.ceil(min(seconds, self._limit)))
 
     def _work(self, future: Future[KeyPair | Exception], key_len: int) -> None:

@@ -13,7 +13,6 @@ from dkimctl.files import data_dir, peeking
 
 _VARIABLE = "DKIMCTL_SERVICE_DATABASE"
 _SECRETS = {"password", "sslpassword"}
-_SCHEMES = ("postgresql", "postgresql+psycopg")
 _EXAMPLE = "write it as postgresql+psycopg://USER@HOST/DATABASE"
 
 
@@ -44,7 +43,7 @@ def read_location(text: str) -> Location:
     scheme, is_url, _ = text.partition("://")
     if not is_url:
         return Path(text)
-    if scheme not in _SCHEMES:
+    if scheme not in ("postgresql", "postgresql+psycopg"):
         raise UsageError(
             "the database is neither a file nor a URL of PostgreSQL",  # it may hold a password
             hint=f"{_EXAMPLE}, or name a file",

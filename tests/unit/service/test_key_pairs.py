@@ -25,7 +25,6 @@ from dkimctl.service.key_pairs import (
     KeyQueue,
     KeysNotInTime,
     Passphrase,
-    _Waiting,
     make_key,
 )
 from dkimctl.service.registrations import RegistrationName, StoredRegistration
@@ -140,7 +139,7 @@ def test_what_would_take_too_long_or_too_much_is_refused_at_once(
 ):
     """`waiting` are requests, each with its seconds; a key of 2048 bits takes 0.05 s at first."""
     queue = _queue(max_waiting=max_waiting, limit=20.0, threads=1)
-    queue._waiting += [_Waiting(*request) for request in waiting]
+    queue._waiting += waiting
     if is_taken:
         assert len(queue.make_all(client_id, [2048] * keys)) == keys
         return
