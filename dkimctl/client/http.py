@@ -81,12 +81,7 @@ class HttpResponse(NamedTuple):
     status: int
     body: bytes
     retry_after: float | None = None  # seconds that the service asks to wait
-    date: str = ""  # its Date header
-
-    @property
-    def sent_at(self) -> float | None:
-        """When it was sent by its own clock, in seconds since the epoch, if it says so."""
-        return _timestamp(self.date)
+    sent_at: float | None = None  # by its own clock, in seconds since the epoch, if it says so
 
     def __repr__(self) -> str:
         return f"HttpResponse({self.status}, {len(self.body)} bytes)"
@@ -255,12 +250,13 @@ class HttpClient:
                     limit = f"{most >> 20} MiB" if most >= 1 << 20 else f"{most >> 10} KiB"
                     message = f"the response from {host} is larger than {limit}"
                     raise MaybeProcessed(message, hint="check the profile's URLs")
-            retry, date = (response.headers.get(name, "") for name in ("Retry-After", "Date"))
+            retry, age, date = map(response.headers.get, ("Retry-After", "Age", "Date"))
+            sent_at = _timestamp(date or "")
             # Caches in front of services keep errors for a moment.
-            if not re.fullmatch("[0-9]{1,2}", response.headers.get("Age", "0").strip()):
-                date = ""  # from a cache: it is the time at which that got the answer
-            wait = parse_retry_after(retry, date, time.time())
-            return HttpResponse(response.status_code, bytes(body), wait, date)
+            if not re.fullmatch("[0-9]{1,2}", (age or "0").strip()):
+                sent_at = None  # from a cache: it is the time at which that got the answer
+            wait = parse_retry_after(retry or "", time.time() if sent_at is None else sent_at)
+            return HttpResponse(response.status_code, bytes(body), wait, sent_at)
 
     def _trace(
         self, url: str, deadline: ResponseDeadline, event: str, info: dict[str, Any]
@@ -291,20 +287,16 @@ class HttpClient:
                 deadline.enforce(now)
 
 
-def parse_retry_after(value: str, date: str, now: float) -> float | None:
+def parse_retry_after(value: str, now: float) -> float | None:
     """How many seconds a Retry-After header (RFC 9110 section 10.2.3) asks to wait, if any.
 
-    A date is compared with the response's own Date header, `date`, because the clocks may differ,
-    or else with `now` (seconds since the epoch).
+    `now` is by the service's clock if it tells the time, because ours may differ.
     """
     text = value.strip()
     if re.fullmatch("[0-9]+", text):
         return min(float(text), _MAX_RETRY_AFTER)
-    retry_at, sent_at = _timestamp(text), _timestamp(date)
-    if retry_at is None:
-        return None
-    wait = retry_at - (now if sent_at is None else sent_at)
-    return min(max(0.0, wait), _MAX_RETRY_AFTER)
+    retry_at = _timestamp(text)
+    return None if retry_at is None else min(max(0.0, retry_at - now), _MAX_RETRY_AFTER)
 
 
 def _timestamp(text: str) -> float | None:
