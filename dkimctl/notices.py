@@ -123,13 +123,10 @@ def _name(item: KeyProblem | Alarm) -> tuple[str, str]:
 
 
 def notice_document(
-    notice: Notice,
-    *,
-    profile: str,
-    now: datetime,
+    notice: Notice, *, profile: str, now: datetime,
     complete: Callable[[str], str] = lambda text: text,
     owner_of: Callable[[str], str] = lambda sign_domain: "",
-) -> bytes:
+) -> bytes:  # fmt: skip
     """One line of printable ASCII; `complete` completes the commands in what to do next."""
 
     def owner(alarm: Alarm) -> str:
@@ -214,12 +211,9 @@ def _shown(text: str) -> str:
 
 
 def run_notice_program(
-    words: Sequence[str],
-    document: bytes,
-    *,
-    withheld: Container[str] = OUR_SECRETS,
+    words: Sequence[str], document: bytes, *, withheld: Container[str] = OUR_SECRETS,
     seconds: float = 30.0,
-) -> None:
+) -> None:  # fmt: skip
     """Run the program with a JSON document on standard input; its output is discarded.
 
     It gets no variable that is `withheld`. After `seconds`, or on an interruption, it is killed

@@ -75,12 +75,9 @@ def reserved_threads(count: int) -> Iterator[None]:
 
 
 def work_in_parallel(
-    jobs: Iterable[Job],
-    work: Callable[[Job], Iterable[Item]],
-    emit: Callable[[Item], None],
-    *,
+    jobs: Iterable[Job], work: Callable[[Job], Iterable[Item]], emit: Callable[[Item], None], *,
     wait: Callable[[], None],
-) -> None:
+) -> None:  # fmt: skip
     """Emit, in this thread, the items that `work` makes of each job, several jobs at a time.
 
     While there are none, calls `wait` five times a second. Raises the first error of a job at the

@@ -21,12 +21,9 @@ json_line = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def open_data(
-    fmt: str,
-    columns: Sequence[str],
-    row: Callable[[ItemT], Iterable[object]],
-    *counted_as: str,
+    fmt: str, columns: Sequence[str], row: Callable[[ItemT], Iterable[object]], *counted_as: str,
     fields: Callable[[ItemT], Mapping[str, object]] | None = None,
-) -> Renderer[ItemT]:
+) -> Renderer[ItemT]:  # fmt: skip
     """The renderer of items in a format for programs: "json", "jsonl" or "csv".
 
     `row` has the cells of an item below `columns`; JSON has the same, or other `fields`.

@@ -27,14 +27,9 @@ KEY_COLUMNS = (
 
 
 def render_keys(
-    keys: Iterable[Key],
-    fmt: KeyFormat,
-    layout: TableLayout,
-    now: datetime,
-    *,
-    notes: bool,
+    keys: Iterable[Key], fmt: KeyFormat, layout: TableLayout, now: datetime, *, notes: bool,
     without: Collection[str] = (),
-) -> Iterator[str]:
+) -> Iterator[str]:  # fmt: skip
     """A list of keys in `fmt`; of `layout`, `wide` adds columns, and the FQDN below each row.
 
     `notes`: a table also says below a row what is urgent, or waits for people. `without`: it has no

@@ -55,12 +55,9 @@ class Row(NamedTuple):
 
 
 def table(
-    columns: Sequence[str],
-    rows: Iterable[Row],
-    layout: TableLayout,
-    *,
+    columns: Sequence[str], rows: Iterable[Row], layout: TableLayout, *,
     optional: Sequence[str] = (),
-) -> Iterator[str]:
+) -> Iterator[str]:  # fmt: skip
     """The lines of a table: titles in bold, the rows, and the lines below each; "" without rows.
 
     Where the width is missing, dates are shortened first, then the `optional` columns are left out,
@@ -218,12 +215,9 @@ def set_apart(
 
 
 def _lines_of_row(
-    cells: Sequence[str],
-    styles: Sequence[str],
-    widths: Sequence[int],
-    names: Sequence[bool],
+    cells: Sequence[str], styles: Sequence[str], widths: Sequence[int], names: Sequence[bool],
     layout: TableLayout,
-) -> Iterator[str]:
+) -> Iterator[str]:  # fmt: skip
     width_of, padded = (len, str.ljust) if all(map(str.isascii, cells)) else (columns_of, padded_to)
     lines: Iterable[Sequence[str]] = [cells]
     if not all(map(operator.le, map(width_of, cells), widths)):
@@ -239,11 +233,9 @@ def _lines_of_row(
 
 
 def _fitted(
-    columns: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    layout: TableLayout,
+    columns: Sequence[str], rows: Iterable[Sequence[str]], layout: TableLayout,
     optional: Sequence[str],
-) -> tuple[list[int], list[int], frozenset[int]]:
+) -> tuple[list[int], list[int], frozenset[int]]:  # fmt: skip
     """The columns of a table that is too narrow for all, their widths, and the dates to cut."""
     width = max(layout.width, _MIN_WIDTH)
     texts: list[set[str]] = [{title} for title in columns]

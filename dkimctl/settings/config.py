@@ -284,12 +284,9 @@ class _Reader:
         return command
 
     def _fields(
-        self,
-        node: Node,
-        what: str,
-        checks: Mapping[str, values.Check | list[values.Check]],
+        self, node: Node, what: str, checks: Mapping[str, values.Check | list[values.Check]],
         nested: Mapping[str, Callable[[Node], object]] = {},
-    ) -> tuple[dict[str, Any], dict[str, Node]]:
+    ) -> tuple[dict[str, Any], dict[str, Node]]:  # fmt: skip
         """The values of a mapping that are not None, and its keys, both by the keys' names.
 
         `checks` convert the text of single values or, in brackets, of each item of a list;

@@ -104,12 +104,9 @@ def parse_start_date(text: str) -> str:
 
 
 def _read_mapping(
-    document: Document,
-    node: Node,
-    what: str,
-    fields: Mapping[str, Converter[object]],
+    document: Document, node: Node, what: str, fields: Mapping[str, Converter[object]],
     entries: Entries | None,
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     values: dict[str, Any] = {}
     for key, value in document.pairs(node, what):
         if convert := fields.get(key.value):

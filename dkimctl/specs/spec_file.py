@@ -29,12 +29,10 @@ _CSV_EXAMPLE = "begin the file with a line such as 'sign_domain,selector'"
 
 
 def read_specs(
-    *paths: str,
-    domains: Sequence[str] = (),
-    stated: Mapping[str, Any] | None = None,
+    *paths: str, domains: Sequence[str] = (), stated: Mapping[str, Any] | None = None,
     defaults: Mapping[str, object] | None = None,
     warn: Callable[[str], object] = lambda _sentence: None,
-) -> Entries:
+) -> Entries:  # fmt: skip
     """The entries of spec files, of which `-` is standard input, and then those of `domains`.
 
     `defaults` are the profile's fields, already checked. Those of a file take precedence over them,
@@ -177,12 +175,9 @@ def read_list(table: _Table, entries: Entries, fields: Mapping[str, object]) -> 
 
 
 def read_table(
-    table: _Table,
-    kind: FileKind | None,
-    entries: Entries,
-    of_names: Mapping[str, object],
+    table: _Table, kind: FileKind | None, entries: Entries, of_names: Mapping[str, object],
     warn: Callable[[str], object],
-) -> bool:
+) -> bool:  # fmt: skip
     """Add the entries of a table. An empty cell is not stated; unknown columns are left out.
 
     If it only names domains, they get the fields `of_names`; returns whether it does.
