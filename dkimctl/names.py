@@ -109,10 +109,8 @@ def selector_template(
     allowed = template.replace(_PLACEHOLDER, "")
     wrong = re.search(rf"[^\0-\x7f]|%(?![{_DIRECTIVES}]).?|[{{}}]", allowed)
     if wrong or not template:
-        what = (
-            f"{quoted(template)} contains {quoted(wrong[0])}" if wrong else "the template is empty"
-        )
-        raise UsageError(f"in {option}: {what}", hint=_TEMPLATE_HINT)
+        what = f"{quoted(template)} contains {quoted(wrong[0])}" if wrong else ""
+        raise UsageError(f"in {option}: {what or 'the template is empty'}", hint=_TEMPLATE_HINT)
     text = now.strftime(template)
 
     def selector_for(sign_domain: str) -> str:
@@ -168,10 +166,8 @@ def zone_finder(zones: Iterable[str]) -> Callable[[str], str | None]:
 def outside_zones(names: Sequence[str], zones: Sequence[str]) -> UsageError:
     """The error that lists `names`, which are outside all of `zones`."""
     which = f"the zone {zones[0]}" if len(zones) == 1 else "any of the zones given"
-    return UsageError(
-        f"not in {which}: {listed([*map(printable, names)])}",
-        hint="select only the domains of that zone, or name the other zones too",
-    )
+    hint = "select only the domains of that zone, or name the other zones too"
+    return UsageError(f"not in {which}: {listed([*map(printable, names)])}", hint=hint)
 
 
 def parents(fqdn: str) -> Iterator[str]:

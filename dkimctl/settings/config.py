@@ -402,10 +402,8 @@ def _days(text: str) -> timedelta:
 def _grace(text: str) -> timedelta:
     grace = _days(text)
     if grace < _MIN_GRACE:
-        raise UsageError(
-            "shorter than 5 days; signed mail may be on its way that long",
-            hint="write 5d or more; 14d also leaves time to notice that signing has not moved",
-        )
+        hint = "write 5d or more; 14d also leaves time to notice that signing has not moved"
+        raise UsageError("shorter than 5 days; signed mail may be on its way that long", hint=hint)
     return grace
 
 

@@ -205,10 +205,9 @@ def require_ledger_account(profile: Profile) -> tuple[str, str]:
 def _required(profile: Profile, key: str) -> str:
     value: str | None = getattr(profile, key)
     if value is None:
-        raise UsageError(
-            f"not logged in: the profile {profile.name} has no account yet ({key} is not set)",
-            hint="run `dkimctl login`; --sandbox works without an account",
-        )
+        what = f"the profile {profile.name} has no account yet ({key} is not set)"
+        hint = "run `dkimctl login`; --sandbox works without an account"
+        raise UsageError(f"not logged in: {what}", hint=hint)
     return value
 
 
@@ -342,7 +341,5 @@ def _usable(path: Path) -> Iterator[None]:
 
 def _unusable(path: Path, reason: str) -> UsageError:
     command = "profile use NAME" if path.name == "profile" else "login"
-    return UsageError(
-        f"cannot use {printable(str(path))}: {reason}",
-        hint=f"fix or delete it, then run `dkimctl {command}` again",
-    )
+    hint = f"fix or delete it, then run `dkimctl {command}` again"
+    return UsageError(f"cannot use {printable(str(path))}: {reason}", hint=hint)

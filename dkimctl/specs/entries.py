@@ -96,10 +96,9 @@ def parse_start_date(text: str) -> str:
         message = f"{quoted(text)} is not a date and time that exists"
         raise UsageError(message, hint="correct the date, time or offset") from None
     if not is_complete:
-        raise UsageError(
-            f"{quoted(text)} is not a date and time to the minute, with an offset",
-            hint=f"write {day}T{hour}+09:00, with the offset of your time zone",
-        )
+        message = f"{quoted(text)} is not a date and time to the minute, with an offset"
+        hint = f"write {day}T{hour}+09:00, with the offset of your time zone"
+        raise UsageError(message, hint=hint)
     return start.isoformat(timespec="minutes")
 
 

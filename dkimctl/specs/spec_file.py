@@ -83,14 +83,9 @@ def _of_names(
 
 
 def add_entries(
-    entries: Entries,
-    data: bytes,
-    name: str,
-    defaults: Mapping[str, object] | None,
-    warn: Callable[[str], object],
-    *,
-    stated: Mapping[str, Any] | None = None,  # by options, for domains that are only named
-) -> None:
+    entries: Entries, data: bytes, name: str, defaults: Mapping[str, object] | None,
+    warn: Callable[[str], object], *, stated: Mapping[str, Any] | None = None,
+) -> None:  # fmt: skip
     """Add those of a file, which problems call `name`. Raises UsageError."""
     entries.begin(name)
     kind = input_files.guess_kind(data)  # what is valid as one of them, is never of another
@@ -105,10 +100,9 @@ def add_entries(
     entries.end({**(defaults or {}), **of_file})
     for field in () if only_names else stated or ():
         option = f"--{field.replace('_', '-')}"
-        raise UsageError(
-            f"{option} is for --domain and plain lists, not for {printable(name)}",
-            hint=f"write {field} into the file, or register the domains on their own",
-        )
+        message = f"{option} is for --domain and plain lists, not for {printable(name)}"
+        hint = f"write {field} into the file, or register the domains on their own"
+        raise UsageError(message, hint=hint)
 
 
 def _repeated(words: Iterable[str]) -> str | None:
@@ -279,11 +273,9 @@ class _Table(Problems):
                     yield cells
                 self._lines.clear()
         except csv.Error:
-            message = (
-                "a cell in quotes does not end as it must, or is longer than 131,072 characters"
-            )
+            message = "a cell in quotes does not end as it must, or is longer than"
             hint = 'close the quotes, and write a quote in a cell twice: "a ""b"" c"'
-            self.stop(self.cell(_MAX_ROW), message, hint)
+            self.stop(self.cell(_MAX_ROW), f"{message} 131,072 characters", hint)
 
     def _read_lines(self) -> Iterator[str]:
         """The lines, with their ends; each is added to `_lines`."""
