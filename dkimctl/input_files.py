@@ -127,12 +127,9 @@ class Text:
 
     def error(self, place: int, message: str, hint: str) -> InputError:
         """The error about the byte at `place`, all before which is UTF-8."""
-        data, start = self.data, self._start
-        breaks = data.count(b"\n", start, place) + data.count(b"\r", start, place)
-        breaks -= data.count(b"\r\n", start, place)
-        start = max(start, data.rfind(b"\n", start, place) + 1, data.rfind(b"\r", start, place) + 1)
-        column = len(data[start:place].translate(None, _CONTINUATION)) + 1
-        return InputError([Problem(self.name, breaks + 1, column, message, hint)])
+        before = self.data[self._start : place].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        column = len(before[before.rfind(b"\n") + 1 :].decode()) + 1
+        return InputError([Problem(self.name, before.count(b"\n") + 1, column, message, hint)])
 
     def _check(self, chunk: bytes) -> None:
         try:
