@@ -151,8 +151,7 @@ def check_dns(
         if looks.latest:
             hint = f"the results so far are in the ledger; {hint}"
         raise Interrupted(hint=hint) from None
-    unmatched = selected.warn_unmatched(session, picked)
-    status = worst_check([status, checkable.status, unmatched])
+    status = worst_check([status, checkable.status, selected.warn_unmatched(session, picked)])
     if isinstance(renderer, NagiosRenderer):  # plugins have exit codes of their own
         return renderer.state or (NagiosState.UNKNOWN if status else NagiosState.OK)
     return status

@@ -175,8 +175,7 @@ def handoff(
         words = next_steps.select_domains(record.sign_domain for record in sheet.records)
         check = next_steps.wait_for(words)
         if retired or delegate:
-            flags = ["--delegation"] if delegate else []
-            check = next_steps.command("check-dns", words, *flags)
+            check = next_steps.command("check-dns", words, *["--delegation"] * delegate)
         done = "deleted" if retired else "added"
         reporter.note(f"dkimctl: when the records are {done}: {check}")
     return worst(codes)

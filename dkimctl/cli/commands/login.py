@@ -133,9 +133,8 @@ def logout(ctx: typer.Context, yes: YesOption = False) -> int:
             others = others if session.has_credentials(stored) else []
     if others and not yes:
         what = f"logging out of {name} also logs out {', '.join(others)}: they use the same login"
-        question = f"{what[:1].upper()}{what[1:]}. Go on?"
         refusal = UsageError(what, hint="add --yes to log out of all of them")
-        if not terminal.confirms(question, refusal=refusal):
+        if not terminal.confirms(f"{what[:1].upper()}{what[1:]}. Go on?", refusal=refusal):
             note("dkimctl: nothing was deleted")
             return ExitCode.NO
     existed, _ = delete_login(session, name, with_others=others)

@@ -53,8 +53,7 @@ def overview(
         raise UsageError(f"--html has no effect with --format {fmt}", hint="leave out one")
     now = datetime.now(UTC)
     selected = read_selection(session, selection)
-    ledger = session.open_ledger(for_writing=False)
-    keys = read_keys(ledger, selected, session.config.rotation, now)
+    keys = read_keys(session.open_ledger(for_writing=False), selected, session.config.rotation, now)
     first = [*islice(keys, 1)]
     if not first:
         require_empty(session, selected)
@@ -88,5 +87,4 @@ def overview(
             "`rotation` is too low",
             code="overdue",
         )
-    status = ExitCode.NO if made.is_bad else ExitCode.OK
-    return worst([status, warn_unmatched(session, selected)])
+    return worst([ExitCode.NO if made.is_bad else ExitCode.OK, warn_unmatched(session, selected)])

@@ -1,14 +1,12 @@
 """`dkimctl serve`: the embedded service over HTTP."""
 
-from __future__ import annotations
-
 import ipaddress
 import os
 import socket
 import sys
 from contextlib import ExitStack, closing
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -17,9 +15,7 @@ from dkimctl.cli.report import Reporter
 from dkimctl.cli.sandbox import data_option, needs_service_extra, open_service_store
 from dkimctl.errors import ExitCode, UsageError, naming
 from dkimctl.files import new_name
-
-if TYPE_CHECKING:
-    from dkimctl.service.location import Location
+from dkimctl.service.location import Location
 
 app = App(takes_profile=False)
 
