@@ -191,10 +191,7 @@ def recording_looks(
     open_ledger: Callable[[], Ledger], on_failure: Callable[[LedgerError], None],
     counted: Container[RegistrationKey] | None = None,
 ) -> Iterator[Looks]:  # fmt: skip
-    """Looks that are written into the ledger at the end, even if an error ends the checks.
-
-    `on_failure` gets the error if it cannot be opened for writing, or be written.
-    """
+    """Looks that are written into the ledger at the end, even if an error ends the checks."""
     looks = Looks(counted)
     try:
         yield looks

@@ -17,7 +17,7 @@ from dkimctl.dkim import MAX_STRING, character_strings
 from dkimctl.formats.data import json_line
 from dkimctl.formats.dns_tools import txt_data
 from dkimctl.formats.pages import environment
-from dkimctl.formats.table import code, fenced, markdown_row
+from dkimctl.formats.table import code, columns_of, fenced, markdown_row, padded_to
 from dkimctl.handoff import providers
 from dkimctl.handoff.providers import DnsPlace, DnsProvider, Trait, ValueForm, provider_of
 from dkimctl.models import DnsRecord, Registration, written_time
@@ -247,9 +247,8 @@ def _page(sheet: Sheet, words: Words) -> dict[str, object]:
     if count > 1 and delegates != "NS":
         check.append("check_first")
     domains = list(dict.fromkeys(readable(record.sign_domain) for record in records))
-    if len(domains) > 4:  # to be named in the first sentence
-        named = words.fill("many_domains", count=len(domains))
-    else:
+    named = words.fill("many_domains", count=len(domains))
+    if len(domains) <= 4:  # to be named in the first sentence
         named = words.fill("comma").join(map(words.mark, domains))
     how = delegates or ("one" if count == 1 else "many")
     about = words.fill(f"{kind}about_{how}", count=count, domains=named)
@@ -442,15 +441,14 @@ class Words:
 
 
 def heading(text: str, line: str) -> str:
-    return f"{text}\n{line * min(_width(text), _WIDTH)}"
+    return f"{text}\n{line * min(columns_of(text), _WIDTH)}"
 
 
 def columns(fields: Sequence[SheetField]) -> str:
     """Labels and data in two columns."""
-    longest = max(_width(field.label) for field in fields)
+    longest = max(columns_of(field.label) for field in fields)
     return "\n".join(
-        f"  {field.label}{' ' * (longest - _width(field.label))}  {printable(field.data)}"
-        for field in fields
+        f"  {padded_to(field.label, longest)}  {printable(field.data)}" for field in fields
     )
 
 
@@ -462,13 +460,7 @@ def wrapped(text: str, width: int = _WIDTH) -> str:
     lines = [""]
     for joined in re.findall(_PIECE, text):
         piece = joined.replace(_JOINED, "")
-        if lines[-1] and _width(lines[-1] + piece.rstrip()) > width:
+        if lines[-1] and columns_of(lines[-1] + piece.rstrip()) > width:
             lines.append("")
         lines[-1] += piece
     return "\n".join(line.rstrip() for line in lines)
-
-
-def _width(text: str) -> int:
-    from rich.cells import cell_len
-
-    return cell_len(text)

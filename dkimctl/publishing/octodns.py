@@ -212,9 +212,7 @@ def load_class(class_name: str) -> Any:
     # Keep what libraries warn of off standard error: with `warnings`, or by a logger. Without any
     # handler, Python writes warnings of every logger there.
     logging.captureWarnings(True)
-    root = logging.getLogger()
-    if not root.handlers:
-        root.addHandler(logging.NullHandler())
+    logging.basicConfig(handlers=[logging.NullHandler()])
     name, hint = printable(class_name), "check `class` of `dns` in the config file"
     module_name, _, attribute = class_name.rpartition(".")
     try:

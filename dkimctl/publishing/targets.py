@@ -23,10 +23,7 @@ _MADE_UP = "dkimctl-access-check"  # a selector to try where none is known
 
 
 def open_targets(config: Config, profile: str, secrets: ReferencedSecrets) -> list[Target]:
-    """The targets of this profile, in the order of the config file.
-
-    Their secrets are read when they are used, which may raise DkimctlError then.
-    """
+    """The targets of this profile, in the file's order; their secrets are read at the first use."""
     return [_open_target(entry, secrets) for entry in config.dns if entry.is_for(profile)]
 
 

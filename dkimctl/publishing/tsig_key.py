@@ -1,7 +1,6 @@
 """The key that signs messages to a DNS server (TSIG, RFC 8945), and the files it is in.
 
-A file is read as safely as a private key of SSH. It has the format of BIND, that of Knot DNS, or
-one line with colons. No error quotes the content: any part of it may be the secret.
+No error quotes the content of a file: any part of it may be the secret.
 """
 
 from __future__ import annotations
