@@ -17,13 +17,7 @@ from dkimctl.ledger.ledger import Ledger
 from dkimctl.models import USABLE, DomainSpec, Outcome, RegistrationKey, Result, key_of
 from dkimctl.registration import outcomes
 from dkimctl.registration.batches import Batch, BatchBuilder, BatchEntry
-from dkimctl.registration.limits import (
-    BatchScheduler,
-    ConcurrencyLimiter,
-    Limits,
-    RunObserver,
-    WorkerChannel,
-)
+from dkimctl.registration.limits import BatchScheduler, Limits, RunObserver, WorkerChannel
 from dkimctl.registration.preflight import Planner, inspect_entries
 from dkimctl.registration.retrying import BatchSender
 from dkimctl.text import format_duration
@@ -64,8 +58,7 @@ class RegistrationEngine:
         self._warn = warn
         self._limits = limits
         self._channel = channel or WorkerChannel()
-        limiter = ConcurrencyLimiter(limits.concurrency, clock)
-        self._scheduler = BatchScheduler(limiter, self._channel)
+        self._scheduler = BatchScheduler(limits.concurrency, clock, self._channel)
         self._error: DkimctlError | None = None  # ends the run; None: it goes on
         self._give_up_at = 0.0  # once it ends: until when answers are awaited
         self._unanswered = 0  # batches in a row

@@ -7,7 +7,6 @@ import itertools
 import queue
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
@@ -51,7 +50,7 @@ class ConcurrencyLimiter:
     asks for fewer (429), the limit is halved, is 0 for as long as it says, and then grows slowly.
     """
 
-    def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, most: int, clock: Callable[[], float]) -> None:
         self.most = most
         self._clock = clock
         self._allowed = 1.0
@@ -87,8 +86,8 @@ class BatchScheduler:
     recorded one in doubt.
     """
 
-    def __init__(self, limiter: ConcurrencyLimiter, channel: WorkerChannel) -> None:
-        self.limiter = limiter
+    def __init__(self, most: int, clock: Callable[[], float], channel: WorkerChannel) -> None:
+        self.limiter = ConcurrencyLimiter(most, clock)
         self._channel = channel
         self.pool: DaemonThreadPool[Batch] | None = None  # None until `open`
         self._to_resend: list[Batch] = []  # to be recorded, then sent again

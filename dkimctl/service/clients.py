@@ -110,10 +110,7 @@ def creating_client(store: Store, client_id: str | None = None) -> Iterator[Clie
 
 
 def list_clients(store: Store) -> Sequence[sa.Row[*tuple[Any, ...]]]:
-    """ID, state and UTC time of creation of all clients, also deleted ones, by ID.
-
-    Raises UsageError for one that cannot be ours.
-    """
+    """ID, state and creation of all clients, also deleted ones. Raises UsageError for a bad one."""
     columns = (clients.c.client_id, clients.c.state, clients.c.created_at)
     with store.reading() as connection:
         rows = connection.execute(sa.select(*columns).order_by(clients.c.client_id)).all()

@@ -210,9 +210,8 @@ def _bad_request(message: str) -> falcon.HTTPStatus:
 
 def _has_body(request: falcon.Request) -> bool:
     """Whether the request has a body, as far as its head says."""
-    if request.content_length is None:
-        return request.get_header("Transfer-Encoding") is not None
-    return request.content_length > 0
+    length, coding = request.content_length, request.get_header("Transfer-Encoding")
+    return coding is not None if length is None else length > 0
 
 
 def _authorization(header: str | None, scheme: str) -> str:
