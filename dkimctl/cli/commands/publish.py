@@ -107,12 +107,9 @@ def _show_access(
 
 
 def show_access(
-    reporter: Reporter,
-    zones: Sequence[ZoneAccess],
-    uncovered: Sequence[Registration],
-    fmt: PublicationFormat,
-    output: Path | None,
-) -> ExitCode:
+    reporter: Reporter, zones: Sequence[ZoneAccess], uncovered: Sequence[Registration],
+    fmt: PublicationFormat, output: Path | None,
+) -> ExitCode:  # fmt: skip
     """Write the access to each zone, as JSON or a table, and warn about what needs attention.
 
     The exit code is whether all can be read and written, as far as is known.

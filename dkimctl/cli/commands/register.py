@@ -211,15 +211,10 @@ def _show_plan(session: Session, entries: Entries, planner: Planner, output: Out
 
 
 def _register(
-    session: Session,
-    selection: Sequence[str],
-    entries: Entries,
-    unsure: Sequence[str],
-    planning: dict[str, Any],
-    output: OutputOptions,
-    targets: Sequence[Target] | None,
+    session: Session, selection: Sequence[str], entries: Entries, unsure: Sequence[str],
+    planning: dict[str, Any], output: OutputOptions, targets: Sequence[Target] | None,
     to_publish: list[Registration],
-) -> int:
+) -> int:  # fmt: skip
     """Send what is not registered yet, and show the results; returns the exit code.
 
     `selection` selects the entries in later commands, and `planning` is how to plan them.
@@ -306,14 +301,9 @@ def _register(
 
 
 def _tell_of_new_keys(
-    session: Session,
-    ledger: Ledger,
-    planner: Planner,
-    specs: Sequence[DomainSpec],
-    unsure: Sequence[str],
-    *,
-    asks: bool = False,
-) -> None:
+    session: Session, ledger: Ledger, planner: Planner, specs: Sequence[DomainSpec],
+    unsure: Sequence[str], *, asks: bool = False,
+) -> None:  # fmt: skip
     """Say what new keys get although nobody stated it, and warn where a domain may get a second.
 
     That is where a ledger is new: nobody knows what is registered for the domains `unsure`. On a

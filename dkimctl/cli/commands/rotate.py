@@ -149,12 +149,9 @@ def rotate(
 
 
 def _print_successors(
-    session: Session,
-    selection: Selection,
-    policy: RotationPolicy,
-    now: datetime,
+    session: Session, selection: Selection, policy: RotationPolicy, now: datetime,
     output: Path | None,
-) -> int:
+) -> int:  # fmt: skip
     """Print the specs; say how many domains are due, and warn about others."""
     reporter, which = session.reporter, "that are due"
     nothing = "nothing is due: `dkimctl list --sort-by due` says when"

@@ -270,12 +270,9 @@ def disable_registration(
     name="delete",
 )
 def delete_registration(
-    ctx: typer.Context,
-    domain: DomainArgument,
-    selector: SelectorArgument,
-    yes: YesOption = False,
-    data: DataOption = None,
-) -> int:
+    ctx: typer.Context, domain: DomainArgument, selector: SelectorArgument,
+    yes: YesOption = False, data: DataOption = None,
+) -> int:  # fmt: skip
     """Delete a registration and its private key. Asks first.
 
     Domain and selector can be registered again then, with a new key.
