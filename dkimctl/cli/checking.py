@@ -9,10 +9,11 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from dkimctl.addresses import parse_address
 from dkimctl.cli import next_steps
+from dkimctl.cli.guide import URGENT_WARNINGS
 from dkimctl.cli.options import option, read_duration
 from dkimctl.cli.output import LONG_TABLE, table_layout, write_chunks
 from dkimctl.cli.progress import REDRAW, ProgressDisplay
@@ -20,7 +21,11 @@ from dkimctl.cli.report import Reporter, warn_alike
 from dkimctl.cli.session import Session
 from dkimctl.cli.terminal import interrupting
 from dkimctl.dkim import record_fault, with_key_len
+from dkimctl.dns.check import CheckPolicy, DelegationChecker, check_publication, delegations
+from dkimctl.dns.nameserver import system_nameservers
+from dkimctl.dns.queries import Source, authoritative, given, recursive
 from dkimctl.dns.verdicts import Check, Looks, Urgency, Verdict, is_good, recording_looks
+from dkimctl.dns.wildcards import AddFirst, find_shadowed_in_dns
 from dkimctl.errors import ExitCode, Interrupted, LedgerError, OutputError, UsageError, worst_check
 from dkimctl.formats.checks import CheckTable, open_checks
 from dkimctl.formats.monitoring import NO_RUN, PrometheusRenderer, Run
@@ -29,11 +34,6 @@ from dkimctl.models import Registration, RegistrationKey, named
 from dkimctl.rotation.retirement import KnownKeys, RetirementPolicy, RetirementStatus, review
 from dkimctl.settings.rotation import Pool
 from dkimctl.text import MAX_ALIKE, few, format_duration
-
-if TYPE_CHECKING:
-    from dkimctl.dns.check import CheckPolicy
-    from dkimctl.dns.queries import Source
-    from dkimctl.dns.wildcards import AddFirst
 
 MAX_IN_FLIGHT, WARN_WITHIN = 64, "2d"  # unless an option says otherwise
 SERVERS_PANEL = "Servers"
@@ -44,13 +44,6 @@ ServerOption = Annotated[list[str] | None, option("--server IP[:PORT]",
 ResolverOption = Annotated[bool, option("--resolver",
     "Ask only the system's resolver, whose cache may be out of date.",
     rich_help_panel=SERVERS_PANEL)]  # fmt: skip
-# Of keys that sign, or soon will, and are not in DNS.
-URGENT_WARNINGS = {
-    Urgency.SIGNING: "signing now without DNS, so receivers cannot verify the mail",
-    Urgency.PARTLY: "signing now, but some servers lack it, so receivers that ask those cannot "
-    "verify the mail",
-    Urgency.SOON: "signing starts soon, but DNS is not ready",
-}
 # What to do about a record that is there, and is not the one that was registered.
 _REMEDIES = {
     Verdict.DIFFERS: "verifiers accept it, so there is no hurry: enter the registered value",
@@ -69,9 +62,6 @@ def open_source(
     servers: Sequence[str] = (), resolver: bool = False, max_in_flight: int = MAX_IN_FLIGHT
 ) -> Source:
     """The servers that these options name. Raises UsageError; ServiceError without a resolver."""
-    from dkimctl.dns.nameserver import system_nameservers
-    from dkimctl.dns.queries import authoritative, given, recursive
-
     if servers and resolver:
         raise UsageError("--server cannot be combined with --resolver", hint="remove one of them")
     if servers:
@@ -80,8 +70,6 @@ def open_source(
 
 
 def read_policy(wait: str | None, warn_within: str, *, expect_absent: bool) -> CheckPolicy:
-    from dkimctl.dns.check import CheckPolicy
-
     seconds = 0.0 if wait is None else read_duration("--wait", wait).total_seconds()
     within = read_duration("--warn-within", warn_within, may_be_zero=True)
     return CheckPolicy(seconds, within, expect_absent)
@@ -114,8 +102,6 @@ def review_now(
     with recorded_looks(session) as looks, progress:
         looks.restarts = restarts
         if sound:
-            from dkimctl.dns.check import check_publication  # imports asyncio
-
             policy_of_check = read_policy(None, WARN_WITHIN, expect_absent=False)
             checks = check_publication(
                 sound, open_source(), policy_of_check, progress=progress, looks=looks
@@ -129,8 +115,6 @@ def check_records(
     is_shown: bool, selection: Sequence[str],
 ) -> tuple[ExitCode, Mapping[RegistrationKey, Check]]:  # fmt: skip
     """Do what `check-dns --wait` does for just these; `is_shown`: with its table on stdout."""
-    from dkimctl.dns.check import check_publication
-
     policy = read_policy(wait, WARN_WITHIN, expect_absent=False)
     reporter, wanted = session.reporter, policy.wanted
     progress = CheckProgress(reporter, wanted)
@@ -159,8 +143,6 @@ def warn_of_wildcards(
     reporter: Reporter, zone_of: Mapping[str, str], source: Source | None = None
 ) -> AddFirst:
     """Warn of names whose new records would end what a wildcard answers; what to add before."""
-    from dkimctl.dns.wildcards import find_shadowed_in_dns
-
     if not any(zone_of.values()):
         return {}
     add_first = find_shadowed_in_dns(source or open_source(), zone_of)
@@ -234,8 +216,6 @@ def show_delegations(
     fmt: CheckFormat | None, output: Path | None, *, may_draw: bool,
 ) -> ExitCode:  # fmt: skip
     """Show whether DNS has what the pools, by signing domain, need, and what to do next."""
-    from dkimctl.dns.check import DelegationChecker, delegations
-
     wanted = (each for domain, pool in pools.items() for each in delegations(pool, domain))
     counts, wrong = Counter[Verdict](), set[str]()
     progress = CheckProgress(reporter, Verdict.PUBLISHED, may_draw=may_draw)

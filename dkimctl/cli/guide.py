@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dkimctl.cli import next_steps
-from dkimctl.cli.checking import URGENT_WARNINGS
 from dkimctl.cli.next_steps import SPEC_FILE
 from dkimctl.cli.output import table_layout
 from dkimctl.cli.report import write
@@ -36,6 +35,13 @@ class Guide(NamedTuple):
     is_urgent: bool = False  # what the first line says
 
 
+# Of keys that sign, or soon will, and are not in DNS.
+URGENT_WARNINGS = {
+    Urgency.SIGNING: "signing now without DNS, so receivers cannot verify the mail",
+    Urgency.PARTLY: "signing now, but some servers lack it, so receivers that ask those cannot "
+    "verify the mail",
+    Urgency.SOON: "signing starts soon, but DNS is not ready",
+}
 _LAST = {"`dkimctl doctor`": "check the set-up", "`dkimctl --help`": "list all commands"}
 _WELL = {
     "`dkimctl overview`": "what matters today, this week and this month",

@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from dkimctl import notices
 from dkimctl.cli import next_steps
 from dkimctl.cli.checking import CheckProgress
 from dkimctl.cli.session import Session
+from dkimctl.dns.check import CheckPolicy, check_publication
+from dkimctl.dns.queries import Source
 from dkimctl.dns.verdicts import Check, Looks, Verdict, is_good
 from dkimctl.errors import DkimctlError, ExitCode, UsageError, naming
 from dkimctl.models import Alarm, Registration, RegistrationKey
@@ -21,10 +22,6 @@ from dkimctl.rotation.due import Report, State, Step
 from dkimctl.settings.config import webhook_url
 from dkimctl.settings.values import is_reference
 from dkimctl.text import counted, format_duration
-
-if TYPE_CHECKING:
-    from dkimctl.dns.check import CheckPolicy
-    from dkimctl.dns.queries import Source
 
 _PROBLEMS, _WAITING = (State.FAILED, State.BLOCKED), (Step.REMOVE, State.WAITING)
 _TEST = KeyProblem("dkimctl", "test notice", action="nothing: this is a test")
@@ -162,8 +159,6 @@ class CheckNotices:
             return subject in self.seen or (is_key_subject(subject) and subject not in known)
 
         def look_again(subjects: Collection[str]) -> Look:
-            from dkimctl.dns.check import check_publication
-
             self.problems = []
             self.source.forget()
             reporter, wanted = self.session.reporter, self.policy.wanted

@@ -7,7 +7,7 @@ import itertools
 import os
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from dkimctl.cli import next_steps
 from dkimctl.cli.options import argument, complete_selection, read_duration
@@ -19,11 +19,10 @@ from dkimctl.models import Outcome, Registration, RegistrationKey, Result, named
 from dkimctl.names import MAX_NAME, Selection, is_file, is_glob, parse_domain
 from dkimctl.registration import outcomes
 from dkimctl.registration.preflight import clock_fault
+from dkimctl.rotation import retirement
+from dkimctl.rotation.retirement import Retirement, RetirementStatus
 from dkimctl.settings.rotation import Pool
 from dkimctl.text import few, readable, without_names
-
-if TYPE_CHECKING:
-    from dkimctl.rotation.retirement import RetirementStatus
 
 MAX_AGE_OF_CHECK = "24h"  # of one that shows a successor in DNS
 _MAX_COMPARED = 2000  # domains, each of which takes 40 µs
@@ -187,10 +186,8 @@ class Checkable:
 
 def retired_keys(session: Session) -> Mapping[RegistrationKey, str]:
     """The keys of the ledger whose records may be gone, each with the reason."""
-    from dkimctl.rotation.retirement import keys_past_grace
-
     ledger = session.open_ledger(for_writing=False)
-    reasons = keys_past_grace(ledger, datetime.now(UTC), session.config.rotation)
+    reasons = retirement.keys_past_grace(ledger, datetime.now(UTC), session.config.rotation)
     return {key: session.reporter.complete(reason) for key, reason in reasons.items()}
 
 
@@ -203,12 +200,10 @@ def review_retired(
     Without a `look`, those of the last `max_age` count. Raises like `require_empty`; and if
     something may be retired, ClocksDiffer and ServiceError.
     """
-    from dkimctl.rotation.retirement import RetirementPolicy, known_keys
-
     now, age = datetime.now(UTC), read_duration("--max-age-of-check", max_age or MAX_AGE_OF_CHECK)
     rotation = session.config.rotation
-    policy = RetirementPolicy(now, now - age, assume_successors, rotation=rotation)
-    known = known_keys(session.open_ledger(for_writing=False).domains(), selection)
+    policy = retirement.RetirementPolicy(now, now - age, assume_successors, rotation=rotation)
+    known = retirement.known_keys(session.open_ledger(for_writing=False).domains(), selection)
     if not known.selected:
         require_empty(session, selection)
     statuses, fault = known.statuses(policy), None
@@ -226,8 +221,6 @@ def review_retired(
 
 def report_not_retired(session: Session, statuses: Iterable[RetirementStatus]) -> ExitCode:
     """Warn about those that are due, and cannot be listed; returns the exit code for these."""
-    from dkimctl.rotation.retirement import Retirement, why_it_stays
-
     reporter = session.reporter
     by_state: dict[Retirement, list[RetirementStatus]] = {state: [] for state in Retirement}
     for status in statuses:
@@ -250,7 +243,7 @@ def report_not_retired(session: Session, statuses: Iterable[RetirementStatus]) -
         reporter.warn(text, hint=hint, code="due")
     signing, ledger = by_state[Retirement.SIGNING], session.open_ledger(for_writing=False)
     warn_alike(reporter, (
-        (f"{named(status.registration)} is not listed: {why_it_stays(status, ledger)}",
+        (f"{named(status.registration)} is not listed: {retirement.why_it_stays(status, ledger)}",
          "still signing", "still_signing") for status in signing
     ))  # fmt: skip
     waiting = by_state[Retirement.WAITING]

@@ -11,7 +11,8 @@ from typing import Annotated
 import typer
 
 from dkimctl.cli import next_steps, options
-from dkimctl.cli.checking import URGENT_WARNINGS, CheckProgress, open_source, warn_of_urgent
+from dkimctl.cli.checking import CheckProgress, open_source, warn_of_urgent
+from dkimctl.cli.guide import URGENT_WARNINGS
 from dkimctl.cli.notify import send_run_notices
 from dkimctl.cli.options import App, TableOrJson, option, read_duration
 from dkimctl.cli.output import read_format, table_layout, write_chunks
