@@ -69,7 +69,9 @@ def open_source(
     return (recursive if resolver else authoritative)(system_nameservers(), max_in_flight)
 
 
-def read_policy(wait: str | None, warn_within: str, *, expect_absent: bool) -> CheckPolicy:
+def read_policy(
+    wait: str | None, warn_within: str = WARN_WITHIN, *, expect_absent: bool = False
+) -> CheckPolicy:
     seconds = 0.0 if wait is None else read_duration("--wait", wait).total_seconds()
     within = read_duration("--warn-within", warn_within, may_be_zero=True)
     return CheckPolicy(seconds, within, expect_absent)
@@ -102,9 +104,8 @@ def review_now(
     with recorded_looks(session) as looks, progress:
         looks.restarts = restarts
         if sound:
-            policy_of_check = read_policy(None, WARN_WITHIN, expect_absent=False)
             checks = check_publication(
-                sound, open_source(), policy_of_check, progress=progress, looks=looks
+                sound, open_source(), read_policy(None), progress=progress, looks=looks
             )
         by_key = {check.key: check for check in checks}
         return review(known, policy._replace(now=datetime.now(UTC)), by_key, looks)
@@ -115,8 +116,7 @@ def check_records(
     is_shown: bool, selection: Sequence[str],
 ) -> tuple[ExitCode, Mapping[RegistrationKey, Check]]:  # fmt: skip
     """Do what `check-dns --wait` does for just these; `is_shown`: with its table on stdout."""
-    policy = read_policy(wait, WARN_WITHIN, expect_absent=False)
-    reporter, wanted = session.reporter, policy.wanted
+    reporter, policy, wanted = session.reporter, read_policy(wait), Verdict.PUBLISHED
     progress = CheckProgress(reporter, wanted)
     by_key: dict[RegistrationKey, Check] = {}
     try:

@@ -19,6 +19,7 @@ from dkimctl.models import Outcome, Registration, RegistrationKey, Result, named
 from dkimctl.names import MAX_NAME, Selection, is_file, is_glob, parse_domain
 from dkimctl.registration import outcomes
 from dkimctl.registration.preflight import clock_fault
+from dkimctl.registration.saved_results import read_saved_results, results_of
 from dkimctl.rotation import retirement
 from dkimctl.rotation.retirement import Retirement, RetirementStatus
 from dkimctl.settings.rotation import Pool
@@ -99,8 +100,6 @@ def saved_results(
     session: Session, path: str, selection: Selection
 ) -> tuple[list[Result], ExitCode]:
     """The results of the selected registrations of a file; 1 if some of it cannot be read."""
-    from dkimctl.registration.saved_results import read_saved_results, results_of
-
     saved = read_saved_results(path)
     warn_unreadable(session.reporter, path, saved.faults)
     results = [*results_of(selection.pick(saved.items), saved.retired)]

@@ -18,7 +18,9 @@ from dkimctl.addresses import other_loopback_urls
 from dkimctl.cli import terminal
 from dkimctl.cli.next_steps import given_options, options_of
 from dkimctl.cli.report import Reporter, log_requests
+from dkimctl.cli.sandbox import Sandbox
 from dkimctl.cli.timers import installed_timer
+from dkimctl.client.tokens import TokenProvider
 from dkimctl.credentials import store
 from dkimctl.credentials.keyring_store import KeyringStore, ReferencedSecrets
 from dkimctl.credentials.store import Account, CredentialStore
@@ -30,18 +32,16 @@ from dkimctl.settings import profile as profiles
 from dkimctl.settings.config import Config, DnsTarget, load_config
 from dkimctl.settings.values import CHECKS
 from dkimctl.specs import spec_file
+from dkimctl.specs.entries import Entries
 from dkimctl.text import counted, printable
 
 if TYPE_CHECKING:
-    from dkimctl.cli.sandbox import Sandbox
     from dkimctl.client.client import Client
     from dkimctl.client.http import HttpClient
-    from dkimctl.client.tokens import TokenProvider
     from dkimctl.ledger.account_lock import Purpose
     from dkimctl.ledger.postgresql import Database
     from dkimctl.registration.limits import Limits
     from dkimctl.registration.retrying import Send
-    from dkimctl.specs.entries import Entries
 
 
 class Session:
@@ -202,8 +202,6 @@ class Session:
 
     @cached_property
     def token_provider(self) -> TokenProvider:
-        from dkimctl.client.tokens import TokenProvider
-
         if self.profile.is_sandbox:
             return TokenProvider(issue=self._sandbox.issue_token)
         credentials, account = self.credentials, self.stored_account
@@ -362,8 +360,6 @@ class Session:
 
     @cached_property
     def _sandbox(self) -> Sandbox:
-        from dkimctl.cli.sandbox import Sandbox
-
         return self._resources.enter_context(closing(Sandbox()))
 
 
