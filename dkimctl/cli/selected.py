@@ -209,7 +209,7 @@ def review_retired(
     if any(status.is_over for status in statuses):
         services = session.client.ask_time()
         fault = clock_fault(datetime.now(UTC), services, "no record is listed for removal")
-    if look:
+    if look and any(status.successors for status in statuses):
         from dkimctl.cli.checking import review_now  # asks DNS, and so imports asyncio
 
         statuses = review_now(session, known, policy, restarts=isinstance(fault, ClocksDiffer))
