@@ -209,10 +209,8 @@ def parse_address(text: str) -> Address:
     """Parse `192.0.2.1`, `192.0.2.1:5353`, `2001:db8::1` or `[::1]:5353`. Raises UsageError."""
     if address := _read(text, or_name=False):
         return address
-    raise UsageError(
-        f"invalid DNS server address {quoted(text)}",
-        hint="write an IP address, such as 192.0.2.1, 192.0.2.1:5353 or [2001:db8::1]:5353",
-    )
+    hint = "write an IP address, such as 192.0.2.1, 192.0.2.1:5353 or [2001:db8::1]:5353"
+    raise UsageError(f"invalid DNS server address {quoted(text)}", hint=hint)
 
 
 def parse_server(text: str) -> Address:
@@ -223,11 +221,8 @@ def parse_server(text: str) -> Address:
     """
     if address := _read(text, or_name=True):
         return address
-    raise UsageError(
-        "invalid DNS server",
-        hint="write an IP address or a host name, such as 192.0.2.1, [2001:db8::1]:5353 or "
-        "ns1.example.com",
-    )
+    hint = "write an IP address or a host name, such as 192.0.2.1, [2001:db8::1]:5353 or "
+    raise UsageError("invalid DNS server", hint=f"{hint}ns1.example.com")
 
 
 def _read(text: str, *, or_name: bool) -> Address | None:

@@ -245,8 +245,7 @@ class Selection:
 
     def unmatched(self) -> list[str]:
         """The words that have selected nothing, once `pick` is exhausted."""
-        words = [*self._globs, *self._names.values()]
-        return [word for word in words if word not in self._matched]
+        return [word for word in (*self._globs, *self._names.values()) if word not in self._matched]
 
     def _has(self, item: Named) -> bool:
         domain = item.sign_domain

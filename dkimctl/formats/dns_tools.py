@@ -148,8 +148,7 @@ class ZoneRenderer(PerZoneRenderer):
         for record in records:
             name = owner_name(record.fqdn)
             if zone:
-                relative = relative_name(record.fqdn, zone, apex="@")
-                name = owner_name(relative).removesuffix(".")
+                name = owner_name(relative_name(record.fqdn, zone, apex="@")).removesuffix(".")
             yield f"; {self._comments[record.fqdn]}\n"
             for data in record_data(record):
                 yield f"{name} {self._ttl} IN {record.type} {data}\n"

@@ -40,8 +40,7 @@ def render_keys(
     shown = [name not in without for name in _COLUMNS]
     columns = [*compress(_COLUMNS, shown)]
     rows = (_row(key, shown, layout, now, notes=notes) for key in keys)
-    optional = [name for name in _OPTIONAL if name in columns]
-    return table(columns, rows, layout, optional=optional)
+    return table(columns, rows, layout, optional=[each for each in _OPTIONAL if each in columns])
 
 
 def key_fields(key: Key) -> dict[str, str | int | None]:

@@ -220,8 +220,7 @@ class ResultMarkdown(Renderer[Result]):
     def end(self) -> Iterator[str]:
         titles = {}
         for outcome in filter(self._by_outcome.__contains__, _MARKDOWN_ORDER):
-            is_to_come = self._is_plan and outcome is Outcome.PENDING
-            word = "to create" if is_to_come else outcome.value
+            word = "to create" if self._is_plan and outcome is Outcome.PENDING else outcome.value
             titles[outcome] = f"{word} {len(self._by_outcome[outcome]):,}"
         yield f"### DKIM registrations: {', '.join(titles.values()) or 'nothing to do'}\n"
         room = _MARKDOWN_ROOM

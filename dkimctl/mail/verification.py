@@ -104,8 +104,7 @@ def _signs_again(message: Message, signature: Signature, known: mail.KnownKey | 
     made_at = int(signature.tags.get("t", mail.LATEST))
     if known.replaced_at is not None and made_at < known.replaced_at.timestamp():
         return False
-    judged = _judge_by(message, signature, known.removed.record.value)
-    return judged.verdict is MailVerdict.PASS
+    return _judge_by(message, signature, known.removed.record.value).verdict is MailVerdict.PASS
 
 
 # The TXT values at a name, or why they are not known.

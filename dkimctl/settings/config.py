@@ -158,8 +158,7 @@ class _Reader:
             ),
         }
         config = Config(**self._fields(root, "the config file", checks, sections)[0])
-        policies = Policies(config.rotation.entries, config.delegation)
-        return config._replace(rotation=policies)
+        return config._replace(rotation=Policies(config.rotation.entries, config.delegation))
 
     def _profiles(self, node: Node) -> dict[str, dict[str, Any]]:
         nested = {"defaults": lambda value: read_defaults(self._document, value)}

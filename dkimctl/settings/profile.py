@@ -173,11 +173,9 @@ def require_known(name: str, known: Sequence[str], source: SetBy | None = None) 
     if name not in known:
         shown, what = (name, f" {name}") if values.is_shown(name) else ("NAME", "")
         where = "" if source is None or source.kind is SourceKind.OPTION else f" ({source})"
-        raise UsageError(
-            f"unknown profile{what}{where}; known profiles: {listed(known)}",
-            hint="choose one with --profile or `dkimctl profile use NAME`, or create it with "
-            f"`dkimctl login --profile {shown}`",
-        )
+        hint = "choose one with --profile or `dkimctl profile use NAME`, or create it with "
+        message = f"unknown profile{what}{where}; known profiles: {listed(known)}"
+        raise UsageError(message, hint=f"{hint}`dkimctl login --profile {shown}`")
 
 
 def exported_proxy(environ: Mapping[str, str]) -> tuple[str, SetBy] | None:
