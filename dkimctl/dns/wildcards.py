@@ -49,8 +49,9 @@ def find_shadowed(zone_of: Mapping[str, str], look: Look) -> AddFirst:
     hosts_of = {name: _hosts(name, zone) for name, zone in zone_of.items()}
     zones = {host: zone_of[name] for name, hosts in hosts_of.items() for host in hosts}
     # What a random sibling of a host has, it has from a wildcard.
-    siblings = look({f"{label}.{_above(host)}": zone for host, zone in zones.items()})
-    of_wildcard = {host: siblings.get(f"{label}.{_above(host)}") for host in zones}
+    sibling_of = {host: f"{label}.{host.partition('.')[2]}" for host in zones}
+    siblings = look({sibling_of[host]: zone for host, zone in zones.items()})
+    of_wildcard = {host: siblings.get(sibling_of[host]) for host in zones}
     wild = {host: zone for host, zone in zones.items() if of_wildcard[host]}
     # That wildcard does not answer below a host that exists, nor below a wildcard of the host.
     below = look({f"{label}.*.{host}": zone for host, zone in wild.items()})
@@ -80,12 +81,8 @@ def find_shadowed(zone_of: Mapping[str, str], look: Look) -> AddFirst:
 
 def _hosts(name: str, zone: str) -> Sequence[str]:
     """The names between the zone and this one, from the top, up to one such as _domainkey."""
-    inner = [each for each in parents(_above(name)) if each.endswith(f".{zone}")]
+    inner = [each for each in list(parents(name))[1:] if each.endswith(f".{zone}")]
     return list(takewhile(lambda each: not each.startswith("_"), reversed(inner)))
-
-
-def _above(name: str) -> str:
-    return name.partition(".")[2]
 
 
 def questions_about(name: str) -> list[Question]:
