@@ -14,9 +14,8 @@ from octodns.zone import Zone
 
 from dkimctl.errors import DkimctlError, DnsRefused, NegativeAnswer, ServiceError, UsageError
 from dkimctl.models import Secret
-from dkimctl.publishing.octodns import OctodnsTarget, load_class
+from dkimctl.publishing.octodns import OctodnsTarget, is_refusal, load_class
 from dkimctl.publishing.plan import NameState
-from dkimctl.publishing.provider_errors import is_refusal
 from update_servers import change
 
 ZONE = r"""---
