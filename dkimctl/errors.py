@@ -115,11 +115,9 @@ class ThreadLimitError(UsageError):
     code = "threads"
 
     def __init__(self) -> None:
-        super().__init__(
-            "the system does not allow another thread",
-            hint="raise the limit of processes, which counts threads (`ulimit -u`; in a container "
-            "--pids-limit), or end other processes",
-        )
+        hint = "raise the limit of processes, which counts threads (`ulimit -u`; in a container "
+        hint += "--pids-limit), or end other processes"
+        super().__init__("the system does not allow another thread", hint=hint)
 
 
 class NegativeAnswer(DkimctlError):
@@ -141,10 +139,8 @@ class RequestRefused(NegativeAnswer):
     code = "refused"
 
     def __init__(self, status: str, detail: str) -> None:
-        super().__init__(
-            f"the service refused the request ({status})" + (f": {detail}" if detail else ""),
-            hint="check the entries, or send fewer at once with --batch-size",
-        )
+        what = f"the service refused the request ({status})" + (f": {detail}" if detail else "")
+        super().__init__(what, hint="check the entries, or send fewer at once with --batch-size")
         self.status = status
         self.detail = detail
 
@@ -174,10 +170,8 @@ class ClientRefused(AuthenticationError):
     """The service refused the client ID or secret. `detail` is its own message, or ""."""
 
     def __init__(self, detail: str, *, refused: str = "secret", hint: str) -> None:
-        super().__init__(
-            f"the service refused the client ID or {refused}" + (f": {detail}" if detail else ""),
-            hint=hint,
-        )
+        what = f"the service refused the client ID or {refused}"
+        super().__init__(what + (f": {detail}" if detail else ""), hint=hint)
         self.detail = detail
 
 
@@ -207,11 +201,9 @@ class Interrupted(DkimctlError):
     code = "interrupted"
 
     def __init__(
-        self,
-        message: str = "interrupted",
-        *,
+        self, message: str = "interrupted", *,
         hint: str = "the work so far is kept; to continue, run the same command again",
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(message, hint=hint)
 
 

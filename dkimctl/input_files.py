@@ -47,9 +47,7 @@ def read_bytes(
     try:
         if path != "-":
             if Path(path).is_dir():
-                files = [
-                    each for each in _names(Path(path)) if each.lower().endswith((".yaml", ".yml"))
-                ]
+                files = [*filter(re.compile(r"(?i)\.ya?ml\Z").search, _names(Path(path)))]
                 such = f", such as {Path(path, min(files))}" if files else ""
                 raise UsageError(f"{name} is a directory", hint=f"name a file in it{such}")
             with Path(path).open("rb") as file:

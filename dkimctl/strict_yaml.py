@@ -117,11 +117,9 @@ class Document(Problems):
         self._scalar_event: Any = yaml.ScalarEvent
         has_libyaml = hasattr(yaml, "CSafeLoader")
         if not has_libyaml and len(data) > _MAX_PYTHON_BYTES:
-            raise UsageError(
-                f"{printable(name)} is larger than {_MAX_PYTHON_BYTES >> 20} MiB, "
-                "the most that PyYAML reads without libyaml",
-                hint="split it into several files, or install a PyYAML that has libyaml",
-            )
+            what = f"{printable(name)} is larger than {_MAX_PYTHON_BYTES >> 20} MiB, the most that "
+            hint = "split it into several files, or install a PyYAML that has libyaml"
+            raise UsageError(f"{what}PyYAML reads without libyaml", hint=hint)
         self._loader: Any = (yaml.CSafeLoader if has_libyaml else yaml.SafeLoader)(self._source)
         self._next_event: Any = self._loader.get_event
 

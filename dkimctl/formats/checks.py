@@ -163,9 +163,8 @@ def render_mails(
             yield "\n"
         yield from wrapped(f"{report.file}: from {senders or 'no domain'}", layout, Style.BOLD)
         columns = ["DOMAIN", "SELECTOR", "VERDICT", "KEY", "LEDGER", "IN DNS"]
-        yield from table(
-            columns, (_mail_row(signature, layout) for signature in report.signatures), layout
-        )
+        rows = (_mail_row(signature, layout) for signature in report.signatures)
+        yield from table(columns, rows, layout)
         for text, style in _conclusions(report, layout):
             yield from wrapped(text, layout, style)
 

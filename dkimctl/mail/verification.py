@@ -35,9 +35,8 @@ def require_dkimpy() -> None:
     try:
         import dkim  # noqa: F401
     except ImportError:
-        raise UsageError(
-            "verifying mail needs dkimpy, which is not installed", hint=install_beside("dkimpy")
-        ) from None
+        what = "verifying mail needs dkimpy, which is not installed"
+        raise UsageError(what, hint=install_beside("dkimpy")) from None
 
 
 def verify_mail(

@@ -157,9 +157,8 @@ class Entries:
         template = DomainSpec("", **defaults)
         for position in range(self._starts[-1], len(self.specs)):
             # In place: a second list takes as much memory.
-            self.specs[position] = DomainSpec._make(
-                [b if a is None else a for a, b in zip(self.specs[position], template, strict=True)]
-            )
+            pairs = zip(self.specs[position], template, strict=True)
+            self.specs[position] = DomainSpec._make([b if a is None else a for a, b in pairs])
 
     def add(self, problems: Problems, node: Node, fields: Mapping[str, Any]) -> None:
         """Add the entry at `node`. A field is None if its problem has been reported."""
