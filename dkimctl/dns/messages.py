@@ -300,7 +300,8 @@ def denies(answer: Answer, question: Question) -> bool:
     """
     wire, at, proofs = answer.wire, _HEADER.size + len(question.section), 0
     try:
-        for _ in range(_HEADER.unpack_from(wire)[4] if wire else 0):  # of the authority section
+        # The authority section, unless it has been read as an SOA record alone.
+        for _ in range(_HEADER.unpack_from(wire)[4] if wire and not answer.zone else 0):
             owner, size = dns.name.from_wire(wire, at)
             rdtype, _, _, length = _RECORD.unpack_from(wire, at + size)
             start = at + size + _RECORD.size
