@@ -254,6 +254,10 @@ class Event(NamedTuple):
         return key_of(self.sign_domain, self.selector)
 
 
+MAX_NETWORKS = 100  # of the mail with a key by one reporter on one day
+OTHER_NETWORKS = "others"
+
+
 class ReportedMail(NamedTuple):
     """The mail with a key in DMARC reports: messages, by network (/24, /48) they came from."""
 
@@ -265,7 +269,7 @@ class DmarcReport(NamedTuple):
     """What a receiver saw."""
 
     reporter: str
-    report_id: str
+    report_id: str  # with the domain that it is about, and its begin
     day: date  # the last that it covers (UTC)
     mail: Mapping[RegistrationKey, ReportedMail]
     others: int  # messages with signatures of domains that are not ours

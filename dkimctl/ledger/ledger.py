@@ -23,8 +23,10 @@ from dkimctl.ledger.intents import Intent, OpenRequests
 from dkimctl.ledger.opening import SqliteStore, translate_errors
 from dkimctl.ledger.tables import COLUMNS, IS_OURS, text_of, time_of
 from dkimctl.models import (
+    MAX_NETWORKS,
     NO_REPORTS_FOR,
     NOBODY,
+    OTHER_NETWORKS,
     Actor,
     Alarm,
     ClosedKey,
@@ -748,7 +750,12 @@ def _name_of(registration: Registration) -> tuple[str, str]:
 
 
 def _sum(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
+    """All of them, of at most MAX_NETWORKS networks, and those of the others."""
     total = Counter[str]()
     for each in counts:
         total.update(each)
+    if len(total) > MAX_NETWORKS + 1:
+        for network, count in total.most_common()[MAX_NETWORKS:]:
+            del total[network]
+            total[OTHER_NETWORKS] += count
     return total

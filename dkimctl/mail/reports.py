@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import ipaddress
+import re
 import tarfile
 import zipfile
 import zlib
@@ -18,26 +19,37 @@ from functools import lru_cache
 from typing import IO, Any, NamedTuple
 from xml.parsers import expat
 
-from dkimctl.models import DmarcReport, RegistrationKey, ReportedMail, key_of
+from dkimctl.models import (
+    MAX_NETWORKS,
+    OTHER_NETWORKS,
+    DmarcReport,
+    RegistrationKey,
+    ReportedMail,
+    key_of,
+)
 from dkimctl.text import printable
 
-_MAX_BYTES = 64 << 20  # of a mail, or of an archive inside something else
+_MAX_BYTES = 64 << 20  # of an archive inside something else
+_MAX_MAIL, _MAX_LINES = 16 << 20, 600_000  # bytes, and line ends
+_MAX_FIELDS, _MAX_FIELD = 1000, 2 << 10  # fields of a mail that tell types or names, and bytes
 _MAX_REPORT = 256 << 20  # bytes of XML
 _MAX_UNPACKED, _MAX_RATIO = 256 << 20, 100  # bytes of all that a file holds, or times its size
 _LEAST = 16 << 10  # bytes that a file in another counts, so that there are not too many
 _MAX_DEPTH = 4  # a report in a gzip in a zip in a mail
 _MAX_MEMBERS = 1000  # of a gzip
 _MAX_LIST = 4 << 20  # bytes of the list of files in a zip
-_MAX_HEADER = 64 << 10  # bytes of what tar has before a file, or of a field of a mail
+_MAX_HEADER = 64 << 10  # bytes of what tar has before a file
 _MAX_SEARCH = 20_000_000  # lines of a mail, times boundaries that each may be
 _MAX_ROWS, _MAX_OTHER = 2_000_000, 1 << 20  # rows, and bytes without one (of a tag, a text)
 _MAX_TEXT = 250  # characters of a name or an ID
 _MAX_COUNT = 10**9  # messages in a report
-_MAX_NETWORKS = 100  # of a key in a report
-OTHER_NETWORKS = "others"
 _LONGEST = timedelta(days=31)
 _CHUNK = 1 << 16
 _GZIP = b"\x1f\x8b"
+# With the lines that continue it. To read one takes time by the square of its length.
+_FIELD = re.compile(
+    rb"(?i)(?:^|[\r\n])content-(?:type|disposition):[^\r\n]*(?:(?:\r\n|\r|\n)[ \t][^\r\n]*)*"
+)
 _FAULTS = (
     OSError, EOFError, LookupError, ValueError, RuntimeError, zlib.error, zipfile.BadZipFile,
     tarfile.TarError, expat.ExpatError,
@@ -167,7 +179,7 @@ def _reports(
         else:
             is_zip = head.startswith(b"PK\x03\x04")
             if is_zip and depth:  # it is read from its end
-                file = io.BytesIO(_limited(stream))
+                file = io.BytesIO(_limited(stream, _MAX_BYTES))
             has_any = False
             for inner, inside in _in_zip(file) if is_zip else _files(head, stream):
                 inner_name = f"{name}/{inner[:_MAX_TEXT]}" if inner else name
@@ -209,42 +221,41 @@ def _files(head: bytes, stream: IO[bytes]) -> Iterator[tuple[str, Any]]:
     else:
         import email
 
-        data = _limited(stream)
-        if data.count(b"\n") * data.lower().count(b"boundary") > _MAX_SEARCH:
-            raise _NoReportError("the mail has too many parts and lines")
+        data = _limited(stream, _MAX_MAIL)
+        lines = data.count(b"\n") + data.count(b"\r")
+        if lines > _MAX_LINES or lines * data.lower().count(b"boundary") > _MAX_SEARCH:
+            raise _NoReportError("the mail has too many parts or lines")
+        fields = [len(field) for field in _FIELD.findall(data)]
+        if len(fields) > _MAX_FIELDS or max(fields, default=0) > _MAX_FIELD:
+            raise _NoReportError("the mail has too many fields, or one that is too long")
         for part in email.message_from_bytes(data).walk():
-            fields = (str(part.get(name, "")) for name in ("content-type", "content-disposition"))
-            if max(map(len, fields)) > _MAX_HEADER:
-                raise _NoReportError("a field of the mail is too long")
             kind, filename = part.get_content_type(), part.get_filename()
             if filename or kind.startswith(("application/", "text/xml")):
                 payload = part.get_payload(decode=True)
                 yield filename or "", io.BytesIO(payload if isinstance(payload, bytes) else b"")
 
 
-def _limited(stream: IO[bytes]) -> bytes:
-    data = stream.read(_MAX_BYTES + 1)
-    if len(data) > _MAX_BYTES:
-        raise _NoReportError(f"it is larger than {_MAX_BYTES >> 20} MiB")
+def _limited(stream: IO[bytes], most: int) -> bytes:
+    data = stream.read(most + 1)
+    if len(data) > most:
+        raise _NoReportError(f"it is larger than {most >> 20} MiB")
     return data
 
 
 def _mails(stream: IO[bytes]) -> Iterator[bytes]:
     """The mails of an mbox (RFC 4155), without the lines between them."""
-    lines, size, is_begin = list[bytes](), 0, True
+    mail = bytearray()
     for line in iter(lambda: stream.readline(_CHUNK), b""):
-        if is_begin and line.startswith(b"From "):
-            if lines:
-                yield b"".join(lines)
-            lines, size = [], 0
+        if line.startswith(b"From "):
+            if mail:
+                yield bytes(mail)
+            mail.clear()
         else:
-            lines.append(line)
-            size += len(line)
-            if size > _MAX_BYTES:
-                raise _NoReportError(f"a mail in it is larger than {_MAX_BYTES >> 20} MiB")
-        is_begin = not line.strip()
-    if lines:
-        yield b"".join(lines)
+            mail += line
+            if len(mail) > _MAX_MAIL:
+                raise _NoReportError(f"a mail in it is larger than {_MAX_MAIL >> 20} MiB")
+    if mail:
+        yield bytes(mail)
 
 
 class _Parser:
@@ -259,7 +270,7 @@ class _Parser:
         self._mail: dict[RegistrationKey, ReportedMail] = {}
         self._others = self._wrong = self._rows = 0
         self._left = _MAX_COUNT
-        self._about: dict[str, str] = {}  # the metadata
+        self._domain, self._about = "", dict[str, str]()  # of the policy, and the metadata
 
     def read(self, stream: IO[bytes]) -> DmarcReport:
         """Raises one of _FAULTS."""
@@ -273,6 +284,8 @@ class _Parser:
                 if name == "dkim" and fields.get("domain"):  # in the evaluation is one without
                     of_mail = fields["domain"], fields.get("selector", ""), fields.get("result", "")
                     signatures.append(of_mail)
+                elif name == "policy_published":
+                    self._domain = fields.get("domain", "")
                 for each in _OF_SIGNATURE:
                     fields.pop(each, None)
             elif name == "record":
@@ -286,10 +299,14 @@ class _Parser:
 
         def start_root(name: str, _: object) -> None:
             parser.StartElementHandler = None
+            if name.rpartition(":")[2] != "feedback":
+                raise _OtherFileError("it is not a report")
             if prefix := name[: name.find(":") + 1]:  # of the namespace
                 parser.EndElementHandler = lambda name: end(name.removeprefix(prefix))
 
-        def refuse_doctype(*_: object) -> None:
+        def refuse_doctype(name: str, *_: object) -> None:
+            if name.lower() == "html":
+                raise _OtherFileError("it is not a report")
             raise _NoReportError("no report: it declares a document type")
 
         parser = expat.ParserCreate()
@@ -298,6 +315,10 @@ class _Parser:
         parser.StartElementHandler = start_root
         parser.EndElementHandler = end
         parser.CharacterDataHandler = text.append
+        self._feed(parser, stream)
+        return self._made()
+
+    def _feed(self, parser: expat.XMLParserType, stream: IO[bytes]) -> None:
         size = rows = seen_at = 0
         while chunk := stream.read(_CHUNK):
             size += len(chunk)
@@ -309,11 +330,12 @@ class _Parser:
             if rows > _MAX_ROWS or size - seen_at > _MAX_OTHER:
                 raise _NoReportError("no report: too many rows, or too much without one")
         parser.Parse(b"", True)
-        return self._made()
 
     def _made(self) -> DmarcReport:
         about = {name: printable(text)[:_MAX_TEXT] for name, text in self._about.items()}
-        reporter, report_id = about.get("org_name") or about.get("email"), about.get("report_id")
+        # Without the name of a person.
+        reporter = (about.get("org_name") or about.get("email", "")).rpartition("@")[2]
+        report_id = about.get("report_id")
         if not (reporter and report_id):
             raise _NoReportError("no report: its metadata lacks org_name or report_id")
         # Some write them with a fraction.
@@ -321,10 +343,16 @@ class _Parser:
             _number(self._about.get(name, "").partition(".")[0]) for name in ("begin", "end")
         )
         latest = self._now + timedelta(days=1)
-        if not begin <= end <= latest.timestamp() or end - begin > _LONGEST.total_seconds():
+        if not 0 < begin <= end <= latest.timestamp() or end - begin > _LONGEST.total_seconds():
             raise _NoReportError("the dates of the report cannot be right")
         day = datetime.fromtimestamp(max(end - 1, begin), UTC).date()
-        return DmarcReport(reporter, report_id, day, self._mail, self._others, self._wrong)
+        # Some give an ID again, for another domain or day.
+        domain = printable(self._domain)[:_MAX_TEXT].rstrip(".").lower()
+        name = f"{report_id} {domain} {begin}"
+        ours = self._known(key_of(domain, ""))
+        if ours is not None and all(key.sign_domain != domain for key in self._mail):
+            self._mail[ours] = ReportedMail(Counter(), Counter())  # its mail has no signature
+        return DmarcReport(reporter, name, day, self._mail, self._others, self._wrong)
 
     def _add(self, row: Mapping[str, str], signatures: Sequence[tuple[str, str, str]]) -> None:
         """Count the signatures of a row; several with one key are one, which passed if any did."""
@@ -336,7 +364,7 @@ class _Parser:
         self._left -= count
         results: dict[RegistrationKey, bool] = {}
         for domain, selector, result in signatures[:_MAX_TEXT]:
-            ours = self._known(key_of(domain.rstrip("."), selector))
+            ours = self._known(key_of(domain.rstrip("."), selector.rstrip(".")))
             if ours is None:
                 self._others += count
             elif result.lower() in _RESULTS:
@@ -346,7 +374,7 @@ class _Parser:
                 self._mail[key] = ReportedMail(Counter(), Counter())
             counts = self._mail[key][not is_good]
             network = _network(row.get("source_ip", ""))
-            if network not in counts and len(counts) >= _MAX_NETWORKS:
+            if network not in counts and len(counts) >= MAX_NETWORKS:
                 network = OTHER_NETWORKS
             counts[network] += count
 

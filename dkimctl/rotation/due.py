@@ -142,6 +142,7 @@ class RunPolicy(NamedTuple):
     wait: float = 120.0  # for how many seconds to look at DNS again after a change
     is_dry: bool = False  # only plan
     allow_shadowing: bool = False  # publish also what ends the answers of a wildcard
+    despite_reports: bool = False  # remove also keys with which mail passes
 
 
 def publication_tasks(

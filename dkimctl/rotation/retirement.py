@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -53,6 +53,7 @@ class RetirementPolicy(NamedTuple):
     #: A newer key replaces the older ones, unless it is recorded which it does.
     assume_successors: bool = False
     rotation: Policies = Policies()  # for whose `grace` a successor must have taken over
+    despite_reports: bool = False  # as if no mail were known to pass
 
 
 class Takeover(NamedTuple):
@@ -279,14 +280,16 @@ def _status(
     is_over = best.took_over <= policy.now - settings.grace
     is_not_followed = is_late = False
     # What passed longer ago proves nothing: reports may have ceased to come.
-    if (passed_on := history.passed_on) and policy.now.date() - passed_on <= _LATELY:
+    passed_on = None if policy.despite_reports else history.passed_on
+    if passed_on is not None and policy.now.date() - passed_on <= _LATELY:
         is_late = best.took_over < policy.now - settings.grace - settings.lead
         reason = f"mail passed with it on {passed_on}"
-        is_switched = any(keys[each].passed_on is not None for each in successors)
+        since = max(best.begins, policy.now - _LATELY).date()
+        is_switched = any((keys[each].passed_on or date.min) >= since for each in successors)
         is_not_followed = not is_switched and passed_on - best.begins.date() >= _SWITCHED
         if is_not_followed:
-            reason += f", and none with {best.successor.selector}, which began on "
-            reason += str(best.begins.date())
+            reason += f", and none in the last {_LATELY.days} days with {best.successor.selector}, "
+            reason += f"which began on {best.begins.date()}"
         if is_over:
             best = best._replace(retirement=Retirement.SIGNING, reason=f"still signing: {reason}")
             is_over = False  # its record is needed

@@ -638,7 +638,9 @@ class RotationRun:
         return known_keys(domains, self._selection, whole_domains=True)
 
     def _statuses(self, known: KnownKeys, now: datetime) -> list[RetirementStatus]:
-        return known.statuses(RetirementPolicy(now, now, rotation=self._policy.rotation))
+        return known.statuses(RetirementPolicy(
+            now, now, rotation=self._policy.rotation, despite_reports=self._policy.despite_reports
+        ))  # fmt: skip
 
 
 def _with_verdict(looks: Looks | None, verdict: Verdict) -> frozenset[RegistrationKey]:

@@ -8,7 +8,9 @@ import json
 import mailbox
 import os
 import random
+import re
 import shutil
+import threading
 import time
 import zipfile
 from collections import Counter
@@ -246,6 +248,84 @@ def test_a_maildir_an_mbox_a_directory_and_standard_input_give_the_same(cli, hom
     assert (again.status, table(again)) == (0, {})
     assert summary(again)["known before"] == 100
     assert summary(again).keys() == {"known before", "other files", "messages of other domains"}
+
+
+def test_an_id_that_is_given_again_for_another_domain_or_day_is_another_report(home, tmp_path):
+    first = made(1)
+    earlier = re.sub(rb"(?<=<begin>)\d+", lambda begin: b"%d" % (int(begin[0]) - 3600), first)
+    about = first.replace(b"<policy_published><domain>", b"<policy_published><domain>mail.")
+    for data in (first, earlier, about):
+        path = tmp_path / "report.xml"
+        path.write_bytes(data)
+        assert [summary(home(path, "--format", "json")).get("new") for _ in range(2)] == [1, None]
+
+
+def test_a_report_counts_once_its_domain_is_registered(cli, home, tmp_path):
+    path = tmp_path / "report.xml"
+    path.write_bytes(re.sub(rb"example\.com|mail\.example\.net", b"later.example", made(1)))
+    before = home(path, "--format", "json")
+    assert (table(before), summary(before)["about other domains"]) == ({}, 1)
+    entry = '[{"sign_domain": "later.example", "selector": "s1", "key_len": 1024}]'
+    assert cli("register", "--sandbox", "-", stdin=entry).status == 0
+    assert summary(home(path, "--format", "json"))["new"] == 1
+
+
+def test_mail_without_a_signature_is_a_report_about_its_domain(cli, home, tmp_path):
+    """Then nobody signs, which is known."""
+
+    def mail():
+        items = cli("list", "--sandbox", "--format", "json").json["items"]
+        return {(item["sign_domain"], item["mail_passed"]) for item in items}
+
+    path = tmp_path / "report.xml"
+    path.write_bytes(re.sub(rb"(?s)<dkim>\s*<.*?</dkim>", b"", made(1)))
+    assert {passed for _, passed in mail()} == {None}
+    done = home(path, "--format", "json")
+    assert (table(done), summary(done)["new"]) == ({}, 1)
+    assert ("example.com", 0) in mail()
+
+
+def test_what_is_no_report_in_a_directory_keeps_nothing_from_being_read(home, tmp_path):
+    place = tmp_path / "place"
+    place.mkdir()
+    with zipfile.ZipFile(tmp_path / "a.docx", "w") as document:
+        document.writestr("a.xml", "<document/>")
+    mail = mailed((tmp_path / "a.docx").read_bytes(), "a.docx")
+    mail.add_attachment(b"<!DOCTYPE html><p>Hello", "text", "html", filename="a.html")
+    mail.add_attachment(b"<svg xmlns='x'/>", "image", "svg+xml", filename="a.svg")
+    (place / "1.eml").write_bytes(mail.as_bytes())
+    os.mkfifo(place / "2")
+    (place / "3").symlink_to(place / "3")
+    (place / "4").write_bytes(made(1))
+    done = home(place)
+    assert (done.status, "1 new" in done.err, "warning" in done.err) == (0, True, False)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_what_cannot_be_read_in_a_directory_is_told_and_the_rest_is_read(home, tmp_path):
+    place = tmp_path / "place"
+    (place / "closed").mkdir(parents=True)
+    (place / "a").write_bytes(made(1))
+    (place / "b").write_bytes(made(2))
+    for path in (place / "a", place / "closed"):
+        path.chmod(0)
+    done = home(place)
+    (place / "closed").chmod(0o700)
+    assert (done.status, "1 new" in done.err) == (1, True)
+    assert done.err.count("cannot be read: Permission denied") == 2
+    (place / "b").chmod(0)
+    done = home(place / "b")
+    assert (done.status, "b: Permission denied" in done.err) == (2, True)
+
+
+def test_a_named_pipe_is_read_like_standard_input(home, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writing = threading.Thread(target=pipe.write_bytes, args=[mailed(made(1)).as_bytes()])
+    writing.start()
+    done = home(pipe)
+    writing.join()
+    assert (done.status, "1 new" in done.err) == (0, True)
 
 
 def test_exit_codes(cli, home, tmp_path):

@@ -174,6 +174,10 @@ def test_a_key_that_a_forgotten_system_signs_with_stays_until_that_is_corrected(
             )
             for each in (done, no_look):
                 assert f"{why}; from {NETWORKS['forgotten']}, {NETWORKS['main']}" in each.err
+            run = ("rotate", "run", "--dry-run", "--format", "json")
+            for words, state in ((), "blocked"), (["--despite-reports"], "due"):
+                planned = json.loads(dkimctl(*run, *words).out)["items"]
+                assert [(each["selector"], each["state"]) for each in planned] == [("s1", state)]
             forgotten = dkimctl("ledger", "forget", A)
             assert forgotten.status == 1
             assert "s1) is not retired: still signing" in forgotten.err
@@ -199,7 +203,7 @@ def test_a_key_that_a_forgotten_system_signs_with_stays_until_that_is_corrected(
         46: (0, "done"),
         47: (0,),
     }
-    assert f"and none with {new}" in reasons[35]
+    assert f"and none in the last 5 days with {new}" in reasons[35]
     assert reasons[45] == (
         f"still signing: mail passed with it on 2027-02-10; from {NETWORKS['forgotten']}"
     )

@@ -72,6 +72,8 @@ def reports(
         counts["known before"] += len(batch) - len(new)
         for report in new:
             for key, mail in report.mail.items():
+                if not any(mail):
+                    continue
                 passed[key] += mail.passed_from.total()
                 failed[key] += mail.failed_from.total()
                 days[key] = max(report.day, days.get(key, report.day))
@@ -85,7 +87,10 @@ def reports(
                     counts["other files"] += item.is_other and not is_named
                     faults += [] if item.is_other and not is_named else [item]
                     continue
-                batch.append(item)
+                if item.mail:
+                    batch.append(item)
+                else:  # which may count later, once the domain is registered
+                    counts["about other domains"] += 1
                 counts["messages of other domains"] += item.others
                 counts["unreadable rows"] += item.wrong
                 if len(batch) >= _TOGETHER:

@@ -74,6 +74,8 @@ def run(
     wait: Annotated[str, option("--wait TIME",
         "Longest wait until all servers have the changes.")] = "2m",
     allow_wildcard_shadowing: options.AllowShadowingOption = False,
+    despite_reports: Annotated[bool, option("--despite-reports",
+        "Also remove keys with which mail still passes, by DMARC reports.")] = False,
     fmt: options.TableOrJsonOption = None,
     output: options.OutputOption = None,
 ) -> int:  # fmt: skip
@@ -92,7 +94,9 @@ def run(
     session = open_session(ctx)
     fmt = read_format(TableOrJson, fmt, output)
     seconds = read_duration("--wait", wait, may_be_zero=True).total_seconds()
-    policy = RunPolicy(session.config.rotation, seconds, dry_run, allow_wildcard_shadowing)
+    policy = RunPolicy(
+        session.config.rotation, seconds, dry_run, allow_wildcard_shadowing, despite_reports
+    )
     selected = read_selection(session, selection)
     ledger = session.open_ledger(for_writing=False)
     # The query is in no variable, where it would stay open, with its rows, for the whole run.

@@ -111,7 +111,7 @@ REPORTERS = {
     "mailru.xml": ("Mail.Ru", 0, {"s2": ({NETWORK: 4}, {})}),  # a signature of no domain
     "microsoft.xml.gz": ("Enterprise Outlook", 0, {"s1": ({NETWORK: 7}, {})}),
     "mimecast.eml": ("mimecast.org", 40, {"s1": ({NETWORK: 40}, {})}),  # a line end after the gzip
-    "opendmarc.zip": ("postmaster@mx.example.org", 0, {"s1": ({NETWORK: 2}, {})}),  # no org_name
+    "opendmarc.zip": ("mx.example.org", 0, {"s1": ({NETWORK: 2}, {})}),  # no org_name
     "rfc9990.xml": ("Reporter of RFC 9990", 0, {"s2": ({NETWORK: 123}, {})}),
     "yahoo.xml": (
         "Yahoo! Inc.",
@@ -217,7 +217,7 @@ HOSTILE = {
     "nothing": (b"", "there is no report in it"),
     "a picture": (b"\x89PNG\r\n", "there is no report in it"),
     "text": (b"Dear all,\n", "there is no report in it"),
-    "another XML": (b"<html><body>x</body></html>", "lacks org_name"),
+    "another XML": (b"<html><body>x</body></html>", "not a report"),
     "no XML": (b"<feedback><record>", "no element found"),
     "an entity": (entities('<!ENTITY x SYSTEM "file:///etc/passwd">'), "document type"),
     "a billion laughs": (entities('<!ENTITY a0 "ha">', *BILLION), "document type"),
@@ -225,10 +225,11 @@ HOSTILE = {
     "an unknown encoding": (xml(start='<?xml version="1.0" encoding="x-1"?>').encode(), "encoding"),
     "UTF-7": (xml(start='<?xml version="1.0" encoding="utf-7"?>').encode(), "encodings"),
     "a bad byte": (xml(about="<x>\xff</x>").encode("latin-1"), "not well-formed"),
-    "many levels": (b"<a>" * (1 << 20), "too much without"),
+    "HTML": (b"<!DOCTYPE html><p>x", "not a report"),
+    "many levels": (b"<feedback>" + b"<a>" * (1 << 20), "too much without"),
     "a huge tag": (b"<feedback x='" + b"a" * (3 << 20) + b"'/>", "too much without"),
-    "a huge text": (b"<f><email>" + b"a" * (2 << 20) + b"</email></f>", "too much without"),
-    "many elements": (b"<f>" + b"<a/>" * (2 << 20), "too much without"),
+    "a huge text": (b"<feedback><email>" + b"a" * (2 << 20) + b"</email>", "too much without"),
+    "many elements": (b"<feedback>" + b"<a/>" * (2 << 20), "too much without"),
     "a huge name": (b"<" + b"a" * (3 << 20) + b"/>", "too much without"),
     "a truncated gzip": (gzip.compress(REPORT)[:-20], "cut off"),
     "a gzip of many parts": (gzip.compress(b"") * 100_000, "too many parts"),
@@ -242,7 +243,14 @@ HOSTILE = {
     "a tar with a long header": (long_tar_header(), "header"),
     "a truncated tar": (tarred(("a.xml", REPORT))[:900], "unexpected end"),
     "zip in zip in zip": (nested(zipped(("a.xml", REPORT)), 4), "inside each other"),
-    "a mail with many levels": (deep_mail(), "parts and lines"),
+    "a mail with many levels": (deep_mail(), "parts or lines"),
+    "a mail with many levels, and other line ends": (
+        deep_mail().replace(b"\n", b"\r"), "parts or lines"
+    ),
+    "a mail of many lines": (gzip.compress(b"\n" * (15 << 20)), "parts or lines"),
+    "a huge mail": (gzip.compress(b"a" * (17 << 20)), "larger than 16 MiB"),
+    "a huge mail in an mbox": (gzip.compress(b"From a\n" + b"a\n" * (9 << 20)), "larger than 16"),
+    "a mail with many fields": (b"\n".join([b"Content-Type: a/b;" + b";" * 2000] * 1001), "fields"),
     "a mail with a long field": (b"Content-Type: a/b" + b";a" * 200_000 + b"\n\n", "too long"),
     "dates in the future": (xml(begin=BEGIN + 10**7, end=END + 10**7).encode(), "dates"),
     "dates that end before": (xml(begin=END, end=BEGIN).encode(), "dates"),

@@ -244,6 +244,10 @@ def test_a_key_with_which_mail_passed_in_the_last_five_days_stays(
     status = status_of(old=started(200, passed=passed), new=new)["old"]
     assert (status.retirement, status.is_late) == (retirement, is_late)
     assert status.needs_record == (retirement is not RETIRED)
+    despite = status_of(
+        POLICY._replace(despite_reports=True), old=started(200, passed=passed), new=new
+    )
+    assert despite["old"].retirement is (RETIRED if retirement is SIGNING else retirement)
     if retirement is SIGNING:
         assert status.reason == f"still signing: mail passed with it on {status.history.passed_on}"
 
@@ -257,7 +261,10 @@ def test_a_key_with_which_mail_passed_in_the_last_five_days_stays(
         (5, 30, None, True),
         (6, 30, None, False),  # no mail at all since then is no proof of anything
         (None, 30, None, False),
-        (0, 30, 9, False),
+        (0, 30, 5, False),
+        (0, 30, 6, True),  # the signer was set back
+        (0, 4, 4, False),
+        (0, 4, 5, True),  # before it began: that was no signer of ours
     ],
 )
 def test_a_key_is_not_followed_if_mail_passes_only_with_it_days_after_its_successor_began(
@@ -266,7 +273,7 @@ def test_a_key_is_not_followed_if_mail_passes_only_with_it_days_after_its_succes
     new = started(began, published=30, replaces="old", passed=of_new)
     status = status_of(old=started(200, passed=passed), new=new)["old"]
     assert status.is_not_followed is is_told
-    told = f"and none with new, which began on {new[0]['start_date'][:10]}"
+    told = f"and none in the last 5 days with new, which began on {new[0]['start_date'][:10]}"
     assert (told in status.reason) == is_told
 
 

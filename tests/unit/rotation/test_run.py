@@ -759,7 +759,7 @@ def test_a_successor_that_signs_no_mail_is_told_within_the_grace_period(old):
     old.report("s1", passed=10, ago=1)
     [task] = old.run().tasks
     assert (task.step, task.state, [*task.exit_codes()]) == ("remove", "blocked", [ExitCode.NO])
-    assert "; mail passed with it on 2027-07-10, and none with s20270630" in task.reason
+    assert "; mail passed with it on 2027-07-10, and none in the last 5 days with s2" in task.reason
     old.report("s20270630", passed=1, ago=1)
     assert old.run().tasks == []
 
