@@ -115,7 +115,7 @@ def fill(place: Path, keys: list[Registration], reports: int, rows: int) -> int:
 def bomb(text: bytes, times: int) -> bytes:
     """A gzip of a text so many times, whose end nobody reaches."""
     packer = zlib.compressobj(9, wbits=31)
-    start = packer.compress(b"<f>") + packer.flush(zlib.Z_FULL_FLUSH)
+    start = packer.compress(b"<feedback>") + packer.flush(zlib.Z_FULL_FLUSH)
     block = packer.compress(text) + packer.flush(zlib.Z_FULL_FLUSH)
     return start + block * times
 
@@ -150,8 +150,18 @@ def hostile(place: Path) -> None:
     with tarfile.open(place / "200,000 files.tar.gz", "w:gz", compresslevel=1) as tar:
         for number in range(200_000):
             tar.addfile(tarfile.TarInfo(f"{number}.xml"))
+    for name, data in [
+        ("16 MiB of lines.eml.gz", b"a\n" * (8 << 20)),
+        ("lines as many as may be.eml.gz", b"a: b\n" * 599_999),
+        ("an mbox of lines.gz", b"From a\n" + b"a\n" * (31 << 20)),
+        ("fields as many and long as may be.eml.gz",
+         b"\n".join([b"--a\nContent-Type: multipart/a;" + b";" * 2000 + b"\n"] * 1000)),
+    ]:  # fmt: skip
+        (place / name).write_bytes(gzip.compress(data))
     laughs = "".join(f'<!ENTITY a{n + 1} "{f"&a{n};" * 10}">' for n in range(9))
-    (place / "laughs.xml").write_text(f'<!DOCTYPE f [<!ENTITY a0 "ha">{laughs}]><f>&a9;</f>')
+    (place / "laughs.xml").write_text(
+        f'<!DOCTYPE feedback [<!ENTITY a0 "ha">{laughs}]><feedback>&a9;</feedback>'
+    )
 
 
 def main() -> None:
