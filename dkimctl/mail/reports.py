@@ -266,7 +266,10 @@ class _Parser:
     """
 
     def __init__(self, known: Known, now: datetime) -> None:
-        self._known, self._now = known, now
+        self._now = now
+        self._key_of = lru_cache(maxsize=1000)(
+            lambda domain, selector: known(key_of(domain.rstrip("."), selector.rstrip(".")))
+        )
         self._mail: dict[RegistrationKey, ReportedMail] = {}
         self._others = self._wrong = self._rows = 0
         self._left = _MAX_COUNT
@@ -274,24 +277,25 @@ class _Parser:
 
     def read(self, stream: IO[bytes]) -> DmarcReport:
         """Raises one of _FAULTS."""
-        fields: dict[str, str] = {}
-        signatures, text = list[tuple[str, str, str]](), list[str]()
+        fields, of_result, text = dict[str, str](), dict[str, str](), list[str]()
+        signatures: list[tuple[str, str, str]] = []
+        places = dict.fromkeys(_FIELDS, fields) | dict.fromkeys(_OF_RESULT, of_result)
 
-        def end(name: str) -> None:  # fourteen times a row
-            if name in _TEXTS:
-                fields[name] = "".join(text).strip()
-            elif name in _WITH_DOMAIN:
-                if name == "dkim" and fields.get("domain"):  # in the evaluation is one without
-                    of_mail = fields["domain"], fields.get("selector", ""), fields.get("result", "")
-                    signatures.append(of_mail)
-                elif name == "policy_published":
-                    self._domain = fields.get("domain", "")
-                for each in _OF_SIGNATURE:
-                    fields.pop(each, None)
+        def end(name: str) -> None:  # eighteen times a row
+            if (place := places.get(name)) is not None:
+                place[name] = "".join(text).strip()
             elif name == "record":
                 self._add(fields, signatures)
                 fields.clear()
                 signatures.clear()
+            elif name in _WITH_RESULT:
+                if domain := of_result.get("domain"):  # in the evaluation is none
+                    if name == "dkim":
+                        of_dkim = domain, of_result.get("selector", ""), of_result.get("result", "")
+                        signatures.append(of_dkim)
+                    elif name == "policy_published":
+                        self._domain = domain
+                of_result.clear()
             elif name == "report_metadata":
                 self._about = fields.copy()
                 fields.clear()
@@ -349,7 +353,7 @@ class _Parser:
         # Some give an ID again, for another domain or day.
         domain = printable(self._domain)[:_MAX_TEXT].rstrip(".").lower()
         name = f"{report_id} {domain} {begin}"
-        ours = self._known(key_of(domain, ""))
+        ours = self._key_of(domain, "")
         if ours is not None and all(key.sign_domain != domain for key in self._mail):
             self._mail[ours] = ReportedMail(Counter(), Counter())  # its mail has no signature
         return DmarcReport(reporter, name, day, self._mail, self._others, self._wrong)
@@ -364,7 +368,7 @@ class _Parser:
         self._left -= count
         results: dict[RegistrationKey, bool] = {}
         for domain, selector, result in signatures[:_MAX_TEXT]:
-            ours = self._known(key_of(domain.rstrip("."), selector.rstrip(".")))
+            ours = self._key_of(domain, selector)
             if ours is None:
                 self._others += count
             elif result.lower() in _RESULTS:
@@ -379,12 +383,9 @@ class _Parser:
             counts[network] += count
 
 
-_TEXTS = frozenset((
-    "org_name", "email", "report_id", "begin", "end",
-    "source_ip", "count", "domain", "selector", "result",
-))  # fmt: skip
-_OF_SIGNATURE = ("domain", "selector", "result")
-_WITH_DOMAIN = ("dkim", "spf", "policy_published")  # what others than DKIM have is left
+_FIELDS = ("org_name", "email", "report_id", "begin", "end", "source_ip", "count")
+_OF_RESULT = ("domain", "selector", "result")
+_WITH_RESULT = frozenset(("dkim", "spf", "policy_published"))
 _RESULTS = frozenset(("pass", "fail", "policy", "neutral", "permerror"))  # of those that say one
 
 
