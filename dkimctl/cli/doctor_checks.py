@@ -393,8 +393,8 @@ async def report_remarks(nameservers: Sequence[Address], domains: Sequence[str])
     resolver = nameserver.RecursiveResolver(nameservers, _MAX_REPORTED)
     groups: dict[_ReportTarget, dict[str, str]] = {}
     looked = domains[:_MAX_REPORTED]
-    found = await gather(_report_targets(domain, resolver) for domain in looked)
-    for domain, targets in zip(looked, found, strict=True):
+    each = await gather(_report_targets(domain, resolver) for domain in looked)
+    for domain, targets in zip(looked, each, strict=True):
         for target, record in targets:
             groups.setdefault(target, {})[domain] = record
     remarks = [Remark(Health.OK, f"looked at {len(looked)} of {counted(len(domains), 'domain')}")]
@@ -438,7 +438,7 @@ async def _report_target(
     address = unquote(re.split("[?!]", uri)[0][len("mailto:") :])  # without a limit of size
     host, fault, record = address.rpartition("@")[2].lower(), "", ""
     if "@" not in address or not is_name(host):
-        fault = "it is no email address"
+        fault = "it is not an email address"
     else:
         data: list[object] = []
         for rdtype in (messages.MX, messages.A, messages.AAAA):

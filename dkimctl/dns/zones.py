@@ -46,11 +46,11 @@ def find_zones(names: Iterable[str]) -> dict[str, str]:
         # `except*` raises. The first error ends the rest.
         return await asyncio.gather(*map(find, dict.fromkeys(names)))
 
-    found = asyncio.run(find_all())
-    if missing := [printable(name) for name, zone in found if zone is None]:
+    zones = asyncio.run(find_all())
+    if missing := [printable(name) for name, zone in zones if zone is None]:
         hint = f"check the domain names, or {_ALTERNATIVE}"
         raise UsageError(f"DNS has no zone for {listed(missing)}", hint=hint)
-    return {name: zone for name, zone in found if zone is not None}
+    return {name: zone for name, zone in zones if zone is not None}
 
 
 async def find_zone(name: str, resolver: RecursiveResolver) -> str | None:

@@ -58,7 +58,7 @@ _FAULTS = (
 Known = Callable[[RegistrationKey], RegistrationKey | None]
 
 
-class Fault(NamedTuple):
+class UnreadFile(NamedTuple):
     """Why a file, or one in it, gives no report."""
 
     name: str
@@ -67,7 +67,7 @@ class Fault(NamedTuple):
 
 
 class _NoReportError(ValueError):
-    """Why something is no report."""
+    """Why something is not a report."""
 
 
 class _OtherFileError(ValueError):
@@ -107,14 +107,14 @@ class _Stream(io.RawIOBase):
 
 def read_reports(
     name: str, file: IO[bytes], known: Known, now: datetime
-) -> Iterator[DmarcReport | Fault]:
+) -> Iterator[DmarcReport | UnreadFile]:
     """The reports in a file: XML, gzip, zip, tar, a mail or an mbox, also inside each other."""
     size = file.seek(0, io.SEEK_END)
     file.seek(0)
     try:
         yield from _reports(name, file, known, now, _Unpacked(size), 0)
     except _TooMuchError:
-        yield Fault(name, "too much is packed into it")
+        yield UnreadFile(name, "too much is packed into it")
 
 
 class _Unzipped:
@@ -167,7 +167,7 @@ class _TarEntry(tarfile.TarInfo):
 
 def _reports(
     name: str, file: IO[bytes], known: Known, now: datetime, unpacked: _Unpacked, depth: int
-) -> Iterator[DmarcReport | Fault]:
+) -> Iterator[DmarcReport | UnreadFile]:
     """The reports in an open file, which may be a stream."""
     try:
         stream: Any = io.BufferedReader(_Stream(file, unpacked), _CHUNK)
@@ -185,14 +185,14 @@ def _reports(
                 inner_name = f"{name}/{inner[:_MAX_TEXT]}" if inner else name
                 for item in _reports(inner_name, inside, known, now, unpacked, depth + 1):
                     # Mail has other attachments, too: nothing to tell.
-                    if not (isinstance(item, Fault) and item.is_other):
+                    if not (isinstance(item, UnreadFile) and item.is_other):
                         has_any = True
                         yield item
             if not has_any:
                 raise _OtherFileError("there is no report in it")
     except _FAULTS as error:
         reason = printable(str(error))[:_MAX_TEXT] or type(error).__name__
-        yield Fault(name, reason, isinstance(error, _OtherFileError))
+        yield UnreadFile(name, reason, isinstance(error, _OtherFileError))
 
 
 def _in_zip(file: IO[bytes]) -> Iterator[tuple[str, Any]]:

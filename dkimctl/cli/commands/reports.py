@@ -19,7 +19,7 @@ from dkimctl.cli.session import open_session
 from dkimctl.errors import ExitCode, UsageError
 from dkimctl.formats.table import Row, table
 from dkimctl.input_files import read_bytes
-from dkimctl.mail.reports import Fault, read_reports
+from dkimctl.mail.reports import UnreadFile, read_reports
 from dkimctl.models import DmarcReport, RegistrationKey
 from dkimctl.text import printable, readable
 
@@ -60,7 +60,7 @@ def reports(
             return key
         return key._replace(selector="") if key.sign_domain in domains else None
 
-    counts, faults, batch = Counter[str](), list[Fault](), list[DmarcReport]()
+    counts, faults, batch = Counter[str](), list[UnreadFile](), list[DmarcReport]()
     passed, failed = Counter[RegistrationKey](), Counter[RegistrationKey]()
     days: dict[RegistrationKey, date] = {}
     reporters: dict[RegistrationKey, set[str]] = defaultdict(set)
@@ -83,7 +83,7 @@ def reports(
     with ProgressDisplay(session.reporter) as progress:
         for name, file, is_named in _opened(files, faults):
             for item in read_reports(name, file, known, datetime.now(UTC)):
-                if isinstance(item, Fault):
+                if isinstance(item, UnreadFile):
                     counts["other files"] += item.is_other and not is_named
                     faults += [] if item.is_other and not is_named else [item]
                     continue
@@ -123,7 +123,9 @@ def reports(
     return ExitCode.NO if faults else ExitCode.OK
 
 
-def _opened(names: Iterable[str], faults: list[Fault]) -> Iterator[tuple[str, IO[bytes], bool]]:
+def _opened(
+    names: Iterable[str], faults: list[UnreadFile]
+) -> Iterator[tuple[str, IO[bytes], bool]]:
     """Each file, and whether it was named itself. Raises UsageError for one that was.
 
     What cannot be read in a directory is a fault, and does not keep the rest from being read.
@@ -145,9 +147,11 @@ def _opened(names: Iterable[str], faults: list[Fault]) -> Iterator[tuple[str, IO
             ) from None
 
 
-def _in_directory(directory: Path, faults: list[Fault]) -> Iterator[tuple[str, IO[bytes], bool]]:
+def _in_directory(
+    directory: Path, faults: list[UnreadFile]
+) -> Iterator[tuple[str, IO[bytes], bool]]:
     def note(error: OSError) -> None:
-        faults.append(Fault(str(error.filename), f"cannot be read: {error.strerror}"))
+        faults.append(UnreadFile(str(error.filename), f"cannot be read: {error.strerror}"))
 
     for place, folders, inside in os.walk(directory, onerror=note):
         if "cur" in folders and "tmp" in folders:  # a maildir: mail that is not there yet

@@ -219,9 +219,9 @@ def test_where_dmarc_reports_go_and_whether_they_arrive(zone, tmp_path, needs_to
         f"text.reports.test {takes}": "warning",
         "reports about 1 domain (foreign) do not reach dmarc@no-mx.reports.test: "
         "no-mx.reports.test does not say that it takes those of others": "warning",
-        "reports about 1 domain (odd) do not reach nobody: it is no email address": "warning",
+        "reports about 1 domain (odd) do not reach nobody: it is not an email address": "warning",
         "reports about 1 domain (odd) do not reach \\x1b[31m@b..: "
-        "it is no email address": "warning",
+        "it is not an email address": "warning",
         f"reports about 1 domain (list) {lost}its tag rua= occurs twice": "warning",
         f"reports about 1 domain (two) {lost}there are several at _dmarc.two": "warning",
     }  # fmt: skip

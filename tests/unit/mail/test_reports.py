@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.mail import reports
-from dkimctl.mail.reports import Fault, read_reports
+from dkimctl.mail.reports import UnreadFile, read_reports
 from dkimctl.models import RegistrationKey, key_of
 
 PLACE = Path(__file__).parents[2] / "fixtures" / "reports"
@@ -268,7 +268,7 @@ def test_hostile_files_are_told_in_time(name):
     faults = read(data)
     assert time.process_time() - started < 5
     assert len({fault.reason for fault in faults}) == 1
-    assert isinstance(faults[0], Fault)
+    assert isinstance(faults[0], UnreadFile)
     assert reason in faults[0].reason
 
 
