@@ -237,6 +237,7 @@ def time_of(value: Text) -> datetime | None:
     return None if value is None else utc_time(text_of(value))
 
 
+@lru_cache(maxsize=1000)
 def date_of(value: Text) -> date | None:
     try:
         return date.fromisoformat(text_of(value) or "")

@@ -43,9 +43,9 @@ def reports(
 ) -> int:  # fmt: skip
     """Read DMARC reports: with which keys mail passed, and failed.
 
-    A report is XML, alone or in gzip, zip, tar or a mail. Each counts once, by reporter and ID. The
-    ledger keeps by key and day how many messages passed and failed, and the networks (/24, /48)
-    they came from; domains that are not in it are only counted.
+    A report is XML, alone or in gzip, zip, tar or a mail. Each counts once, by its reporter, ID,
+    domain and begin. The ledger keeps by key and day how many messages passed and failed, and the
+    networks (/24, /48) they came from; domains that are not in it are only counted.
 
     `rotate run` removes no key with which mail passed in the last five days.
     """
