@@ -393,8 +393,8 @@ async def report_remarks(nameservers: Sequence[Address], domains: Sequence[str])
     resolver = nameserver.RecursiveResolver(nameservers, _MAX_REPORTED)
     groups: dict[_ReportTarget, dict[str, str]] = {}
     looked = domains[:_MAX_REPORTED]
-    each = await gather(_report_targets(domain, resolver) for domain in looked)
-    for domain, targets in zip(looked, each, strict=True):
+    results = await gather(_report_targets(domain, resolver) for domain in looked)
+    for domain, targets in zip(looked, results, strict=True):
         for target, record in targets:
             groups.setdefault(target, {})[domain] = record
     remarks = [Remark(Health.OK, f"looked at {len(looked)} of {counted(len(domains), 'domain')}")]

@@ -239,6 +239,7 @@ def time_of(value: Text) -> datetime | None:
 
 @lru_cache(maxsize=1000)
 def date_of(value: Text) -> date | None:
+    """A day; None also for other text."""
     try:
         return date.fromisoformat(text_of(value) or "")
     except ValueError:

@@ -1,7 +1,7 @@
 """DMARC aggregate reports (RFC 7489 appendix C, RFC 9990): what receivers say of signed mail.
 
-All of a report is foreign: it is read in a stream, within limits of size, depth and time, and what
-is not as it should be counts for nothing.
+All of a report is foreign: it is read in a stream, within limits of size, depth and time, and
+anything invalid is ignored.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _MAX_TEXT = 250  # characters of a name or an ID
 _MAX_COUNT = 10**9  # messages in a report
 _LONGEST = timedelta(days=31)
 _CHUNK = 1 << 16
-_GZIP = b"\x1f\x8b"
+_GZIP, _UTF_16 = b"\x1f\x8b", (b"\xff\xfe", b"\xfe\xff")  # what they begin with
 # With the lines that continue it. To read one takes time by the square of its length.
 _FIELD = re.compile(
     rb"(?i)(?:^|[\r\n])content-(?:type|disposition):[^\r\n]*(?:(?:\r\n|\r|\n)[ \t][^\r\n]*)*"
@@ -172,7 +172,7 @@ def _reports(
     try:
         stream: Any = io.BufferedReader(_Stream(file, unpacked), _CHUNK)
         head = stream.peek()
-        if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"<", b"\xff", b"\xfe"):
+        if head.startswith(_UTF_16) or head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
             yield _Parser(known, now).read(stream)
         elif depth >= _MAX_DEPTH:
             raise _NoReportError("too many archives inside each other")

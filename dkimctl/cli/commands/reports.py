@@ -44,7 +44,7 @@ def reports(
     """Read DMARC reports: with which keys mail passed, and failed.
 
     A report is XML, alone or in gzip, zip, tar or a mail. Each counts once, by its reporter, ID,
-    domain and begin. The ledger keeps by key and day how many messages passed and failed, and the
+    domain and dates. The ledger keeps by key and day how many messages passed and failed, and the
     networks (/24, /48) they came from; domains that are not in it are only counted.
 
     `rotate run` removes no key with which mail passed in the last five days.
@@ -84,8 +84,10 @@ def reports(
         for name, file, is_named in _opened(files, faults):
             for item in read_reports(name, file, known, datetime.now(UTC)):
                 if isinstance(item, UnreadFile):
-                    counts["other files"] += item.is_other and not is_named
-                    faults += [] if item.is_other and not is_named else [item]
+                    if item.is_other and not is_named:
+                        counts["other files"] += 1
+                    else:
+                        faults.append(item)
                     continue
                 if item.mail:
                     batch.append(item)

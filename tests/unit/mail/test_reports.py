@@ -140,7 +140,7 @@ CONTAINERS = {
     "mail": mailed(gzip.compress(REPORT)),
     "mail with XML": mailed(REPORT, kind="text/xml"),
     "mail with zip": mailed(zipped(("a.xml", REPORT)), kind="application/octet-stream"),
-    "mail with a picture": mailed(b"\x89PNG", gzip.compress(REPORT)),
+    "mail with pictures": mailed(b"\x89PNG", b"\xff\xd8\xff\xe0", gzip.compress(REPORT)),
     "mbox": b"From a@example.net Thu Jan 15 00:00:00 2026\n" + mailed(REPORT, kind="text/xml"),
     "zip with a note": zipped(("readme.txt", b"hello"), ("a.xml", REPORT)),
     "a byte order mark": b"\xef\xbb\xbf" + REPORT,
